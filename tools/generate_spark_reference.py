@@ -8,7 +8,7 @@ from pathlib import Path
 
 from interpulse.spark.options import documented_options
 from interpulse.spark.reading.read_options import ReadOptions
-from interpulse.spark.rows import read_schema
+from interpulse.spark.rows.columns import Layout, read_schema
 from interpulse.spark.session import recommended_conf
 from interpulse.spark.writing.write_options import WriteOptions
 
@@ -50,7 +50,17 @@ that the broker would drop as a repeat without holding it is an error, never los
 _COLUMNS_HEAD = """## Columns
 
 `includeColumns` takes names, or `default`, `all`, `none`; `.schema(...)` with known names does the same. Only what is asked
-for is decoded.
+for is decoded. In message mode the columns of the topic's schema stand in place of `value BINARY` where it has one:
+
+| schema of the topic | columns |
+| --- | --- |
+| none, BYTES, PROTOBUF, PROTOBUF_NATIVE | `value` BINARY |
+| STRING, BOOLEAN, INT8, INT16, INT32, INT64, FLOAT, DOUBLE | `value` STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE |
+| DATE, LOCAL_DATE | `value` DATE |
+| TIMESTAMP, INSTANT; LOCAL_DATE_TIME | `value` TIMESTAMP; TIMESTAMP_NTZ |
+| TIME; LOCAL_TIME | `value` BIGINT: microseconds; nanoseconds of the day |
+| AVRO, JSON | one per field; a union of several types is a struct of `member0`, `member1`.. |
+| KEY_VALUE, INLINE or SEPARATED | `key` and `value`, each as its own schema says, a record as a struct |
 
 """
 
@@ -154,16 +164,21 @@ def _option_row(name: str, aliases: str, applies: str, default: str, text: str) 
 
 
 def _columns() -> str:
+    layouts = {
+        "`mode=message`": Layout(),
+        "`mode=message` with `columnStyle=kafka`": Layout(style="kafka"),
+        "`mode=entry`": Layout("entry"),
+    }
     parts = []
-    for mode in ("message", "entry"):
-        default = read_schema(mode, ["default"]).names
-        rest = [name for name in read_schema(mode, ["all"]).names if name not in default]
-        parts.append(f"* `mode={mode}`, default: {_named(mode, default)}. On demand: {_named(mode, rest)}.\n")
+    for named, layout in layouts.items():
+        default = read_schema(layout, ["default"]).names
+        rest = [name for name in read_schema(layout, ["all"]).names if name not in default]
+        parts.append(f"* {named}, default: {_named(layout, default)}. On demand: {_named(layout, rest)}.\n")
     return "".join(parts)
 
 
-def _named(mode: str, names: list[str]) -> str:
-    types = {item.name: item.dataType.simpleString().upper() for item in read_schema(mode, ["all"]).fields}
+def _named(layout: Layout, names: list[str]) -> str:
+    types = {item.name: item.dataType.simpleString().upper() for item in read_schema(layout, ["all"]).fields}
     return ", ".join(f"`{name}` {types[name]}" for name in names)
 
 

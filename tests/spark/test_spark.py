@@ -6,7 +6,7 @@ import pytest
 
 from interpulse.client.sync import Client
 from interpulse.spark import register
-from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
+from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.session import starting_a_query
 
 # Every read and write starts interpreters; one that is given up for its time takes the session of all others along.

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from interpulse.model.names import TopicName
-from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
+from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.writing.sink import write_rows
 from interpulse.spark.writing.write_options import parse_write_options

@@ -1,8 +1,9 @@
 """The `pulsar` data source and the replication job. Only the modules below import pyspark, not this package.
 
 `data_source` is the entry of source (`reading/`) and sink (`writing/`), `job/` the replication job over both.
-`offsets` is the format of a stream's offsets in Spark's checkpoint, `rows` the schema of rows, `lanes` the rules of
-writing exactly once and the format of lane files, `state_files` the files of a sink. Options are declared with
+`offsets` is the format of a stream's offsets in Spark's checkpoint, `rows/` the columns of rows, `schemas/` those that
+a topic's schema makes, `lanes` the rules of writing exactly once and the format of lane files,
+`state_files` the files of a sink. Options are declared with
 `options`, `option_values` and `connection_options`; `process_client` holds the clients of a Python worker.
 """
 

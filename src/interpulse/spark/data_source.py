@@ -38,34 +38,35 @@ class PulsarDataSource(DataSource):
 
     @strip_traceback
     def schema(self) -> StructType:
-        """One row per message, or per broker entry with ``mode=entry``; see ``includeColumns``."""
+        """One row per message, or per broker entry with ``mode=entry``; see ``valueSchema`` and ``includeColumns``."""
+        from interpulse.spark.reading.read_columns import schema_of_query
         from interpulse.spark.reading.read_options import parse_read_options
-        from interpulse.spark.rows import read_schema
+        from interpulse.spark.reading.topic_selection import schemas_of_topics
 
         options = parse_read_options(self.options)
-        return read_schema(options.mode, options.include_columns)
+        return schema_of_query(options, schemas_of_topics(options))
 
     @strip_traceback
     def reader(self, schema: StructType) -> DataSourceReader:
         from interpulse.spark.options import Purpose
+        from interpulse.spark.reading.read_columns import columns_of_query
         from interpulse.spark.reading.read_options import parse_read_options
         from interpulse.spark.reading.reader import PulsarBatchReader
-        from interpulse.spark.rows import check_schema
+        from interpulse.spark.reading.topic_selection import schemas_of_topics
 
         options = parse_read_options(self.options, Purpose.BATCH_READ)
-        check_schema(schema, options.mode, options.include_columns)
-        return PulsarBatchReader(options, schema)
+        return PulsarBatchReader(options, columns_of_query(options, schema, schemas_of_topics(options)))
 
     @strip_traceback
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from interpulse.spark.options import Purpose
+        from interpulse.spark.reading.read_columns import columns_of_query
         from interpulse.spark.reading.read_options import parse_read_options
         from interpulse.spark.reading.reader import PulsarStreamReader
-        from interpulse.spark.rows import check_schema
+        from interpulse.spark.reading.topic_selection import schemas_of_topics
 
         options = parse_read_options(self.options, Purpose.STREAM_READ)
-        check_schema(schema, options.mode, options.include_columns)
-        return PulsarStreamReader(options, schema)
+        return PulsarStreamReader(options, columns_of_query(options, schema, schemas_of_topics(options)))
 
     @strip_traceback
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

@@ -11,7 +11,7 @@ from interpulse.clock import now_ms
 from interpulse.spark.connection_options import access_as_options
 from interpulse.spark.job.route import Emit, Route
 from interpulse.spark.options import OptionError
-from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
+from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.session import starting_a_query
 
 if TYPE_CHECKING:

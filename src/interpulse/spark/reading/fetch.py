@@ -10,6 +10,7 @@ import asyncio
 import logging
 import queue
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interpulse.client.consuming.entry_reader import Entry, EntryReader
@@ -23,14 +24,14 @@ from interpulse.model.errors import (
     TopicNotFound,
 )
 from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.offsets import TopicRange
 from interpulse.spark.process_client import process_portal, relaxed_collector, session_for
+from interpulse.spark.reading.read_columns import ReadColumns
 from interpulse.spark.reading.read_options import ReadOptions
-from interpulse.spark.rows import RowBuilder
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.types import StructType
 
 __all__ = ["fetch_batches"]
 
@@ -58,16 +59,16 @@ class _End(NamedTuple):
 _Arrival = _Chunk | _Refused | _End
 
 
-def fetch_batches(options: ReadOptions, schema: StructType, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
+def fetch_batches(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
     """The rows of the ranges. Raises DataLoss, ChecksumError, or what the brokers refuse."""
     if not ranges:
         return
     with relaxed_collector():
-        yield from _fetch(options, schema, ranges)
+        yield from _fetch(options, columns, ranges)
 
 
-def _fetch(options: ReadOptions, schema: StructType, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
-    builder = RowBuilder(schema, options.mode)
+def _fetch(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
+    builder = columns.builder(partial(_schema_of_version, options))
     arrived: queue.Queue[_Arrival] = queue.Queue()
     taken = asyncio.Semaphore(_CHUNKS_WAITING)
     portal = process_portal()
@@ -87,6 +88,15 @@ def _fetch(options: ReadOptions, schema: StructType, ranges: Sequence[TopicRange
             yield builder.take()
     finally:
         reading.cancel()
+
+
+def _schema_of_version(options: ReadOptions, topic: str, version: bytes) -> SchemaInfo | None:
+    async def ask() -> SchemaInfo | None:
+        session = await session_for(options.service_url, options.operation_timeout_ms, options.access)
+        found = await session.lookup.schema(TopicName.parse(topic).base, version)
+        return None if found is None else found.schema
+
+    return process_portal().call(ask)
 
 
 async def _read_all(

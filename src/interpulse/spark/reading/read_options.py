@@ -104,7 +104,48 @@ class ReadOptions:
         text="`message`: one row per message; `entry`: one row per broker entry, opaque",
     )
     value_schema: str = option(
-        "valueSchema", one_of("raw"), "raw", text="`raw`: `value` holds the payload bytes (the only one yet)"
+        "valueSchema",
+        one_of("auto", "raw"),
+        "auto",
+        text="`auto`: the columns that the topic's schema makes, or `value` BINARY where it has none; `raw`: always "
+        "`value` BINARY. All topics of a query need one schema with `auto`",
+    )
+    different_schemas_allowed: bool = option(
+        "allowDifferentTopicSchemas",
+        parse_flag,
+        False,
+        purpose=Purpose.READ,
+        text="`true` is `valueSchema=raw`",
+    )
+    parse_mode: str = option(
+        "parseMode",
+        one_of("failfast", "permissive"),
+        "failfast",
+        purpose=Purpose.READ,
+        text="what becomes of a payload that is none of its schema: `FAILFAST` ends the query, `PERMISSIVE` makes its "
+        "columns null",
+    )
+    corrupt_column: str = option(
+        "columnNameOfCorruptRecord",
+        str,
+        "_corrupt_record",
+        purpose=Purpose.READ,
+        text="with `parseMode=PERMISSIVE`: the BINARY column that holds such a payload",
+    )
+    column_style: str = option(
+        "columnStyle",
+        one_of("pulsar", "kafka"),
+        "pulsar",
+        purpose=Purpose.READ,
+        text="`kafka`: the columns of Spark's Kafka source, `key`, `value`, `topic`, `partition`, `offset`.., with the "
+        "payload as bytes",
+    )
+    headers_included: bool = option(
+        "includeHeaders",
+        parse_flag,
+        False,
+        purpose=Purpose.READ,
+        text="with `columnStyle=kafka`: the column `headers`, of the properties",
     )
     include_columns: tuple[str, ...] = option(
         "includeColumns",
@@ -201,6 +242,16 @@ class ReadOptions:
         "verifyChecksum", parse_flag, True, purpose=Purpose.READ, text="check the CRC32C of every entry"
     )
 
+    @property
+    def included(self) -> tuple[str, ...]:
+        """The columns that are asked for, or a word for some."""
+        return ("all",) if self.headers_included and self.include_columns == ("default",) else self.include_columns
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the topics' schema says what columns the payload has."""
+        return self.mode == "message" and self.column_style == "pulsar" and self.value_schema == "auto"
+
 
 def parse_read_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.READ) -> ReadOptions:
     """Read the options of a read; ``Purpose.READ`` while it is not known yet whether it is a stream."""
@@ -208,6 +259,7 @@ def parse_read_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.RE
     values = read_values(ReadOptions, mapping, purpose, problems)
     _check_selection(values, problems)
     _check_starting(values, purpose, problems)
+    _settle_columns(values, problems)
     return build_options(ReadOptions, values, problems)
 
 
@@ -234,6 +286,30 @@ def _check_selection(values: Mapping[str, Any], problems: list[str]) -> None:
         for name, key in _IDLE_WITH[chosen[0]].items()
         if key in values
     )
+
+
+def _settle_columns(values: dict[str, Any], problems: list[str]) -> None:
+    """Options about columns that exclude each other, or that say the same."""
+    if values.get("different_schemas_allowed") and values.setdefault("value_schema", "raw") != "raw":
+        problems.append("allowDifferentTopicSchemas=true and valueSchema=auto contradict each other")
+    is_kafka = values.get("column_style") == "kafka"
+    if values.get("mode") == "entry":
+        needed, idle = "mode=message", [*_TYPED_ONLY, "column_style", "headers_included"]
+    elif is_kafka:
+        needed, idle = "columnStyle=pulsar", list(_TYPED_ONLY)
+    else:
+        needed, idle = "columnStyle=kafka", ["headers_included"]
+    names = {**_TYPED_ONLY, "column_style": "columnStyle", "headers_included": "includeHeaders"}
+    problems.extend(f"{names[key]} only counts with {needed}" for key in idle if key in values)
+    if values.get("value_schema") == "auto" and (is_kafka or values.get("mode") == "entry"):
+        problems.append(f"valueSchema=auto only counts with {needed}")
+    if "corrupt_column" in values and values.get("parse_mode") != "permissive":
+        problems.append("columnNameOfCorruptRecord only counts with parseMode=PERMISSIVE")
+    if values.get("parse_mode") and values.get("value_schema") == "raw":
+        problems.append("parseMode only counts with valueSchema=auto")
+
+
+_TYPED_ONLY = {"parse_mode": "parseMode", "corrupt_column": "columnNameOfCorruptRecord"}
 
 
 def _check_starting(values: Mapping[str, Any], purpose: Purpose, problems: list[str]) -> None:

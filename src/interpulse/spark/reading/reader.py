@@ -23,12 +23,12 @@ from interpulse.model.errors import TopicNotFound
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import StreamOffset, TopicRange, check_points_named, pack_ranges, point_of, ranges_between
 from interpulse.spark.reading.planner import SourceView, StreamPlanner
+from interpulse.spark.reading.read_columns import ReadColumns
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.tracebacks import strip_traceback, strip_traceback_while_reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.types import StructType
 
 __all__ = ["PulsarBatchReader", "PulsarStreamReader", "RangesPartition"]
 
@@ -52,20 +52,20 @@ def _open_view(options: ReadOptions) -> SourceView:
     return BrokerSourceView(options)
 
 
-def _read(options: ReadOptions, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+def _read(options: ReadOptions, columns: ReadColumns, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     from interpulse.spark.reading.fetch import fetch_batches
 
     # Spark makes one partition with no value out of an empty plan.
     ranges = partition.ranges if isinstance(partition, RangesPartition) else ()
-    return fetch_batches(options, schema, ranges)
+    return fetch_batches(options, columns, ranges)
 
 
 class PulsarBatchReader(DataSourceReader):
     """Reads from fixed starts to fixed ends."""
 
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+    def __init__(self, options: ReadOptions, columns: ReadColumns) -> None:
         self._options = options
-        self._schema = schema
+        self._columns = columns
 
     @strip_traceback
     def partitions(self) -> Sequence[InputPartition]:
@@ -97,7 +97,7 @@ class PulsarBatchReader(DataSourceReader):
 
     @strip_traceback_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(self._options, self._schema, partition)
+        return _read(self._options, self._columns, partition)
 
 
 def _point(given: object, topic: str, default: Position) -> Position:
@@ -108,9 +108,9 @@ def _point(given: object, topic: str, default: Position) -> Position:
 class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads as a stream. The planner lives in the driver's source process, for as long as the query."""
 
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+    def __init__(self, options: ReadOptions, columns: ReadColumns) -> None:
         self._options = options
-        self._schema = schema
+        self._columns = columns
         self._planner: StreamPlanner | None = None
         self._view: SourceView | None = None
 
@@ -161,7 +161,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @strip_traceback_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(self._options, self._schema, partition)
+        return _read(self._options, self._columns, partition)
 
     @strip_traceback
     def commit(self, end: dict[str, Any]) -> None:

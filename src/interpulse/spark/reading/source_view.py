@@ -11,7 +11,6 @@ import asyncio
 import json
 import logging
 import os
-import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,11 +23,11 @@ from interpulse.client.transport.connection import Connection
 from interpulse.clock import now_ms
 from interpulse.model.errors import ConsumerBusy, OperationTimeout, PulsarError, TopicNotFound
 from interpulse.model.ids import LATEST, Position
-from interpulse.model.names import NamespaceName, TopicName
-from interpulse.spark.options import OptionError
+from interpulse.model.names import TopicName
 from interpulse.spark.process_client import process_portal, session_for
 from interpulse.spark.reading.planner import Following, HeldBack, TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
+from interpulse.spark.reading.topic_selection import CONCURRENT_MAX, selected_topics
 from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, HeldRange, load_held
 from interpulse.spark.throttle import Rate
 from interpulse.wire import commands
@@ -40,9 +39,7 @@ __all__ = ["BrokerSourceView"]
 log = logging.getLogger(__name__)
 
 _BUSY_TIMEOUT_MS: Final = 30_000
-_CONCURRENT_MAX: Final = 1000
 _PATIENCE_S: Final = 2.0
-_LITERAL: Final = re.compile(r"(?:persistent://)?([A-Za-z0-9_\-=:.]+/[A-Za-z0-9_\-=:.]+)/")
 
 
 class _Cursor:
@@ -174,8 +171,8 @@ class BrokerSourceView:
 
     async def _discover(self) -> tuple[str, ...]:
         session = await self._session()
-        bases = await self._selected(session)
-        slots = asyncio.Semaphore(_CONCURRENT_MAX)
+        bases = await selected_topics(session, self._options)
+        slots = asyncio.Semaphore(CONCURRENT_MAX)
 
         async def names(topic: TopicName) -> list[str]:
             if topic.is_partition:
@@ -186,31 +183,6 @@ class BrokerSourceView:
 
         found = await asyncio.gather(*(names(topic) for topic in bases))
         return tuple(sorted({name for group in found for name in group}))
-
-    async def _selected(self, session: Session) -> list[TopicName]:
-        options = self._options
-        if options.topics:
-            topics = [TopicName.parse(name) for name in options.topics]
-        else:
-            topics = await self._matching(session, str(options.topics_pattern))
-        if options.topics_exclude is not None:
-            exclude = re.compile(options.topics_exclude)
-            topics = [topic for topic in topics if exclude.search(_plain(topic)) is None]
-        return topics
-
-    async def _matching(self, session: Session, pattern: str) -> list[TopicName]:
-        """Base names whose ``tenant/namespace/topic`` the pattern matches in full."""
-        literal = _LITERAL.match(pattern)
-        if literal is None:
-            raise OptionError(f"topicsPattern {pattern!r} must begin with a literal tenant/namespace/")
-        wanted = re.compile(pattern.removeprefix("persistent://"))
-        names = (await session.lookup.topics_of_namespace(NamespaceName.parse(literal[1]))).names
-        bases = {TopicName.parse(name).base for name in names}
-        return [
-            topic
-            for topic in sorted(bases, key=str)
-            if wanted.fullmatch(_plain(topic)) and (self._options.include_system_topics or not topic.is_system)
-        ]
 
     # ---- Where they end
 
@@ -351,7 +323,3 @@ class BrokerSourceView:
 
     async def _session(self) -> Session:
         return await session_for(self._options.service_url, self._options.operation_timeout_ms, self._options.access)
-
-
-def _plain(topic: TopicName) -> str:
-    return f"{topic.namespace_name}/{topic.local_name}"

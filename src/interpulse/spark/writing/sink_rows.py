@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, MapType, String
 
 from interpulse.model.errors import InvalidRequest
 from interpulse.spark.options import OptionError
-from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
+from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.writing.lane_writer import EntryRows
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb

@@ -3,13 +3,14 @@
 import base64
 from typing import NamedTuple
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from interpulse.model.errors import NotSupported
 from interpulse.model.ids import Position
-from interpulse.spark.options import OptionError
-from interpulse.spark.rows import ENTRY_WRITE_COLUMNS, RowBuilder, check_schema, read_schema
+from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS, Layout, read_schema
+from interpulse.spark.rows.row_builder import RowBuilder
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.compression import compress
@@ -29,21 +30,9 @@ def entry(payload=b"payload", number=7, **values):
 
 
 def rows(*entries, mode="message", include=("all",)):
-    builder = RowBuilder(read_schema(mode, include), mode)
+    builder = RowBuilder(read_schema(Layout(mode), include), Layout(mode))
     builder.add(TOPIC, entries)
     return builder.take().to_pylist()
-
-
-def test_default_columns_of_messages_are_those_of_the_other_connector():
-    assert read_schema("message", ["default"]).names == [
-        "value",
-        "__key",
-        "__topic",
-        "__messageId",
-        "__publishTime",
-        "__eventTime",
-        "__messageProperties",
-    ]
 
 
 def test_single_message():
@@ -145,22 +134,30 @@ def test_columns_for_copies_are_the_same_with_and_without_the_short_way():
     assert fast == [{name: row[name] for name in ENTRY_WRITE_COLUMNS} for row in slow]
 
 
-def test_unknown_columns_are_named():
-    with pytest.raises(OptionError, match="no column __colour in message mode"):
-        read_schema("message", ["__colour"])
+def test_rows_in_the_style_of_kafka():
+    layout = Layout(style="kafka")
+    builder = RowBuilder(read_schema(layout, ["all"]), layout)
+    builder.add(TOPIC, [entry(partition_key="k", properties=[pb.KeyValue(key="a", value="b")])])
+    row = builder.take().to_pylist()[0]
+    assert (row["key"], row["value"], row["topic"], row["partition"]) == (b"k", b"payload", TOPIC[:-12], 3)
+    assert (row["offset"], row["timestamp"].timestamp(), row["timestampType"]) == (12 << 32 | 7, 1.0, 0)
+    assert row["headers"] == [{"key": "a", "value": b"b"}]
 
 
-def test_schema_of_the_user_is_checked():
-    schema = read_schema("message", ["__partition"])
-    check_schema(schema, "message", ["__PARTITION"])
-    check_schema(schema, "message", ["default"])
-    with pytest.raises(OptionError, match="no column value in entry mode; there are __topic"):
-        check_schema(schema, "entry", ["default"])
-    with pytest.raises(OptionError, match="schema and includeColumns name different columns"):
-        check_schema(schema, "message", ["__key"])
+class Decoder:
+    """Columns of payloads as a decoder makes them."""
+
+    def arrays(self, payloads):
+        self.places = [payload.place for payload in payloads]
+        return {"text": pa.array([payload.value.decode() for payload in payloads])}
 
 
-def test_type_given_by_the_user_is_checked():
-    schema = StructType([StructField("value", StringType())])
-    with pytest.raises(OptionError, match="column value is read as BINARY, not STRING; read it so and cast it"):
-        check_schema(schema, "message", ["default"])
+def test_columns_of_payloads_stand_where_they_are_wanted():
+    layout = Layout(payload=StructType([StructField("text", StringType())]))
+    decoder = Decoder()
+    builder = RowBuilder(read_schema(layout, ["__entryId", "text"]), layout, decoder)
+    builder.add(TOPIC, [batch(), entry(number=8)])
+    found = builder.take()
+    assert found.schema.names == ["__entryId", "text"]
+    assert found.column("text").to_pylist() == ["v0", "v2", "payload"]
+    assert decoder.places == ["12:7:0", "12:7:2", "12:8"]

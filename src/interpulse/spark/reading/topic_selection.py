@@ -1,0 +1,75 @@
+"""Which topics a read selects, and their schemas: asked of the source cluster. Nothing is created by it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Final
+
+from interpulse.client.session import Session
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.schemas import SchemaInfo
+from interpulse.spark.options import OptionError
+from interpulse.spark.process_client import process_portal, session_for
+from interpulse.spark.reading.read_options import ReadOptions
+
+__all__ = ["CONCURRENT_MAX", "schemas_of_topics", "selected_topics"]
+
+CONCURRENT_MAX: Final = 1000
+"""Requests at the same time."""
+
+_LITERAL: Final = re.compile(r"(?:persistent://)?([A-Za-z0-9_\-=:.]+/[A-Za-z0-9_\-=:.]+)/")
+
+
+async def selected_topics(session: Session, options: ReadOptions) -> list[TopicName]:
+    """The base names, and the partitions that are named by themselves."""
+    if options.topics:
+        topics = [TopicName.parse(name) for name in options.topics]
+    else:
+        topics = await _matching(session, options, str(options.topics_pattern))
+    if options.topics_exclude is not None:
+        exclude = re.compile(options.topics_exclude)
+        topics = [topic for topic in topics if exclude.search(_plain(topic)) is None]
+    return topics
+
+
+async def _matching(session: Session, options: ReadOptions, pattern: str) -> list[TopicName]:
+    """Base names whose ``tenant/namespace/topic`` the pattern matches in full."""
+    literal = _LITERAL.match(pattern)
+    if literal is None:
+        raise OptionError(f"topicsPattern {pattern!r} must begin with a literal tenant/namespace/")
+    wanted = re.compile(pattern.removeprefix("persistent://"))
+    names = (await session.lookup.topics_of_namespace(NamespaceName.parse(literal[1]))).names
+    bases = {TopicName.parse(name).base for name in names}
+    return [
+        topic
+        for topic in sorted(bases, key=str)
+        if wanted.fullmatch(_plain(topic)) and (options.include_system_topics or not topic.is_system)
+    ]
+
+
+def _plain(topic: TopicName) -> str:
+    return f"{topic.namespace_name}/{topic.local_name}"
+
+
+def schemas_of_topics(options: ReadOptions) -> dict[str, SchemaInfo | None]:
+    """The newest schema of each topic, None without one; nothing where the options ask for bytes.
+
+    Raises TopicNotFound.
+    """
+    return process_portal().call(lambda: _schemas(options)) if options.is_typed and not options.topics_file else {}
+
+
+async def _schemas(options: ReadOptions) -> dict[str, SchemaInfo | None]:
+    session = await session_for(options.service_url, options.operation_timeout_ms, options.access)
+    topics = {topic.base for topic in await selected_topics(session, options)}
+    slots = asyncio.Semaphore(CONCURRENT_MAX)
+
+    async def schema(topic: TopicName) -> SchemaInfo | None:
+        async with slots:
+            await session.lookup.partitions(topic, create=False)  # refuses what is not there
+            found = await session.lookup.schema(topic)
+        return None if found is None else found.schema
+
+    found = await asyncio.gather(*(schema(topic) for topic in topics))
+    return {str(topic): schema for topic, schema in zip(topics, found, strict=True)}

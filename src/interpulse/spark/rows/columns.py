@@ -1,0 +1,317 @@
+"""The columns of rows: what they are called, their types, and where in a message their values are.
+
+Message mode has three kinds: of the payload (``value``, or those of the topic's schema), of the metadata in Pulsar's
+style, or both in the style of Spark's Kafka source. Entry mode has its own.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from interpulse.model.names import TopicName
+from interpulse.spark.options import OptionError
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.ids import signed, unsigned
+
+__all__ = ["ENTRY_WRITE_COLUMNS", "Column", "Layout", "Message", "check_schema", "key_of", "read_schema", "value_of"]
+
+_LONG, _INT, _BINARY, _TEXT, _TIME, _FLAG = (
+    LongType(),
+    IntegerType(),
+    BinaryType(),
+    StringType(),
+    TimestampType(),
+    BooleanType(),
+)
+
+_INCLUDE_DEFAULT: Final = ("default",)
+
+ENTRY_WRITE_COLUMNS: Final = ("__topic", "__ledgerId", "__entryId", "__metadata", "__payload")
+"""What the sink needs to write an entry; the fewer columns travel, the faster."""
+
+
+class Message(NamedTuple):
+    """One message, or in entry mode one entry: ``single`` is its own metadata inside a batch."""
+
+    topic: str
+    partition: int
+    ledger: int
+    entry: int
+    batch_index: int
+    outer: pb.MessageMetadata
+    single: pb.SingleMessageMetadata | None
+    payload: bytes | memoryview
+    broker: pb.BrokerEntryMetadata | None
+    size: int
+
+
+class Column(NamedTuple):
+    """Its type, and its value in a message."""
+
+    type: DataType
+    value: Callable[[Message], Any]
+
+
+def _micros(milliseconds: int) -> int | None:
+    return milliseconds * 1000 if milliseconds else None
+
+
+def _own(message: Message) -> pb.MessageMetadata | pb.SingleMessageMetadata:
+    return message.single if message.single is not None else message.outer
+
+
+def key_of(message: Message) -> bytes | None:
+    """The key as bytes, whichever way it travels."""
+    own = _own(message)
+    if own.null_partition_key or not own.HasField("partition_key"):
+        return None
+    return base64.b64decode(own.partition_key) if own.partition_key_b64_encoded else own.partition_key.encode()
+
+
+def _ordering_key(message: Message) -> bytes | None:
+    own = _own(message)
+    return own.ordering_key if own.HasField("ordering_key") else None
+
+
+def value_of(message: Message) -> bytes | None:
+    """The payload; None for a tombstone."""
+    return None if _own(message).null_value else bytes(message.payload)
+
+
+def _message_id(message: Message) -> bytes:
+    wire = pb.MessageIdData(ledgerId=unsigned(message.ledger), entryId=unsigned(message.entry))
+    if message.partition >= 0:
+        wire.partition = message.partition
+    if message.batch_index >= 0:
+        wire.batch_index = message.batch_index
+    return wire.SerializeToString()
+
+
+def _sequence_id(message: Message) -> int:
+    single = message.single
+    if single is not None and single.HasField("sequence_id"):
+        return signed(single.sequence_id)
+    return signed(message.outer.sequence_id) + max(message.batch_index, 0)
+
+
+def _index(message: Message) -> int | None:
+    if message.broker is None or not message.broker.HasField("index"):
+        return None
+    count = message.outer.num_messages_in_batch
+    return message.broker.index - (count - 1 - message.batch_index if message.batch_index >= 0 else 0)
+
+
+def _broker_time(message: Message) -> int | None:
+    if message.broker is None or not message.broker.HasField("broker_timestamp"):
+        return None
+    return _micros(message.broker.broker_timestamp)
+
+
+_SHARED: Final[dict[str, Column]] = {
+    "__topic": Column(_TEXT, lambda message: message.topic),
+    "__partition": Column(_INT, lambda message: message.partition if message.partition >= 0 else None),
+    "__ledgerId": Column(_LONG, lambda message: message.ledger),
+    "__entryId": Column(_LONG, lambda message: message.entry),
+    "__publishTime": Column(_TIME, lambda message: _micros(message.outer.publish_time)),
+    "__producerName": Column(_TEXT, lambda message: message.outer.producer_name),
+    "__sequenceId": Column(_LONG, _sequence_id),
+    "__replicatedFrom": Column(_TEXT, lambda message: message.outer.replicated_from or None),
+    "__brokerPublishTime": Column(_TIME, _broker_time),
+    "__index": Column(_LONG, _index),
+    "__size": Column(_INT, lambda message: message.size),
+}
+
+_MESSAGE_COLUMNS: Final[dict[str, Column]] = {
+    "__key": Column(_BINARY, key_of),
+    "__topic": _SHARED["__topic"],
+    "__messageId": Column(_BINARY, _message_id),
+    "__publishTime": _SHARED["__publishTime"],
+    "__eventTime": Column(_TIME, lambda message: _micros(_own(message).event_time)),
+    "__messageProperties": Column(
+        MapType(_TEXT, _TEXT), lambda message: [(item.key, item.value) for item in _own(message).properties]
+    ),
+    **_SHARED,
+    "__batchIndex": Column(_INT, lambda message: message.batch_index if message.batch_index >= 0 else None),
+    "__orderingKey": Column(_BINARY, _ordering_key),
+    "__schemaVersion": Column(_BINARY, lambda message: message.outer.schema_version or None),
+    "__deliverAt": Column(_TIME, lambda message: _micros(message.outer.deliver_at_time)),
+    "__encrypted": Column(_FLAG, lambda message: bool(message.outer.encryption_keys)),
+}
+_MESSAGE_DEFAULT: Final = (
+    "__key",
+    "__topic",
+    "__messageId",
+    "__publishTime",
+    "__eventTime",
+    "__messageProperties",
+)
+
+_RAW: Final = {"value": Column(_BINARY, value_of)}
+
+
+def _kafka_topic(message: Message) -> str:
+    return str(TopicName.parse(message.topic).base)
+
+
+def _kafka_offset(message: Message) -> int:
+    """An ordering number: the index that the broker gave, or else ledger and entry, where batch indexes are lost."""
+    index = _index(message)
+    return index if index is not None else message.ledger << 32 | message.entry
+
+
+_KAFKA_COLUMNS: Final[dict[str, Column]] = {
+    "key": Column(_BINARY, key_of),
+    "value": _RAW["value"],
+    "topic": Column(_TEXT, _kafka_topic),
+    "partition": Column(_INT, lambda message: max(message.partition, 0)),
+    "offset": Column(_LONG, _kafka_offset),
+    "timestamp": Column(_TIME, lambda message: message.outer.publish_time * 1000),
+    "timestampType": Column(_INT, lambda message: 0),
+    "headers": Column(
+        ArrayType(StructType([StructField("key", _TEXT), StructField("value", _BINARY)])),
+        lambda message: [{"key": item.key, "value": item.value.encode()} for item in _own(message).properties] or None,
+    ),
+}
+_KAFKA_DEFAULT: Final = tuple(name for name in _KAFKA_COLUMNS if name != "headers")
+
+_ENTRY_COLUMNS: Final[dict[str, Column]] = {
+    **_SHARED,
+    "__numMessages": Column(_INT, lambda message: message.outer.num_messages_in_batch),
+    "__metadata": Column(_BINARY, lambda message: None),
+    "__payload": Column(_BINARY, lambda message: bytes(message.payload)),
+    "__markerType": Column(
+        _INT, lambda message: message.outer.marker_type if message.outer.HasField("marker_type") else None
+    ),
+}
+_ENTRY_DEFAULT: Final = (
+    "__topic",
+    "__ledgerId",
+    "__entryId",
+    "__numMessages",
+    "__publishTime",
+    "__metadata",
+    "__payload",
+)
+
+
+class Layout(NamedTuple):
+    """Which columns there are. ``style`` and ``payload`` are of message mode."""
+
+    mode: str = "message"
+    style: str = "pulsar"
+    """``pulsar``, or ``kafka``: the columns of Spark's Kafka source."""
+
+    payload: StructType | None = None
+    """The columns that the topic's schema makes; None for the bytes as they are."""
+
+    @property
+    def payload_names(self) -> list[str]:
+        """The columns that ``includeColumns`` does not have to name."""
+        if self.mode == "entry":
+            return ["__payload"]
+        return ["value"] if self.payload is None else list(self.payload.names)
+
+    @property
+    def metadata(self) -> Mapping[str, Column]:
+        """The columns that are found in a message, and its payload where that is bytes."""
+        if self.mode == "entry":
+            return _ENTRY_COLUMNS
+        if self.style == "kafka":
+            return _KAFKA_COLUMNS
+        return _RAW | _MESSAGE_COLUMNS if self.payload is None else _MESSAGE_COLUMNS
+
+    @property
+    def types(self) -> dict[str, DataType]:
+        """All columns, those of the payload first."""
+        payload = {} if self.payload is None else {item.name: item.dataType for item in self.payload.fields}
+        return payload | {name: column.type for name, column in self.metadata.items()}
+
+    @property
+    def default(self) -> list[str]:
+        """The columns of a read that names none."""
+        if self.mode == "entry":
+            return list(_ENTRY_DEFAULT)
+        return list(_KAFKA_DEFAULT) if self.style == "kafka" else [*self.payload_names, *_MESSAGE_DEFAULT]
+
+
+def read_schema(layout: Layout, include: Sequence[str]) -> StructType:
+    """The Spark schema of a read. Raises OptionError for columns that do not exist.
+
+    ``include``: column names in any letter case, or one of ``default``, ``all``, ``none`` (the payload alone).
+    """
+    types = layout.types
+    word = include[0].lower() if len(include) == 1 else ""
+    if word == "default":
+        names: Iterable[str] = layout.default
+    elif word == "all":
+        names = [*layout.default, *(name for name in types if name not in layout.default)]
+    elif word == "none":
+        names = layout.payload_names
+    else:
+        names = _named_columns(layout, include)
+    if word != "none":
+        _check_clashes(layout)
+    payload = {} if layout.payload is None else {item.name: item for item in layout.payload.fields}
+    return StructType([payload.get(name) or StructField(name, types[name], True) for name in names])
+
+
+def _check_clashes(layout: Layout) -> None:
+    names = [name for name in layout.payload_names if name.startswith("__") and layout.payload is not None]
+    if names:
+        raise OptionError(
+            f"the topic's schema has fields {', '.join(names)}, and columns with such names hold metadata: read with "
+            f"includeColumns=none, or with valueSchema=raw"
+        )
+
+
+def _named_columns(layout: Layout, include: Sequence[str]) -> list[str]:
+    types = layout.types
+    spelled = {name.lower(): name for name in types}
+    unknown = [name for name in include if name.lower() not in spelled]
+    if unknown or not include:
+        raise OptionError(
+            f"includeColumns: no column {', '.join(unknown)} in {layout.mode} mode; there are {', '.join(types)}"
+        )
+    names = [spelled[name.lower()] for name in include]
+    if layout.mode != "entry" and layout.style == "pulsar" and not set(layout.payload_names) & set(names):
+        names = [*layout.payload_names, *names]
+    return names
+
+
+def check_schema(schema: StructType, layout: Layout, include: Sequence[str]) -> None:
+    """A schema given by the user must name known columns with their types; raises OptionError naming each problem."""
+    types = layout.types
+    problems = []
+    if tuple(include) != _INCLUDE_DEFAULT and schema.names != read_schema(layout, include).names:
+        problems.append("schema and includeColumns name different columns: give one of them")
+    for item in schema.fields:
+        kind = types.get(item.name)
+        if kind is None:
+            problems.append(f"schema: no column {item.name} in {layout.mode} mode; there are {', '.join(types)}")
+        elif kind != item.dataType:
+            problems.append(
+                f"schema: column {item.name} is read as {_type_text(kind)}, not {_type_text(item.dataType)}; "
+                f"read it so and cast it afterwards"
+            )
+    if problems:
+        raise OptionError("; ".join(problems))
+
+
+def _type_text(kind: DataType) -> str:
+    return kind.simpleString().upper()

@@ -1,0 +1,114 @@
+"""Which columns a topic's schema makes of its payloads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql.types import DataType, StructField, StructType
+
+from interpulse.model.errors import InvalidSchemaDefinition
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.rules.schema_compatibility.key_value import key_value_parts
+from interpulse.spark.options import OptionError
+from interpulse.spark.schemas.avro_columns import avro_type, parse_definition
+from interpulse.spark.schemas.primitives import PRIMITIVES
+
+__all__ = ["check_same_schemas", "payload_fields", "schema_identity"]
+
+_RAW_TYPES: Final = frozenset(
+    {SchemaType.NONE, SchemaType.PROTOBUF, SchemaType.PROTOBUF_NATIVE, SchemaType.AUTO_CONSUME}
+)
+_DEFINED_IN_AVRO: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
+
+
+def payload_fields(schema: SchemaInfo | None) -> StructType | None:
+    """The columns of the payload; None where they are the bytes as they are: no schema, or Protobuf.
+
+    Raises OptionError for a schema that makes no columns.
+    """
+    if schema is None or schema.type in _RAW_TYPES:
+        return None
+    if schema.type is SchemaType.KEY_VALUE:
+        try:
+            parts = key_value_parts(schema)
+        except InvalidSchemaDefinition as error:
+            raise OptionError(f"{error}; read with valueSchema=raw") from None
+        return StructType([_field("key", parts.key), _field("value", parts.value)])
+    kind = _type_of(schema)
+    fields = kind if isinstance(kind, StructType) and _is_record(schema) else StructType([_field("value", schema)])
+    _check_names(fields)
+    return fields
+
+
+def _is_record(schema: SchemaInfo) -> bool:
+    return (
+        schema.type in _DEFINED_IN_AVRO
+        and isinstance(body := json.loads(schema.definition), dict)
+        and (body.get("type") in ("record", "error"))
+    )
+
+
+def _field(name: str, schema: SchemaInfo) -> StructField:
+    primitive = PRIMITIVES.get(schema.type)
+    metadata = {"comment": primitive.comment} if primitive is not None and primitive.comment else None
+    return StructField(name, _type_of(schema), True, metadata)
+
+
+def _type_of(schema: SchemaInfo) -> DataType:
+    if schema.type in _DEFINED_IN_AVRO:
+        return avro_type(parse_definition(schema.definition))
+    if schema.type in PRIMITIVES:
+        return PRIMITIVES[schema.type].type
+    raise OptionError(f"a part of a KEY_VALUE schema is {schema.type.name}: read with valueSchema=raw")
+
+
+def _check_names(fields: StructType) -> None:
+    """Spark tells columns apart without letter case."""
+    seen: dict[str, str] = {}
+    for name in fields.names:
+        if seen.setdefault(name.lower(), name) != name:
+            raise OptionError(
+                f"the topic's schema has fields {seen[name.lower()]} and {name}, which are the same to Spark; "
+                f"read with valueSchema=raw"
+            )
+
+
+def schema_identity(schema: SchemaInfo | None) -> object:
+    """What two schemas have in common that make the same columns of the same bytes."""
+    if schema is None or schema.type is SchemaType.NONE:
+        return None
+    if schema.type is SchemaType.KEY_VALUE:
+        encoding = schema.properties.get("kv.encoding.type", "INLINE")
+        return (schema.type, encoding, *(schema_identity(part) for part in key_value_parts(schema)))
+    if schema.type not in _DEFINED_IN_AVRO:
+        return (schema.type, schema.definition if schema.type in _RAW_TYPES else b"")
+    try:
+        return (schema.type, json.dumps(json.loads(schema.definition), sort_keys=True))
+    except ValueError:
+        return (schema.type, schema.definition)
+
+
+def check_same_schemas(schemas: Mapping[str, SchemaInfo | None]) -> SchemaInfo | None:
+    """The one schema of topics that are read together; None if none of them has one.
+
+    Raises OptionError that names two topics whose schemas differ.
+    """
+    first: tuple[str, SchemaInfo | None] | None = None
+    for topic, schema in sorted(schemas.items()):
+        if first is None:
+            first = topic, schema
+        elif schema_identity(first[1]) != schema_identity(schema):
+            raise OptionError(
+                f"topics have different schemas: {first[0]} has {_described(first[1])}, {topic} has "
+                f"{_described(schema)}; read them one by one, or with valueSchema=raw"
+            )
+    return None if first is None or schema_identity(first[1]) is None else first[1]
+
+
+def _described(schema: SchemaInfo | None) -> str:
+    if schema is None or schema.type is SchemaType.NONE:
+        return "none"
+    fields = payload_fields(schema)
+    return schema.type.name if fields is None else f"{schema.type.name} ({fields.simpleString()[7:-1]})"

@@ -1,0 +1,230 @@
+"""Payloads as columns: each message is read by the schema of its own version, as the schema of the query's start."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from interpulse.model.errors import InvalidRequest
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.rules.schema_compatibility.key_value import key_value_parts
+from interpulse.spark.schemas.avro_columns import avro_shaper, json_shaper, parse_definition, with_values_as_defaults
+from interpulse.spark.schemas.payload_columns import payload_fields
+from interpulse.spark.schemas.primitives import PRIMITIVES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+__all__ = ["Payload", "PayloadDecoder", "SchemaOfVersion", "UnreadablePayload"]
+
+SchemaOfVersion: TypeAlias = Callable[[str, bytes], SchemaInfo | None]
+"""By topic and version as it travels in messages; None if the topic does not know it."""
+
+_NULL_LENGTH: Final = 0xFFFFFFFF
+
+
+class UnreadablePayload(InvalidRequest):
+    """A payload that is none of its schema."""
+
+
+class Payload(NamedTuple):
+    """What of one message the decoder needs. ``place`` says where it is stored, for errors."""
+
+    topic: str
+    place: str
+    version: bytes
+    value: bytes | None
+    key: bytes | None
+
+
+_Decode: TypeAlias = Callable[[bytes], Any]
+_Row: TypeAlias = dict[str, Any] | None
+
+
+class PayloadDecoder:
+    """Fills the wanted columns of payloads; ``schema`` is that of the query's start.
+
+    Without ``corrupt_column`` an unreadable payload raises UnreadablePayload; with it (which may be the empty string)
+    its columns are null, and that column has its bytes.
+    """
+
+    def __init__(
+        self,
+        schema: SchemaInfo,
+        columns: StructType,
+        schema_of: SchemaOfVersion,
+        *,
+        corrupt_column: str | None = None,
+    ) -> None:
+        from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructType
+
+        self._schema = schema
+        fields = payload_fields(schema)
+        assert fields is not None, "payloads that are bytes are not decoded"
+        self._wanted = StructType([item for item in columns.fields if item.name in fields.names])
+        self._arrow = to_arrow_schema(self._wanted, timezone="UTC")
+        self._schema_of = schema_of
+        self._corrupt_column = corrupt_column
+        self._decoders: dict[tuple[str, bytes], Callable[[Payload], _Row]] = {}
+        self._default = _row_decoder(schema, schema)
+
+    def arrays(self, payloads: Sequence[Payload]) -> dict[str, pa.Array]:
+        """The columns by name, a row for each payload."""
+        import pyarrow as pa
+
+        rows, corrupt = self._rows(payloads)
+        try:
+            columns = self._columns(rows)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError):
+            self._sift(payloads, rows, corrupt)
+            columns = self._columns(rows)
+        found = dict(zip(self._wanted.names, columns, strict=True))
+        if self._corrupt_column:
+            found[self._corrupt_column] = pa.array(corrupt, pa.binary())
+        return found
+
+    def _rows(self, payloads: Sequence[Payload]) -> tuple[list[_Row], list[bytes | None]]:
+        rows: list[_Row] = []
+        corrupt: list[bytes | None] = [None] * len(payloads)
+        for index, payload in enumerate(payloads):
+            decode = self._decoder_of(payload)
+            try:
+                rows.append(decode(payload))
+            except Exception as error:  # noqa: BLE001 - each schema has failures of its own; all are of this payload
+                self._note(payload, error)
+                rows.append(None)
+                corrupt[index] = payload.value
+        return rows, corrupt
+
+    def _sift(self, payloads: Sequence[Payload], rows: list[_Row], corrupt: list[bytes | None]) -> None:
+        """Find the rows that do not fit the columns, one by one."""
+        for index, row in enumerate(rows):
+            try:
+                self._columns([row])
+            except Exception as error:  # noqa: BLE001 - Arrow's failures are many; all are of this row
+                self._note(payloads[index], error)
+                rows[index], corrupt[index] = None, payloads[index].value
+
+    def _note(self, payload: Payload, error: Exception) -> None:
+        if self._corrupt_column is None:
+            raise UnreadablePayload(
+                f"the message at {payload.place} of {payload.topic} does not fit its schema "
+                f"({self._schema.type.name}, version {payload.version.hex() or 'none'}): {error}; "
+                f"read it with parseMode=PERMISSIVE or valueSchema=raw"
+            ) from None
+
+    def _columns(self, rows: Sequence[_Row]) -> list[pa.Array]:
+        import pyarrow as pa
+
+        if not self._wanted.fields:
+            return []
+        return list(pa.array(rows, pa.struct(list(self._arrow))).flatten())
+
+    def _decoder_of(self, payload: Payload) -> Callable[[Payload], _Row]:
+        if not payload.version:
+            return self._default
+        decoder = self._decoders.get((payload.topic, payload.version))
+        if decoder is None:
+            written = self._schema_of(payload.topic, payload.version)
+            if written is None:
+                raise UnreadablePayload(
+                    f"{payload.topic} does not know schema version {payload.version.hex()} of its message at "
+                    f"{payload.place}; read it with valueSchema=raw"
+                )
+            if written.type is not self._schema.type:
+                raise UnreadablePayload(
+                    f"the message at {payload.place} of {payload.topic} has schema type {written.type.name}, the query "
+                    f"reads {self._schema.type.name}; read it with valueSchema=raw"
+                )
+            decoder = self._decoders[(payload.topic, payload.version)] = _row_decoder(written, self._schema)
+        return decoder
+
+
+def _row_decoder(written: SchemaInfo, wanted: SchemaInfo) -> Callable[[Payload], _Row]:
+    if wanted.type is SchemaType.KEY_VALUE:
+        return _pair_decoder(written, wanted)
+    decode = _decoder(written, wanted)
+    fields = payload_fields(wanted)
+    assert fields is not None
+    if fields.names == ["value"] and wanted.type in PRIMITIVES:
+        return lambda payload: None if payload.value is None else {"value": decode(payload.value)}
+
+    def row(payload: Payload) -> _Row:
+        if payload.value is None:
+            return None
+        value = decode(payload.value)
+        return value if isinstance(value, dict) else {"value": value}
+
+    return row
+
+
+def _pair_decoder(written: SchemaInfo, wanted: SchemaInfo) -> Callable[[Payload], _Row]:
+    sides = zip(key_value_parts(written), key_value_parts(wanted), strict=True)
+    decode_key, decode_value = (_decoder(*side) for side in sides)
+
+    def row(payload: Payload) -> _Row:
+        if written.properties.get("kv.encoding.type", "INLINE").upper() == "SEPARATED":
+            key, value = payload.key, payload.value
+        elif payload.value is None:
+            return None
+        else:
+            key, rest = _cut(payload.value)
+            value, _ = _cut(rest)
+        return {
+            "key": None if key is None else decode_key(key),
+            "value": None if value is None else decode_value(value),
+        }
+
+    return row
+
+
+def _cut(raw: bytes) -> tuple[bytes | None, bytes]:
+    """A part of an INLINE pair: its length in four bytes, -1 for null, then its bytes."""
+    length = int.from_bytes(raw[:4], "big")
+    if len(raw) < 4 or (length != _NULL_LENGTH and len(raw) < 4 + length):
+        raise ValueError("the KeyValue payload is cut short")
+    return (None, raw[4:]) if length == _NULL_LENGTH else (raw[4 : 4 + length], raw[4 + length :])
+
+
+def _decoder(written: SchemaInfo, wanted: SchemaInfo) -> _Decode:
+    if wanted.type is SchemaType.AVRO:
+        return _avro_decoder(written, wanted)
+    if wanted.type is SchemaType.JSON:
+        return _json_decoder(wanted)
+    if written.type is not wanted.type:
+        raise UnreadablePayload(f"a part of the pair has schema type {written.type.name}, not {wanted.type.name}")
+    return PRIMITIVES[wanted.type].decode
+
+
+def _avro_decoder(written: SchemaInfo, wanted: SchemaInfo) -> _Decode:
+    import fastavro
+
+    reader = parse_definition(wanted.definition)
+    shape = avro_shaper(reader)
+    same = written.definition == wanted.definition
+    writer = reader if same else parse_definition(written.definition)
+    reading = None if same else _of_any_name(with_values_as_defaults(reader), writer)
+
+    def decode(raw: bytes) -> Any:
+        value = fastavro.schemaless_reader(io.BytesIO(raw), writer, reading)
+        return value if shape is None else shape(value)
+
+    return decode
+
+
+def _of_any_name(reader: Any, writer: Any) -> Any:
+    """Records on top are the same whatever their names, as in Java: a class that grew may have another name."""
+    if not isinstance(reader, dict) or not isinstance(writer, dict) or "name" not in writer:
+        return reader
+    return {**reader, "aliases": [*reader.get("aliases", ()), writer["name"]]}
+
+
+def _json_decoder(wanted: SchemaInfo) -> _Decode:
+    shape = json_shaper(parse_definition(wanted.definition))
+    exact = b'"decimal"' in wanted.definition
+    return lambda raw: shape(json.loads(raw, parse_float=Decimal if exact else None))

@@ -90,7 +90,7 @@ def plan_adjustments(
     return ClusterPlan(
         cluster,
         changes=(*_policy_changes(namespace, local, remote), *growing),
-        conflicts=tuple(sorted(conflicts, key=lambda each: (each.kind, str(each.topic)))),
+        conflicts=tuple(sorted(conflicts, key=lambda each: each.kind)),
         remote_only=tuple(remote_only),
     )
 

@@ -118,8 +118,8 @@ def denied_on_topic(
     subscription: str | None = None,
 ) -> Unauthorized:
     """The refusal in Pulsar's words; where only the name of the subscription is wrong it says how that has to begin."""
-    if subscription and may_on_topic(role, operation, topic, policies):
-        owners = policies.permissions.subscriptions.get(subscription) if policies else None
+    if subscription and policies and may_on_topic(role, operation, topic, policies):
+        owners = policies.permissions.subscriptions.get(subscription)
         if not owners or role in owners:
             return SubscriptionPrefixMissing(
                 "Failed to create consumer - The subscription name needs to be prefixed by the authentication role, "

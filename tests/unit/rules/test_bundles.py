@@ -2,11 +2,46 @@
 
 import pytest
 
-from interpulse.model.errors import NotFound, PreconditionFailed
+from interpulse.model.errors import InvalidRequest, NotFound, PreconditionFailed
 from interpulse.model.names import TopicName
-from interpulse.rules.bundles import bundle_hash, checked_bundle, named_bundle, split_at, split_positions
+from interpulse.model.policies import NamespacePolicies
+from interpulse.rules.bundles import (
+    ONE_BUNDLE,
+    boundaries_of,
+    bundle_boundaries,
+    bundle_hash,
+    bundles_of_new_namespace,
+    checked_bundle,
+    named_bundle,
+    split_at,
+    split_positions,
+)
 
 BOUNDARIES = ("0x00000000", "0x80000000", "0xffffffff")
+
+
+@pytest.mark.parametrize(
+    ("policies", "expected"),
+    [
+        pytest.param(None, ONE_BUNDLE, id="no-policies"),
+        pytest.param(NamespacePolicies(), ONE_BUNDLE, id="none-stored"),
+        pytest.param(NamespacePolicies(other={"bundles": {"numBundles": 1}}), ONE_BUNDLE, id="a-count-alone"),
+        pytest.param(NamespacePolicies(other={"bundles": {"boundaries": list(BOUNDARIES)}}), BOUNDARIES, id="stored"),
+    ],
+)
+def test_boundaries_are_those_that_are_stored(policies: NamespacePolicies | None, expected: tuple[str, ...]) -> None:
+    assert boundaries_of(policies) == expected
+
+
+def test_bundles_are_as_wide_as_a_whole_part_of_all_hashes() -> None:
+    # 641 divides 2**32 + 1, where there are 2**32 hashes.
+    assert bundle_boundaries(641)[1] == f"0x{2**32 // 641:08x}" == "0x00663d80"
+
+
+def test_bundles_of_a_new_namespace_are_65536_at_most() -> None:
+    assert bundles_of_new_namespace({"numBundles": 65_536})["numBundles"] == 65_536
+    with pytest.raises(InvalidRequest, match="1 to 65536"):
+        bundles_of_new_namespace({"numBundles": 65_537})
 
 
 @pytest.mark.parametrize("text", ["0x00000000_0x80000000", "0X80000000_0XFFFFFFFF"])
@@ -37,6 +72,8 @@ FIVE = sorted((TopicName.parse(f"t/e2/x{number}") for number in range(1, 6)), ke
             "0x00000000_0x9446f54e", "topic_count_equally_divide", FIVE[:3], [], [0x445BDAAC], id="odd-as-measured"
         ),
         pytest.param("0x00000000_0xffffffff", "topic_count_equally_divide", FIVE[:4], [], [0x87D742E9], id="even"),
+        pytest.param("0x00000000_0xffffffff", "topic_count_equally_divide", FIVE[:2], [], [0x445BDAAC], id="two"),
+        pytest.param("0x00000000_0xffffffff", "topic_count_equally_divide", FIVE[2:4], [], [0x9446F54E], id="uneven"),
         pytest.param("0x00000000_0xffffffff", "topic_count_equally_divide", FIVE[:1], [], [], id="one-topic"),
         pytest.param("0x00000000_0xffffffff", "topic_count_equally_divide", [], [], [], id="no-topic"),
         pytest.param(
@@ -54,10 +91,15 @@ def test_bundle_when_divided_then_at(
 @pytest.mark.parametrize(
     ("algorithm", "positions", "words"),
     [
-        ("nonsense", [], "Unsupported namespace bundle split algorithm 'nonsense', supported algorithms are"),
+        (
+            "nonsense",
+            [],
+            "Unsupported namespace bundle split algorithm 'nonsense', supported algorithms are "
+            r"\[range_equally_divide, topic_count_equally_divide, specified_positions_divide\]",
+        ),
         ("flow_or_qps_equally_divide", [], "Unsupported"),
         ("specified_positions_divide", [], "splitBoundaries must not be empty"),
-        ("specified_positions_divide", [0x10, 0x21], "from 17 to 31"),
+        ("specified_positions_divide", [0x10, 0x21], "in bundle 0x00000010_0x00000020: they are numbers from 17 to 31"),
     ],
 )
 def test_bundle_when_it_cannot_be_divided_so_then_refused(algorithm: str, positions: list[int], words: str) -> None:
@@ -73,7 +115,8 @@ def test_boundaries_when_split_then_are_sorted_and_limited() -> None:
         "0xc0000000",
         "0xffffffff",
     )
-    with pytest.raises(PreconditionFailed, match="65536"):
+    assert len(split_at(BOUNDARIES, range(1, 65_535))) == 65_537
+    with pytest.raises(PreconditionFailed, match="65536 bundles; this would make 65537"):
         split_at(BOUNDARIES, range(1, 65_536))
 
 

@@ -56,7 +56,7 @@ def test_peers_are_other_clusters_that_are_registered() -> None:
     check_peers("east", ["west"], registered=registered)
     check_peers("east", [], registered=registered)
     with pytest.raises(PreconditionFailed, match="east itself can't be part of peer-list"):
-        check_peers("east", ["nowhere", "east"], registered=registered)
+        check_peers("east", ["abroad", "east"], registered=registered)
     with pytest.raises(PreconditionFailed, match="Peer cluster nowhere does not exist"):
         check_peers("east", ["west", "nowhere"], registered=registered)
 

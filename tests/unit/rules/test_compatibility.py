@@ -6,7 +6,7 @@ import pytest
 
 from interpulse.model.names import TopicName
 from interpulse.model.policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
-from interpulse.rules.compatibility import NamespaceSnapshot, compare
+from interpulse.rules.compatibility import NamespaceSnapshot, as_override, compare
 
 PLAIN = AutoTopicCreation(True, NON_PARTITIONED)
 X, Y = TopicName.parse("x"), TopicName.parse("y")
@@ -88,6 +88,17 @@ def test_no_difference(local: NamespaceSnapshot, remote: NamespaceSnapshot) -> N
 )
 def test_difference(local: NamespaceSnapshot, remote: NamespaceSnapshot, difference: str) -> None:
     assert compare("west", local, remote) == [difference]
+
+
+@pytest.mark.parametrize(
+    ("policy", "override"),
+    [
+        (AutoTopicCreation(True, PARTITIONED, 3, True), AutoTopicCreation(True, PARTITIONED, 3, True)),
+        (AutoTopicCreation(True, "Partitioned", 3, False), AutoTopicCreation(True, NON_PARTITIONED, None, False)),
+    ],
+)
+def test_policy_as_an_override_says_what_it_means(policy: AutoTopicCreation, override: AutoTopicCreation) -> None:
+    assert as_override(policy) == override
 
 
 def test_all_differences_are_listed_topics_first() -> None:

@@ -142,6 +142,21 @@ def whole(*clusters: ClusterPlan) -> AdjustmentPlan:
             id="schema-updates",
         ),
         pytest.param(
+            snapshot(),
+            replace(snapshot(), auto_update_schema=False),
+            {
+                "kind": "IS_ALLOW_AUTO_UPDATE_SCHEMA",
+                "current": False,
+                "desired": True,
+                "request": {
+                    "method": "POST",
+                    "path": f"{POLICIES}/isAllowAutoUpdateSchema?allowAutoUpdateSchemaWithReplicator=true",
+                    "body": True,
+                },
+            },
+            id="schema-updates-allowed",
+        ),
+        pytest.param(
             replace(snapshot(), auto_update_schema=False, replicator_may_update_schema=False),
             replace(snapshot(), auto_update_schema=False),
             {

@@ -18,7 +18,7 @@ class TestConsistency:
         [
             pytest.param(view_of("x-partition-0"), "Partition metadata not found", id="pip414-row1"),
             pytest.param(view_of("x-partition-2", 3), None, id="pip414-row2"),
-            pytest.param(view_of("x-partition-3", 3), "Illegal topic partition name", id="pip414-row3"),
+            pytest.param(view_of("x-partition-3", 3), "has 3 partitions, 0 to 2", id="pip414-row3"),
             pytest.param(view_of("x"), None, id="pip414-row4"),
             pytest.param(view_of("x", 3), "Found partitioned metadata for non-partitioned topic", id="pip414-row5"),
             pytest.param(view_of(f"{HEARTBEAT}-partition-0"), None, id="pip414-row6"),

@@ -118,6 +118,7 @@ def test_quotas_when_levels_speak_of_different_types_then_they_are_joined() -> N
         "message_age": age,
     }
     assert effective_policies(NOTHING, NOTHING, broker).backlog_quotas == broker.backlog_quotas
+    assert effective_policies(NOTHING, NOTHING, NOTHING).backlog_quotas == {}
 
 
 def test_subscription_types_when_none_is_listed_then_the_next_level_counts() -> None:

@@ -23,6 +23,7 @@ from interpulse.model.errors import (
     ServerError,
     ServiceNotReady,
     TopicNotFound,
+    Unauthorized,
 )
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
@@ -45,6 +46,7 @@ from interpulse.rules.lookup import (
     sort_by_existence,
     sort_by_namespace,
     sort_by_owner,
+    sort_by_permission,
 )
 from interpulse.rules.topic_view import NamespaceStanding
 
@@ -314,6 +316,7 @@ def test_batch_asks_for_the_owner_of_each_bundle_once() -> None:
     names = [f"persistent://t/{local}/{number}" for number in range(100) for local in "ab"]
     batch(names, {A: VIEW, b: quartered(b)}, owner)
     assert len(asked) == len(set(asked)) == 8
+    assert {namespace for namespace, _ in asked} == {A, b}
 
 
 def test_batch_when_names_repeat_then_each_is_answered_once_as_it_was_written() -> None:
@@ -329,6 +332,30 @@ def test_batch_when_a_name_is_none_then_only_it_fails_with_17() -> None:
     assert answer.groups == {HERE: ["x"]}
     assert [each.topics for each in answer.failures] == [["a/b"], ["://y"]]
     assert {each.error.wire_code for each in answer.failures} == {ServerError.InvalidTopicName}
+
+
+def test_batch_when_a_reason_is_longer_than_300_characters_then_it_is_cut() -> None:
+    answer = BatchAnswer()
+    answer.fail("fits", MetadataError("a" * 300))
+    answer.fail("long", MetadataError("b" * 301))
+    assert [str(each.error) for each in answer.failures] == ["a" * 300, "b" * 300 + "..."]
+
+
+def test_batch_when_errors_of_two_types_have_one_text_then_they_are_two_failures() -> None:
+    answer = BatchAnswer()
+    for name, error in (("x", MetadataError("no")), ("y", ServiceNotReady("no")), ("z", MetadataError("no"))):
+        answer.fail(name, error)
+    assert [(type(each.error), each.topics) for each in answer.failures] == [
+        (MetadataError, ["x", "z"]),
+        (ServiceNotReady, ["y"]),
+    ]
+
+
+def test_batch_when_a_topic_may_not_be_looked_up_then_only_it_fails() -> None:
+    answer = BatchAnswer()
+    topics = parsed("x", "y", "z")
+    assert sort_by_permission(topics, {"y": Unauthorized("not yours")}, answer) == parsed("x", "z")
+    assert flat(answer) == [("y", (Unauthorized, "not yours"))]
 
 
 def test_batch_when_a_name_is_very_long_then_its_reason_is_cut() -> None:
@@ -413,14 +440,14 @@ def parsed(*names: str) -> dict[str, TopicName]:
 def test_existence_when_a_topic_is_missing_then_it_fails_and_the_others_stay() -> None:
     answer = BatchAnswer()
     wanted = sort_by_existence(parsed("x", "y"), {"x": TopicNotFound("gone"), "y": 3}, answer)
-    assert list(wanted) == ["y"]
+    assert wanted == parsed("y")
     assert dict(flat(answer)) == {"x": (TopicNotFound, "gone")}
     assert answer.partitions == {}
 
 
 def test_expansion_when_a_topic_is_partitioned_then_its_partitions_stand_for_it() -> None:
     answer = BatchAnswer()
-    counts: dict[str, int | PulsarError] = {"p": 2, "plain": 0, "p-partition-1": 0}
+    counts: dict[str, int | PulsarError] = {"p": 2, "p-partition-1": 0}
     topics = parsed("p", "plain", "p-partition-1", "q-partition-7")
     wanted = sort_by_existence(topics, counts, answer, expanded_chars_max=1000)
     base = "persistent://public/default/p"
@@ -443,5 +470,6 @@ def test_expansion_when_partitions_do_not_fit_then_that_topic_fails_and_says_so(
     assert len(wanted) == 4
     (failure,) = answer.failures
     assert (failure.topics, failure.error.wire_code) == (["q"], ServerError.NotAllowedError)
+    assert str(failure.error).startswith("The 3 partitions of persistent://public/default/q do not fit the answer")
     assert "ask for fewer topics at once" in str(failure.error)
     assert answer.partitions == {"p": 3, "r": 1}

@@ -56,6 +56,12 @@ def test_auto_topic_creation_when_a_namespace_begins_with_it_then_is_read_as_whe
         assert "autoTopicCreationOverride" not in policies.other
 
 
+@pytest.mark.parametrize("with_replicator", [{}, {"is_allow_auto_update_schema_with_replicator": True}])
+def test_schema_switch_when_replicators_are_let_in_too_then_is_taken(with_replicator: dict[str, bool]) -> None:
+    policies = check_new_policies({"is_allow_auto_update_schema": True, **with_replicator}, partitions_max=0)
+    assert (policies.allow_auto_update_schema, policies.allow_auto_update_schema_with_replicator) == (True, True)
+
+
 def test_role_that_is_granted_nothing_may_be_named() -> None:
     body = {"auth_policies": {"namespace_auth": {"app": []}, "destination_auth": {"persistent://a/b/c": {"x": []}}}}
     assert check_new_policies(body, partitions_max=0).granted == Permissions(

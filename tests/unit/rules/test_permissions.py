@@ -142,27 +142,36 @@ def test_administrators_when_asked_about_then_are_super_users_and_those_of_the_t
     assert may_administer(role, super_users={"root"}) is (role == "root")
 
 
+NO_PROXY = "cannot specify originalPrincipal when connecting without valid proxy role."
+NAMES_NO_CLIENT = "originalPrincipal must be provided when connecting with a proxy role."
+NAMES_A_PROXY = "originalPrincipal cannot be a proxy role."
+
+
 @pytest.mark.parametrize(
     ("role", "original", "same_allowed", "wrong"),
     [
         ("app", None, False, None),
         ("app", "", False, None),
-        ("app", "root", False, "without valid proxy role"),
-        ("app", "app", False, "without valid proxy role"),
+        ("app", "root", False, NO_PROXY),
+        ("app", "app", False, NO_PROXY),
         ("app", "app", True, None),
-        ("app", "root", True, "without valid proxy role"),
-        ("proxy", None, False, "must be provided"),
-        ("proxy", "", True, "must be provided"),
+        ("app", "root", True, NO_PROXY),
+        ("proxy", None, False, NAMES_NO_CLIENT),
+        ("proxy", "", True, NAMES_NO_CLIENT),
         ("proxy", "app", False, None),
-        ("proxy", "proxy", True, "cannot be a proxy role"),
-        ("proxy", "another-proxy", False, "cannot be a proxy role"),
+        ("proxy", "proxy", True, NAMES_A_PROXY),
+        ("proxy", "another-proxy", False, NAMES_A_PROXY),
     ],
 )
 def test_proxies_when_they_speak_for_a_role_then_they_have_to_name_it(
     role: str, original: str | None, same_allowed: bool, wrong: str | None
 ) -> None:
     error = check_principals(role, original, {"proxy", "another-proxy"}, same_allowed=same_allowed)
-    assert (error is None) if wrong is None else (wrong in str(error))
+    assert (error is None) if wrong is None else (str(error) == wrong)
+
+
+def test_client_that_is_no_proxy_speaks_for_nobody_unless_told_otherwise() -> None:
+    assert str(check_principals("app", "app", {"proxy"})) == NO_PROXY
 
 
 def test_refusals_when_shown_then_are_in_the_words_of_pulsar() -> None:
@@ -174,7 +183,10 @@ def test_refusals_when_shown_then_are_in_the_words_of_pulsar() -> None:
         assert (type(error), str(error)) == (Unauthorized, denied)
     prefixed = denied_on_topic("app", TopicOperation.SKIP, TOPIC, readers, "s")
     assert isinstance(prefixed, SubscriptionPrefixMissing)
-    assert "prefixed by the authentication role, like app-xxxx for topic: persistent://acme/app/t" in str(prefixed)
+    assert str(prefixed) == (
+        "Failed to create consumer - The subscription name needs to be prefixed by the authentication role, "
+        "like app-xxxx for topic: persistent://acme/app/t"
+    )
     namespace = denied_on_namespace(NamespaceOperation.GET_TOPICS, NamespaceName("acme", "app"))
     assert type(namespace) is AuthorizationError
     assert str(namespace) == (

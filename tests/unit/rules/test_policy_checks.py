@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -135,6 +136,8 @@ def test_max_message_size_when_above_the_broker_s_then_is_refused(size: int, tak
         pytest.param({"topicType": "Partitioned", "defaultNumPartitions": 3}, None, id="any-case"),
         pytest.param({"topicType": "non-partitioned"}, None, id="non-partitioned"),
         pytest.param({"topicType": "partitioned"}, PreconditionFailed, id="count-missing"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": 1}, None, id="one"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": 5}, None, id="as-many-as-may-be"),
         pytest.param({"topicType": "partitioned", "defaultNumPartitions": 0}, PreconditionFailed, id="count-zero"),
         pytest.param({"topicType": "non-partitioned", "defaultNumPartitions": 1}, PreconditionFailed, id="count"),
         pytest.param({"topicType": "weird"}, PreconditionFailed, id="type-unknown"),
@@ -146,11 +149,35 @@ def test_auto_topic_creation_that_is_allowed_is_checked(body: dict[str, Any], re
     body = {"allowAutoTopicCreation": True, **body}
     if refusal is None:
         checked = check_auto_topic_creation(body, partitions_max=5)
-        assert checked.default_partitions in (None, 3)
+        assert checked.default_partitions == body.get("defaultNumPartitions")
         assert checked.topic_type in (PARTITIONED, NON_PARTITIONED)
     else:
         with pytest.raises(refusal):
             check_auto_topic_creation(body, partitions_max=5)
+
+
+@pytest.mark.parametrize("always", [None, True, False])
+def test_auto_topic_creation_says_whether_replicators_may_create_always(always: bool | None) -> None:
+    body = {"allowAutoTopicCreation": True, "topicType": "non-partitioned", "alwaysAllowForReplicator": always}
+    checked = check_auto_topic_creation(body, partitions_max=5)
+    assert checked == AutoTopicCreation(True, NON_PARTITIONED, None, always)
+
+
+def test_auto_topic_creation_that_means_nothing_is_refused_in_the_words_of_pulsar() -> None:
+    body = {"allowAutoTopicCreation": True, "topicType": "partitioned"}
+    with pytest.raises(PreconditionFailed) as refusal:
+        check_auto_topic_creation(body, partitions_max=5)
+    assert str(refusal.value) == (
+        "Invalid configuration for autoTopicCreationOverride. the detail is "
+        "[defaultNumPartitions] cannot be null when the type is partitioned."
+    )
+
+
+@pytest.mark.parametrize(("partitions_max", "taken"), [(0, True), (1, False)])
+def test_auto_topic_creation_when_there_is_no_maximum_then_any_count_is_taken(partitions_max: int, taken: bool) -> None:
+    body = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2}
+    with nullcontext() if taken else pytest.raises(PartitionCountAboveMaximum):
+        check_auto_topic_creation(body, partitions_max=partitions_max)
 
 
 def test_auto_topic_creation_that_is_switched_off_is_taken_as_it_is() -> None:
@@ -171,9 +198,18 @@ def test_retention_that_means_something(minutes: int, megabytes: int) -> None:
     assert check_retention(body) == RetentionPolicies(minutes, megabytes)
 
 
-@pytest.mark.parametrize(("minutes", "megabytes"), [(0, 5), (5, 0), (-1, 0), (-2, 1), (1, -2)])
-def test_retention_that_means_nothing_is_refused(minutes: int, megabytes: int) -> None:
-    with pytest.raises(InvalidRequest, match="Invalid retention policy"):
+@pytest.mark.parametrize(
+    ("minutes", "megabytes", "words"),
+    [
+        (0, 5, "Setting a single time or size limit to 0 is invalid"),
+        (5, 0, "Setting a single time or size limit to 0 is invalid"),
+        (-1, 0, "Setting a single time or size limit to 0 is invalid"),
+        (-2, 1, "time limit must be >= -1"),
+        (1, -2, "size limit must be >= -1"),
+    ],
+)
+def test_retention_that_means_nothing_is_refused(minutes: int, megabytes: int, words: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"^Invalid retention policy: {words}"):
         check_retention({"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes})
 
 

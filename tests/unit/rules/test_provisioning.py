@@ -32,13 +32,15 @@ def test_plan(local: Existence, remote: Existence, may_create: bool, expected: P
 
 
 _OF_2, _OF_3 = "a partitioned topic of 2 partitions", "a partitioned topic of 3 partitions"
-_LEFT_OVER = ("does not exist on the source cluster", "left-over partitions")
+_LEFT_OVER = (f"{X} does not exist on the source cluster", "delete or recreate the left-over partitions there")
 
 
 @pytest.mark.parametrize(
     ("local", "remote", "may_create", "reason", "remedy"),
     [
-        pytest.param(TWO, ABSENT, False, "ForReplication is false", f"create it there as {_OF_2}", id="pip433-row3"),
+        pytest.param(
+            TWO, ABSENT, False, f"{X} does not exist on the remote", f"create it there as {_OF_2}", id="pip433-row3"
+        ),
         pytest.param(TWO, THREE, True, f"{_OF_2} on the source", f"topic {X} -p 3, here", id="pip433-row5"),
         pytest.param(THREE, TWO, True, f"{_OF_3} on the source", f"topic {X} -p 3, there", id="pip433-row5-larger"),
         pytest.param(

@@ -19,6 +19,7 @@ from interpulse.rules.replication import (
     check_replication_clusters,
     check_topic_replication_clusters,
     effective_replication_clusters,
+    is_copied_by_default,
     remote_clusters,
     sending_cluster,
 )
@@ -222,3 +223,18 @@ def test_refusal_of_a_cluster_names_it_and_the_tenant(check: Callable[[], None])
     with pytest.raises(Forbidden) as refusal:
         check()
     assert str(refusal.value) == "Cluster [west] is not in the list of allowed clusters list for tenant [demo]"
+
+
+@pytest.mark.parametrize(
+    ("name", "policies", "copied"),
+    [
+        ("x", TopicPolicies(), True),
+        ("x", TopicPolicies(replication_clusters=("east",)), True),
+        ("__change_events", TopicPolicies(), False),
+        ("__change_events", TopicPolicies(replication_clusters=("east", "west")), True),
+    ],
+)
+def test_system_topic_is_copied_where_clusters_are_set_for_itself(
+    name: str, policies: TopicPolicies, copied: bool
+) -> None:
+    assert is_copied_by_default(TopicName.parse(name), policies) is copied

@@ -162,7 +162,7 @@ class BrokerApp:
             raise CannotServe(f"data directory {self.data_dir} cannot be served: {error}") from error
 
     async def _build_tenancy(self) -> None:
-        """What the cluster, its tenants and namespaces are, and who may do what in them."""
+        """The cluster, its tenants and namespaces, and the permissions in them."""
         metadata = self.stores.metadata
         self.dynamic = DynamicConfig(metadata, self.config)
         await self.dynamic.load()

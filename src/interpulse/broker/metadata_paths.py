@@ -1,4 +1,4 @@
-"""Where everything lies in the metadata store: Pulsar's own paths.
+"""The keys of the metadata store: Pulsar's own paths.
 
 Topic and cursor names are form-encoded in keys (a blank is ``+``), so that no name holds a ``/``.
 """

@@ -33,7 +33,7 @@ class Credentials:
     ``method`` is the name that travels in CONNECT. ``source`` is, for a token, ``token:...``, ``file:...``,
     ``env:NAME`` or the token itself; for basic authentication it is ``user:password``. For TLS it names the files of
     certificate and key, ``tlsCertFile:...,tlsKeyFile:...``, or is empty: the certificate that the connection shows
-    anyway is who the client is, and nothing else is sent.
+    anyway authenticates the client, and nothing else is sent.
     """
 
     method: Literal["token", "basic", "tls"]

@@ -16,7 +16,7 @@ from interpulse.wire.frames import ParsedEntry
 __all__ = ["Message", "OutgoingMessage", "messages_of"]
 
 UNCOMPRESSED_BYTES_MAX = 512 * 1024 * 1024
-"""What a compressed entry may grow to; a broker's frame limit keeps honest entries far below."""
+"""The largest size of a decompressed entry; a broker's frame limit keeps real entries far below."""
 
 
 @dataclass(frozen=True, slots=True)

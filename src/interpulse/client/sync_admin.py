@@ -554,7 +554,7 @@ class SchemasAdmin:
 
 
 class TenantsAdmin:
-    """Tenants: who administers them and on which clusters they may have namespaces."""
+    """Tenants: their administrators, and the clusters of their namespaces."""
 
     def __init__(self, portal: Portal, area: admin_tenants.TenantsAdmin) -> None:
         self._portal = portal

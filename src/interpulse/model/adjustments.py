@@ -1,4 +1,4 @@
-"""What enabling replication of a namespace would change on other clusters: the plan that is previewed, and its JSON.
+"""The plan of the changes on other clusters that enabling a namespace's replication needs, and its JSON.
 
 Field names are those of the answer to ``POST .../replication?preview=true`` (PIP-433).
 """

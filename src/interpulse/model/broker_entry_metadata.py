@@ -1,4 +1,4 @@
-"""What a broker puts in front of the entries of persistent topics: the setting ``brokerEntryMetadataInterceptors``."""
+"""Broker entry metadata, in front of the entries of persistent topics: ``brokerEntryMetadataInterceptors``."""
 
 from __future__ import annotations
 

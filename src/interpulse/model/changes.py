@@ -1,4 +1,4 @@
-"""What a decision wants to become true.
+"""The changes of a decision.
 
 A change has two interpreters: the metadata store of this broker, and an admin client for another cluster.
 """

@@ -1,4 +1,4 @@
-"""What a topic may do with messages and clients: rates, quotas of the backlog, delayed delivery.
+"""Policies on messages and clients: rates, backlog quotas, delayed delivery.
 
 The classes mirror Pulsar's JSON, numbers as they stand there; what means "no limit" stands at each. A field that is
 missing, or null, takes its default; one of another type is refused with a ValueError.

@@ -1,4 +1,4 @@
-"""Who asks, what can be asked for, and what a namespace grants to whom; ``auth_policies`` of Pulsar's JSON.
+"""Principals, permissions, and the grants of a namespace; ``auth_policies`` of Pulsar's JSON.
 
 The operations carry Pulsar's names, because refusals show them.
 """
@@ -38,7 +38,7 @@ class Principal:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Everybody who needs the permission: a proxy may do for a client only what both may."""
+        """All roles that need the permission: a proxy may do for a client only what both may."""
         return (self.role,) if self.original is None else (self.role, self.original)
 
 
@@ -96,7 +96,7 @@ class TopicOperation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What a namespace grants: to roles everywhere in it, to roles on single topics, and who may use a subscription."""
+    """The grants of a namespace: to roles in all of it, to roles on single topics, and to roles on a subscription."""
 
     namespace: Mapping[str, frozenset[str]] = field(default_factory=dict)
     topics: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)

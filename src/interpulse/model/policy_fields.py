@@ -1,4 +1,4 @@
-"""How single policies stand in Pulsar's JSON: the tables by which whole policy documents are read and written.
+"""Single policies in Pulsar's JSON: the tables by which whole policy documents are read and written.
 
 A stored value that is not of the form Pulsar gives it is left where it is and not acted on, so that a record which
 another program wrote never keeps a namespace from being served.

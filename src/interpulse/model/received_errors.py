@@ -1,4 +1,4 @@
-"""Which error a client raises for a number that came from a broker: the way back from `errors`."""
+"""The error that a client raises for a broker's error code: the way back from `errors`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recorded of a topic, and who asks for it."""
+"""The records of a topic, and the requester of an operation on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How another cluster is reached: by what is registered about it, credentials and trusted certificates included."""
+"""Connects to another cluster by its registration, with credentials and trusted certificates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _chosen(data: ClusterData, plain: str | None, encrypted: str | None) -> str 
 def credentials_of(cluster: str, data: ClusterData) -> Credentials | None:
     """Who we are there. The record best names a file: it is read again for every request, and never shown.
 
-    Where it says nothing else, its certificate is who we are.
+    Without other credentials the client certificate authenticates.
     """
     from interpulse.client.credentials import Credentials
 

@@ -1,4 +1,4 @@
-"""What a cluster calls itself, held against the name it was given here.
+"""The name that a cluster gives itself, compared with its registered one.
 
 Messages carry the name of the cluster they come from, and a cluster that finds its own name there does not
 send them back. So a wrong name breaks the prevention of loops, in silence.

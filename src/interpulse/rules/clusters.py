@@ -1,4 +1,4 @@
-"""What may be said about a cluster: its addresses, its peers, the failure domains of its brokers."""
+"""Checks of a cluster's record: its addresses, its peers, the failure domains of its brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a namespace can be replicated between two clusters, and what would make it so (PIP-433).
+"""The differences that keep a namespace from being replicated between two clusters, and their remedies (PIP-433).
 
 `compare` says what keeps replication from working: topics and auto-creation policies. `plan_adjustments` says what has
 to change on the remote cluster, the source being the standard; it looks at schema policies too.

@@ -1,4 +1,4 @@
-"""What every rule returns."""
+"""The return value of every rule."""
 
 from __future__ import annotations
 

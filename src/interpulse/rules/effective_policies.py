@@ -1,4 +1,4 @@
-"""What is in force for one topic: its own policy, else its namespace's, else the broker's.
+"""The policies in force for one topic: its own, else its namespace's, else the broker's.
 
 Its own is the one set on this cluster, else the one set for all its clusters. The levels are brought into one form
 first, that of a topic's own policies. Each policy replaces the one of the level above as a whole; a value that means
@@ -46,7 +46,7 @@ LEGACY_STRATEGIES: Final = {
     "ForwardTransitive": "FORWARD_TRANSITIVE",
     "FullTransitive": "FULL_TRANSITIVE",
 }
-"""What the values of the older policy mean as schema compatibility strategies."""
+"""The values of the older policy as schema compatibility strategies."""
 
 
 def topic_level(record: TopicPolicyRecord, *, everywhere: bool = False) -> TopicPolicies:

@@ -1,4 +1,4 @@
-"""How many clients a topic takes, and of which sort: refusals with the policy and its value. 0 = no limit.
+"""The limits on the clients of a topic: refusals with the policy and its value. 0 = no limit.
 
 Replicators, and topics of the system, are exempt; the caller leaves them out.
 """

@@ -1,7 +1,7 @@
-"""Lookup: who serves a topic, and the answer for many topics at once (PIP-35).
+"""Lookup: the broker of a topic, and the answer for many topics at once (PIP-35).
 
 A broker owns whole bundles (`interpulse.rules.bundles`). Nothing
-here knows how many brokers there are: who owns a bundle is asked of an argument, and a lookup of one topic and a batch
+here knows how many brokers there are: an argument names the owner of a bundle, and a lookup of one topic and a batch
 ask the same one.
 """
 
@@ -67,7 +67,7 @@ class LookupTarget:
 
 
 Owner = Callable[[NamespaceName, str], LookupTarget]
-"""Who owns a bundle of a namespace. Raises ServiceNotReady if no broker is there to own it, MetadataError while it is
+"""The broker of a bundle of a namespace. Raises ServiceNotReady if no broker can own it, MetadataError while it is
 being unloaded or its owner cannot be read."""
 
 

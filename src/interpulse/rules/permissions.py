@@ -1,8 +1,8 @@
-"""Who may do what: super users, the administrators of a tenant, and who was granted it.
+"""Permissions: of super users, of the administrators of a tenant, and by grants.
 
-A rule gets one role, what is asked for, and a view of who the privileged are and of the namespace's policies. Nobody
-needs more than one of the three grounds; without any the answer is no. A client behind a proxy is asked about twice,
-see `Principal.roles`.
+A rule gets one role, the required permission, and a view of the privileged roles and the namespace's policies. One of
+the three grounds is enough; without any the answer is no. Both roles of a client behind a proxy are asked about, see
+`Principal.roles`.
 """
 
 from __future__ import annotations

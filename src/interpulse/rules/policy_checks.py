@@ -60,7 +60,7 @@ _OWN_SENTENCES: Final = {
     "maxUnackedMessagesOnSubscription": "maxUnackedNum must be 0 or more",
     "deduplicationSnapshotInterval": "interval must be greater than or equal to 0",
 }
-"""What Pulsar says of limits below 0 whose sentence is not made of their name."""
+"""Pulsar's messages on limits below 0 that do not follow from their names."""
 _WHOLE_SENTENCES: Final = {"subscription expiration time": "Invalid value for subscription expiration time"}
 """Of those, what tests of clients compare whole."""
 
@@ -233,6 +233,6 @@ def check_strategy(value: Any, allowed: Sequence[str]) -> str:
 
 
 def check_schema_switch(allowed: bool, with_replicator: bool) -> None:
-    """Whoever lets all producers bring schemas cannot keep replicators from it; raises InvalidRequest."""
+    """A namespace that takes schemas of all producers takes those of replicators; raises InvalidRequest."""
     if allowed and not with_replicator:
         raise InvalidRequest("Can not enable for all producers but denies for replicators, which is meaningless")

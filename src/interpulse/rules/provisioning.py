@@ -1,4 +1,4 @@
-"""What has to happen on a remote cluster before a topic can be replicated to it (PIP-433)."""
+"""The changes that a remote cluster needs before a topic can be replicated to it (PIP-433)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which clusters a namespace may list for its replication (PIP-433, checks before the comparison of clusters)."""
+"""The clusters that a namespace may list for its replication (PIP-433, checks before the comparison of clusters)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be said about a tenant: who administers it, and on which clusters it may have namespaces."""
+"""Checks of a tenant's record: its administrators, and the clusters of its namespaces."""
 
 from __future__ import annotations
 

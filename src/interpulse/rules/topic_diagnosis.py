@@ -1,4 +1,4 @@
-"""Which topics of a namespace break the rule of PIP-414, and which admin call repairs each.
+"""The topics of a namespace that break the rule of PIP-414, and the admin call that repairs each.
 
 A topic that is refused because its records disagree stays refused until an operator acts. `diagnose` finds every such
 topic, and those that were left half created or half deleted, from nothing but names and partition counts. Repairs that

@@ -1,4 +1,4 @@
-"""What operators do to topics: creating, expanding, repairing and deleting them, and what that changes.
+"""Operations on topics: creating, expanding, repairing and deleting them, as decisions.
 
 As in `topics`, a rule looks at nothing but its `TopicView` and returns what shall become true. Sources: PIP-414, which
 has the two records of a topic agree after every operation, and the admin API of Apache Pulsar 5.0.

@@ -1,4 +1,4 @@
-"""What a rule may know about a topic, and the predicates that all rules of topics are built from.
+"""The view of a topic, and the predicates that all rules of topics are built from.
 
 Two records exist per topic:
 

@@ -1,7 +1,7 @@
-"""When a consumer or subscription has too many unacknowledged messages to get more. Pure.
+"""The limit of unacknowledged messages of a consumer or subscription. Pure.
 
-Whoever comes to the limit is blocked, and stays so until about half of it is acknowledged; else each acknowledgement
-would bring one message.
+At the limit it is blocked, and stays so until about half of it is acknowledged; else each acknowledgement would bring
+one message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What compaction kept of one log: a ledger of its own, in the same journal as all others.
+"""The compacted ledger of one log, in the same journal as all others.
 
 Its entries are in the order of the log, each with the position it has there in front (two numbers of 8 bytes). It is
 written to its end, then one commit of the topic record makes it the current one and gives up the one before. A ledger

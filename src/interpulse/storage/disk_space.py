@@ -1,11 +1,11 @@
-"""Whether the data directory takes what is to be written.
+"""The free space of the data directory: whether entries and metadata may be written.
 
-Messages leave a *reserve* to metadata, so that cursors, expiry, truncation and deletion, which make room, still work
-when there is no room for messages. The file system is measured each second, and when as much was written as it had
-above the reserve; never per message. Whoever could not write all the same says so with `ran_out`.
+Messages leave a *reserve* to metadata, so that cursors, expiry, truncation and deletion, which free space, still work
+when messages are refused. The file system is measured each second, and after every write of as many bytes as it had
+above the reserve; never per message. A write that fails all the same is reported with `ran_out`.
 
-From then on the directory counts as full, until there is a quarter more than the reserve, and a probe, written and
-synced as entries are, has found room as well.
+From then on the directory counts as full, until a quarter more than the reserve is free, and a probe, written and
+synced as entries are, succeeds.
 """
 
 from __future__ import annotations

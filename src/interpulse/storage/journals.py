@@ -1,4 +1,4 @@
-"""What logs need of whatever keeps their entries: `SegmentJournal` on disk, `MemoryJournal` in memory."""
+"""The journal, as logs see it: `SegmentJournal` on disk, `MemoryJournal` in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the metadata store knows about logs.
+"""The records of logs in the metadata store.
 
 * ``/managed-ledgers/<log name>`` holds the topic record: its ledgers, the compacted one, properties, and where it was
   terminated, in Pulsar's JSON. The properties belong to the broker and are kept as they are.

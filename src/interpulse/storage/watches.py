@@ -1,4 +1,4 @@
-"""Who wants to hear of which metadata keys."""
+"""The watches of metadata keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long entries waited for the disk and how large they were, per period and in the buckets Pulsar's metrics have."""
+"""The write latency and the size of entries, per period and in the buckets of Pulsar's metrics."""
 
 from __future__ import annotations
 

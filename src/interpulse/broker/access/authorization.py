@@ -1,6 +1,6 @@
 """Authorization of what clients ask for.
 
-Reads who administers the tenant and what the namespace grants, and asks the rules.
+Reads the administrators of the tenant and the grants of the namespace, and asks the rules.
 
 Privileged roles are recognised first. Others learn by the refusal that a tenant does not exist, as in Pulsar, but
 nothing about namespaces and topics.

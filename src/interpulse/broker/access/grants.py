@@ -82,6 +82,6 @@ class Grants:
         await self._namespaces.update_policies(namespace, lambda old: old.changed(granted=change(old.permissions)))
 
     async def _check_exists(self, topic: TopicName) -> None:
-        """A grant on a topic that does not exist would hold for the one who creates it."""
+        """A grant on a topic that does not exist would hold for its creator."""
         if (await self._lifecycle.existence(topic)).kind is TopicKind.ABSENT:
             raise TopicNotFound(f"Topic {topic} not found")

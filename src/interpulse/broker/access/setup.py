@@ -73,7 +73,7 @@ def build_access(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces)
 
 
 def job_token(config: BrokerConfig) -> str | None:
-    """The token by which the replication job proves who it is. Raises PreconditionFailed for other credentials."""
+    """The token by which the replication job authenticates. Raises PreconditionFailed for other credentials."""
     try:
         credentials = Credentials.from_plugin(
             config.broker_client_authentication_plugin, config.broker_client_authentication_parameters

@@ -1,4 +1,4 @@
-"""What a setting is, and how its value is read from text and written as text."""
+"""A setting: its field, and its value read from text and written as text."""
 
 from __future__ import annotations
 

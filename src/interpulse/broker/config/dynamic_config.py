@@ -1,7 +1,7 @@
 """Settings that change while the broker runs.
 
 The dynamic values are kept as one flat JSON object under Pulsar's own key and laid over the settings of the start. The
-whole `BrokerConfig` is replaced at once, and those who watch are told.
+whole `BrokerConfig` is replaced at once, and its watchers are told.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the front ends and the live objects say to each other.
+"""The interface between the front ends and the live objects.
 
 The front ends call :class:`LiveTopic`, :class:`LiveProducer` and :class:`LiveConsumer`; the live objects answer through
 the two sinks that a front end hands in when it opens a producer or a consumer. Everything happens in the event loop.

@@ -1,4 +1,4 @@
-"""What topics need of the registry that keeps them loaded."""
+"""The registry, as its loaded topics see it."""
 
 from __future__ import annotations
 

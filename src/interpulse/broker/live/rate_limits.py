@@ -1,8 +1,7 @@
 """Rates that limit what is published and delivered. Pure: the time is an argument, integers only.
 
-Tokens flow in evenly and no more of them gather than one period brings. Whoever finds at least one may go, whatever it
-costs: what is overdrawn has to flow in before the next one may, so the rate holds on average, and after a pause at
-most one period's worth comes at once.
+Tokens flow in evenly, up to the number of one period. One token is enough to go, whatever the cost: a negative balance
+is filled first, so the rate holds on average, and after a pause at most one period's worth comes at once.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from interpulse.broker.live.api import Delivery
 __all__ = ["ENTRIES_MAX", "PAUSE_MS_MIN", "RateLimit", "TokenBucket"]
 
 PAUSE_MS_MIN = 10
-"""Whoever has to wait waits so long at least: what flows in meanwhile is not lost, and fast rates need few timers."""
+"""The shortest wait for tokens: those of the meantime are not lost, and fast rates need few timers."""
 
 ENTRIES_MAX = 2**31 - 1
 """More entries than can be asked for."""

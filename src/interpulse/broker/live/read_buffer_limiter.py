@@ -21,7 +21,7 @@ class ReadBufferLimiter:
         self._bytes_max = bytes_max
         self._numbers = count()
         self._held: dict[int, tuple[int, WeakMethod[Callable[[int], None]]]] = {}
-        """Size, and who lets go; oldest first."""
+        """Size, and the callback that frees it; oldest first."""
         self._bytes = 0
 
     @property

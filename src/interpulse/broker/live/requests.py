@@ -1,4 +1,4 @@
-"""What clients ask of a topic when they come to produce or to consume; the front ends have checked that they may."""
+"""The requests of producers and consumers to a topic; the front ends have checked their permissions."""
 
 from __future__ import annotations
 

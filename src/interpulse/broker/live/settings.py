@@ -1,4 +1,4 @@
-"""What the policies of broker, namespace and topic come to for one loaded topic."""
+"""The settings of one loaded topic, out of the policies of broker, namespace and topic."""
 
 from __future__ import annotations
 

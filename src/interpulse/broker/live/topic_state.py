@@ -1,4 +1,4 @@
-"""What is stored of one topic besides its entries: its cursors and counters, in the metadata store.
+"""The stored cursors and counters of one topic, in the metadata store.
 
 Cursors lie below the record of the topic, its counters in it. Writes and deletions of one topic follow each other.
 After `close` nothing is written any more, so that no cursor of a deleted topic comes back.

@@ -23,14 +23,14 @@ __all__ = ["ClusterComparison", "ReplicationClusters", "ReplicationCursors"]
 
 
 class ReplicationCursors(Protocol):
-    """Whoever can keep what a namespace's topics hold for remote clusters."""
+    """The replication cursors of a namespace's topics."""
 
     async def follow(self, namespace: NamespaceName) -> None:
-        """On return its topics keep what is published from now on, for the clusters that are stored and no other."""
+        """On return its topics keep all later messages for the stored clusters, and for no other."""
 
 
 class ClusterComparison(Protocol):
-    """Whoever can compare a namespace here with the same one on other clusters."""
+    """Compares a namespace here with the same one on other clusters."""
 
     async def check(self, namespace: NamespaceName, added: Mapping[str, ClusterData]) -> None:
         """Raises Conflict that lists every difference which would keep replication from working."""

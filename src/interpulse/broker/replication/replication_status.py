@@ -1,4 +1,4 @@
-"""How the replication of each topic is going: what the job reports, and what is known without it.
+"""The replication status of each topic: from the reports of the job, and from the broker's own records.
 
 A record is ``{topic, cluster, state, since, reason, remedy, nextRetryAt, lagEntries, lagMessages, lagSeconds,
 msgRateOut, msgThroughputOut, batchId, batchMs, provisioned}``; there is one for each topic (or partition) and remote
@@ -53,12 +53,12 @@ _RATES: Final = ("msgRateOut", "msgThroughputOut")
 _NUMBERS: Final = ("since", "nextRetryAt", *_LAG, *_RATES, "batchId", "batchMs")
 _TEXTS: Final = ("reason", "remedy", "provisioned")
 _FIELDS_OF_THE_PAST: Final = ("since", "remedy", "nextRetryAt", *_LAG, *_RATES)
-"""What the job said last is no longer so once a topic is let go."""
+"""Members of the last report that no longer hold once a topic is not held any more."""
 _IN_STATS: Final = ("state", "since", "reason", "remedy", "nextRetryAt")
 
 
 class RemoteStates(Protocol):
-    """Whoever sees to it that topics exist on other clusters."""
+    """The states of topics on other clusters."""
 
     def state(self, topic: TopicName, cluster: str) -> RemoteState | None:
         """How far a topic is on a cluster, None if nothing is known of it."""

@@ -18,7 +18,7 @@ _VERSION: Final = f"5.0.0+interpulse-{__version__}"
 """The line of Apache Pulsar whose REST API this is, and our own version."""
 
 _OWNED: Final = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
-"""No isolation policy says who may own a bundle."""
+"""There are no isolation policies for bundles."""
 
 
 async def list_brokers(call: Call) -> Answer:

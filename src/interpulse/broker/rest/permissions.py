@@ -1,4 +1,4 @@
-"""REST calls about permissions: who may produce and consume, and who may use which subscription."""
+"""REST calls about permissions: to produce, to consume, and to use a subscription."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What real Pulsar offers under these paths and this broker does not.
+"""Operations that real Pulsar offers and this broker does not.
 
 Setting something answers 501 with the reason, instead of "not found". Reading a policy that cannot be set answers what
 Pulsar answers before it is set, and taking it away succeeds, so that programs which look first find nothing.

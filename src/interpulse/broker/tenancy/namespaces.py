@@ -103,7 +103,7 @@ class Namespaces:
             raise AlreadyExists(f"Namespace already exists: {namespace}") from None
 
     async def guard(self, namespace: NamespaceName) -> dict[str, int]:
-        """What a commit has to expect so that nothing it stores outlives the namespace.
+        """The versions for a commit whose records must not outlive the namespace.
 
         Raises NamespaceNotFound if there is none, or if it is being deleted.
         """

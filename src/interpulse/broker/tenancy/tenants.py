@@ -1,4 +1,4 @@
-"""Tenants: who owns namespaces, and on which clusters they may lie."""
+"""Tenants: the owners of namespaces, and the clusters that these may be on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators do with the bundles of a namespace: close their topics, divide them, clean up their subscriptions."""
+"""Operations on the bundles of a namespace: close their topics, divide them, clear or delete their subscriptions."""
 
 from __future__ import annotations
 

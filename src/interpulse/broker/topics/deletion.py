@@ -1,10 +1,10 @@
-"""Deleting topics, namespaces and tenants with everything that belongs to them.
+"""Deletes topics, namespaces and tenants with everything that belongs to them.
 
 A topic, partitioned or not, goes in one commit: its partitions, their cursors, metadata, schemas and policies. Before
-it everything is there, after it nothing, whenever the broker dies. Whoever wants to open the topic meanwhile waits.
+it everything is there, after it nothing, whenever the broker dies. Clients that open the topic meanwhile wait.
 
 A namespace is too large for one commit. It is marked first, so that nothing can be created in it, and removed last;
-once something is gone there is no way back, and the next start finishes what was begun.
+once something is gone there is no way back, and the next start finishes the deletion.
 """
 
 from __future__ import annotations

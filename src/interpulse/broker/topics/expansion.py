@@ -41,7 +41,7 @@ _ATTEMPTS_MAX: Final = 3
 
 
 class Remotes(Protocol):
-    """Whoever reaches other clusters; both raise RemoteClusterUnavailable, and Unprocessable if these refuse."""
+    """The access to other clusters; both raise RemoteClusterUnavailable, and Unprocessable if these refuse."""
 
     async def find(self, cluster: str, name: TopicName) -> Existence:
         """What the name stands for on the cluster; nothing is created. Refused where its namespace is missing."""

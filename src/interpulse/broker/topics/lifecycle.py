@@ -117,7 +117,7 @@ class TopicLifecycle:
         await self._decide(name, topics.decide_open, by=by, create=create)
 
     async def partitions_to_subscribe(self, name: TopicName) -> int:
-        """As `partitions` with creation, for an operator who creates a subscription; raises PreconditionFailed."""
+        """As `partitions` with creation, for operators that create a subscription; raises PreconditionFailed."""
         return await self._decide(name, topics.decide_partitions_to_subscribe)
 
     async def check_servable(self, name: TopicName) -> None:
@@ -141,7 +141,7 @@ class TopicLifecycle:
         return {view.name: existence(view) for view in views}
 
     async def guard(self, name: TopicName) -> dict[str, int]:
-        """What a commit has to expect so that nothing it stores outlives the namespace; raises NamespaceNotFound."""
+        """The versions for a commit whose records must not outlive the namespace; raises NamespaceNotFound."""
         return await self._namespaces.guard(name.namespace_name)
 
     async def metadata(self, name: TopicName) -> PartitionedTopicMetadata | None:
@@ -352,7 +352,7 @@ class TopicLifecycle:
                 await self._store.commit([*updates, *more], expect)
 
     def _claimed(self, reading: Reading, changes: Sequence[Change]) -> AbstractContextManager[None]:
-        """Others who create topics in a namespace with a limit count these while they are being stored."""
+        """Topics that are being stored count for later ones in a namespace with a limit."""
         created = [change.topic for change in changes if isinstance(change, CreateTopicRecord)]
         if reading.count is None or not created:
             return nullcontext()

@@ -1,4 +1,4 @@
-"""Who serves a topic: what both front ends ask, for one topic or for many at once (PIP-35).
+"""The broker of a topic, for both front ends: of one topic, or of many at once (PIP-35).
 
 Reads the namespaces of the topics, asks the rule, and where the caller wants it whether the topics exist. One broker
 owns all bundles of its cluster today (`SoleOwner`); sharing them among brokers takes another `Ownership`.

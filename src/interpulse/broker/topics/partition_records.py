@@ -1,4 +1,4 @@
-"""What is stored of the partitions of one topic, and what a new partition takes over from the first one."""
+"""The stored partitions of one topic, and the subscriptions that a new partition takes over from the first one."""
 
 from __future__ import annotations
 

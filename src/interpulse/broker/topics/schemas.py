@@ -40,14 +40,14 @@ __all__ = ["PolicySource", "SchemaSettings", "Schemas"]
 
 
 class PolicySource(Protocol):
-    """Whoever knows the policies of a namespace."""
+    """The source of a namespace's policies."""
 
     async def get_policies(self, namespace: NamespaceName) -> NamespacePolicies:
         """Raises NamespaceNotFound."""
         ...
 
     async def guard(self, namespace: NamespaceName) -> dict[str, int]:
-        """What a commit has to expect so that nothing it stores outlives the namespace; raises NamespaceNotFound."""
+        """The versions for a commit whose records must not outlive the namespace; raises NamespaceNotFound."""
         ...
 
 

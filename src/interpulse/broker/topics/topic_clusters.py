@@ -34,10 +34,10 @@ _ATTEMPTS_MAX: Final = 3
 
 
 class TopicCursors(Protocol):
-    """Whoever can keep what a topic holds for remote clusters."""
+    """The replication cursors of a topic."""
 
     async def follow_topic(self, name: TopicName) -> None:
-        """On return the policies are in force, and every partition keeps what is published from now on."""
+        """On return the policies are in force, and every partition keeps all later messages."""
 
 
 class TopicClusters:

@@ -1,4 +1,4 @@
-"""How many topics a namespace stores, for its limit: counted once, then kept up to date.
+"""The number of topics of a namespace, for its limit: counted once, then kept up to date.
 
 The store tells which records were touched; they are looked at again with the next question, so a question costs what
 was changed since the last one, not what the namespace holds. Between a question and the commit that rests on it others

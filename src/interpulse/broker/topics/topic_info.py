@@ -1,4 +1,4 @@
-"""What is recorded of a topic, in Pulsar's JSON (``ManagedLedgerInfo``): read without loading it.
+"""The records of a topic in Pulsar's JSON (``ManagedLedgerInfo``), read without loading it.
 
 So it can be told of a topic that is refused too. Ledgers that were not closed are recorded without their counts.
 """

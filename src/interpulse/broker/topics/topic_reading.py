@@ -1,4 +1,4 @@
-"""What a rule about a topic is shown: a view of its name, with the versions of all records that it rests on."""
+"""Reads the view of a topic for a rule, with the versions of all records that it rests on."""
 
 from __future__ import annotations
 

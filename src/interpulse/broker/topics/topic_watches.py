@@ -1,4 +1,4 @@
-"""Who wants to know which topics of a namespace match a pattern, now and from now on.
+"""The watchers of the topics of a namespace that match a pattern.
 
 The names of a namespace are kept in memory while a client watches it, once for all its watchers. The metadata store
 tells which records change; only those are looked at again.

@@ -1,1 +1,1 @@
-"""What all commands share: parameters, output, logs, progress, settings, and how errors end a command."""
+"""The parts that all commands share: parameters, output, logs, progress, settings, errors."""

@@ -1,4 +1,4 @@
-"""How results are printed: lines for lists, indented JSON for objects, character for character as pulsar-admin does.
+"""Prints results: lines for lists, indented JSON for objects, character for character as pulsar-admin does.
 
 Scripts read this output, so its form is part of the interface. ``--output`` prints the same values as JSON, YAML or a
 table instead.

@@ -1,4 +1,4 @@
-"""How far a command is, on one line of standard error."""
+"""The progress of a command, on one line of standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admin calls about permissions: who may produce and consume, and who may use which subscription."""
+"""Admin calls about permissions: to produce, to consume, and to use a subscription."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ Names = list[str]
 
 
 class TenantsAdmin:
-    """Tenants: who administers them and on which clusters they may have namespaces."""
+    """Tenants: their administrators, and the clusters of their namespaces."""
 
     def __init__(self, http: HttpSession) -> None:
         self._http = http

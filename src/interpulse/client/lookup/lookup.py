@@ -1,4 +1,4 @@
-"""What every lookup offers, over the binary protocol or over HTTP.
+"""The interface of every lookup, over the binary protocol or over HTTP.
 
 Failures that may pass (the broker is starting, the connection broke) are retried until the lookup timeout; a final
 refusal is raised at once.

@@ -36,7 +36,7 @@ async def store_schema(
 ) -> bytes:
     """The version of ``schema``, which the broker adds if its policies allow. Raises IncompatibleSchema.
 
-    ``producer_name``: for whom; replicators may be allowed what producers are not (PIP-433).
+    ``producer_name``: of the asking producer; replicators may be allowed what producers are not (PIP-433).
     """
     answer = await connection.request(
         lambda request_id: commands.get_or_create_schema(request_id, str(topic), schema, producer_name=producer_name)

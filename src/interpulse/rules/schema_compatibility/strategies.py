@@ -1,4 +1,4 @@
-"""What each strategy asks of a new schema, and who answers for each type."""
+"""The conditions of each strategy for a new schema, and the check of each type."""
 
 from __future__ import annotations
 

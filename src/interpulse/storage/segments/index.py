@@ -1,4 +1,4 @@
-"""Where the records of a segment lie: in memory per ledger, and in the index file beside the segment.
+"""The positions of the records of a segment: in memory per ledger, and in the index file beside the segment.
 
 The index file is written behind the segment: a chunk of rows follows every group commit, unsynced, since the segment
 alone is enough to rebuild it. It makes a restart quick, and it names the ledger of every record, so that a damaged

@@ -34,7 +34,7 @@ __all__ = ["SegmentJournal"]
 
 _log = logging.getLogger(__name__)
 
-_GROUP_BYTES_MAX = 8 * 1024 * 1024  # keeps the wait of those who come next short; one log's run may exceed it
+_GROUP_BYTES_MAX = 8 * 1024 * 1024  # keeps the wait of the next group short; one log's run may exceed it
 _VERIFY_BYTES_MAX = 64 * 1024 * 1024  # per opening of a log: about 30 ms. Older records are checked when they are read
 _VERIFY_RECORDS_MAX = 20_000
 

@@ -1,7 +1,7 @@
 """The bytes of a segment file: its head, and the records in it. See docs/on-disk-format.md.
 
 A record holds consecutive entries of one ledger that were written by one group commit. Its header has a checksum of its
-own, so that a reader who lost the way can find the next record, and one for the body. ``group_offset`` tells how far
+own, so that a reader that lost its place finds the next record, and one for the body. ``group_offset`` tells how far
 the record lies behind the begin of its group: everything before that begin was synced before this record was written.
 The header's checksum begins with the place of the record, so a copy of a record inside an entry is not taken for one.
 """

@@ -1,4 +1,4 @@
-"""Which messages compaction keeps: of every key the newest one, unless that is a tombstone. Pure.
+"""The messages that compaction keeps: of every key the newest one, unless that is a tombstone. Pure.
 
 However many keys there are, memory is bounded: one look over all messages remembers `keys_max` keys at most, and one
 bit per message. When there are more keys, the look goes on with half of them, chosen by their digest, and the other

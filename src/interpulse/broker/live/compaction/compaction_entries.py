@@ -1,4 +1,4 @@
-"""What compaction has to know of an entry, and what it leaves of one. Pure.
+"""Entries as compaction reads them, and as it writes them. Pure.
 
 A message is named by its number: all messages of the entries that are compacted count from 0, in their order, also
 those of batches and those that are never kept. So two looks at the same entries give a message the same number.

@@ -1,4 +1,4 @@
-"""What operators do with the entries that wait on a topic: look at them, skip some, clear them, or forget them all."""
+"""Operations on the backlog of a topic: read its entries, skip some, clear them, or forget them all."""
 
 from __future__ import annotations
 
@@ -135,11 +135,11 @@ async def peek(topic: Topic, subscription: str, number: int) -> LogEntry:
 
 
 async def truncate(topic: Topic) -> None:
-    """Forget every entry there is; each subscription stands at the end. Durable on return.
+    """Forget all entries; each subscription stands at the end. Durable on return.
 
-    Whoever is connected stays, publishes under way are answered, and what is published meanwhile may survive. The
-    ledgers go in one commit: before it everything is there, after it nothing, wherever stored cursors point. What
-    producers sent is remembered before, so that a repeat is still known as one.
+    Clients stay connected, publishes under way are answered, and later messages may survive. The ledgers go in one
+    commit: before it everything is there, after it nothing, wherever stored cursors point. The sequence ids of
+    producers are stored before, so that a repeated message is still recognised.
     """
     topic.check_open()
     await topic.compaction.forget()

@@ -1,4 +1,4 @@
-"""How much of a log may go. Pure.
+"""The part of a log that may be trimmed. Pure.
 
 A ledger goes as a whole, oldest first, never the current one, and only when every durable cursor has passed it. Then
 it stays as long as the retention policy wants: for a time after it was full, or while what is acknowledged is below a

@@ -167,8 +167,8 @@ class TopicRegistry:
         """Remove topics with their entries, records and cursors, and apply ``also``, in one commit.
 
         Raises PreconditionFailed if one of them is in use and it is not forced, and CommitConflict if ``expect`` does
-        not hold; then none is removed. ``check`` is asked in the moment of the deletion; what it lets pass nobody can
-        use any more.
+        not hold; then none is removed. ``check`` is called in the moment of the deletion, after which the topic cannot be
+        used.
         """
         await self._executor.run(names, lambda: self._delete(names, force, check, also, expect))
 
@@ -192,7 +192,7 @@ class TopicRegistry:
         self._application(namespace, None)
 
     def _application(self, namespace: NamespaceName | None, base: TopicName | None) -> asyncio.Task[PulsarError | None]:
-        """Whoever asks for the same before it has begun to read shares it."""
+        """The same application is shared until it begins to read."""
         concerned = (namespace, base)
         if concerned not in self._to_apply:
             self._to_apply[concerned] = self._begin(self._apply_new_settings(namespace, base))

@@ -1,4 +1,4 @@
-"""What is done with a topic from time to time, so that nothing of it stays longer than its policies want."""
+"""The periodic tasks of a topic, so that nothing of it stays longer than its policies want."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _NOWHERE = Position(0, 0)
 
 
 class NonPersistentSubscription:
-    """The consumers of one name, and who of them is next."""
+    """The consumers of one subscription, and the choice of the next one."""
 
     def __init__(self, topic: NonPersistentTopic, name: str, sub_type: SubType) -> None:
         self.name = name
@@ -162,7 +162,7 @@ class NonPersistentSubscription:
 
     @property
     def out(self) -> TrafficMeter:
-        """What was sent to consumers, also to those that are gone."""
+        """The traffic to all consumers, closed ones included."""
         return sum_of(self._given_up, *(each.out for each in self.consumers))
 
 

@@ -72,7 +72,7 @@ _NO_CURSOR: Final[dict[str, Any]] = {
 
 
 class ShownSubscription(Protocol):
-    """What statistics look at of a subscription."""
+    """A subscription, as statistics see it."""
 
     dropped: TrafficMeter
     sub_type: SubType
@@ -86,7 +86,7 @@ class ShownSubscription(Protocol):
 
 
 class ShownTopic(PublishedTopic, Protocol):
-    """What statistics look at of a topic."""
+    """A topic, as statistics see it."""
 
     entries_added: int
     gone: TrafficMeter

@@ -1,4 +1,4 @@
-"""What the statistics of every topic, persistent or not, say of its producers."""
+"""The statistics of a topic's producers, persistent or not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["PublishedTopic", "producers_by_name", "publish_measure", "publish_st
 
 
 class PublishedTopic(Protocol):
-    """What these statistics look at of a topic."""
+    """A topic, as these statistics see it."""
 
     created_ms: int
     limits: TopicLimits

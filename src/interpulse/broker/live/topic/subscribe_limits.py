@@ -1,4 +1,4 @@
-"""How often one consumer may subscribe to a topic. Pure: the time is an argument.
+"""The rate at which one consumer may subscribe to a topic. Pure: the time is an argument.
 
 A consumer is known by the host it comes from, its name and its id, so that one that subscribes again and again is
 stopped, and others are not.

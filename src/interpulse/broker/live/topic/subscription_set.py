@@ -26,7 +26,7 @@ _NAME_LENGTH_MAX = 1_000
 """With a topic's name it has to fit into the line of an HTTP request, encoded."""
 
 _INTERNAL_CURSORS = frozenset({DEDUPLICATION_CURSOR, "__compaction"})
-"""What the broker keeps for itself does not count as a subscription."""
+"""Cursors of the broker itself do not count as subscriptions."""
 
 _IDLE_READER_MS = 60_000
 """A non-durable subscription whose consumer was disconnected by a seek is kept so long for it to come back."""

@@ -117,7 +117,7 @@ def internal_stats(subscription: Subscription) -> dict[str, Any]:
 
 
 def sent(subscription: Subscription) -> TrafficMeter:
-    """What was sent to consumers, also to those that are gone."""
+    """The traffic to all consumers, closed ones included."""
     return sum_of(subscription.out, *(each.out for each in subscription.consumers))
 
 

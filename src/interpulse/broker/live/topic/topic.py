@@ -485,7 +485,7 @@ class Topic:
         self.sequences.request_snapshot()
         try:
             await self.flush()
-        finally:  # the next one to load the topic is the only one who writes
+        finally:  # after this, only the next load of the topic writes
             await self._state.close()
 
     async def abandon(self) -> None:

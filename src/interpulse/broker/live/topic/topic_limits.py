@@ -1,4 +1,4 @@
-"""What the policies of one loaded topic limit, as it stands now; see `rules.limits` for how many clients it takes.
+"""The limits of one loaded topic that are in force now; see `rules.limits` for the numbers of clients.
 
 A topic that no policy limits carries none of it: what is published, delivered and subscribed then meets None. Topics of
 the system are never limited.

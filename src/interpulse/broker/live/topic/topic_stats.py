@@ -48,7 +48,7 @@ _NEVER_IN_TOPICS = dict.fromkeys(
     ),
     0,
 )
-"""What Pulsar counts and does not happen here: transactions, offloading, system topics."""
+"""Counters of Pulsar for what does not exist here: transactions, offloading, system topics."""
 
 _NEVER_IN_SUBSCRIPTIONS = dict.fromkeys(
     (
@@ -81,7 +81,7 @@ NO_REPLICATION: dict[str, Any] = {
 
 
 class ShownTopic(PublishedTopic, Protocol):
-    """What statistics look at of a topic."""
+    """A topic, as statistics see it."""
 
     compaction: Compaction
     entries_added: int

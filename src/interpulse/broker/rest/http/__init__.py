@@ -1,4 +1,4 @@
-"""What all handlers of the admin API share.
+"""The parts that all handlers of the admin API share.
 
 * `call`: a request, an answer and a route; `context`: the objects that handlers ask
 * `routing`: the handler of a path

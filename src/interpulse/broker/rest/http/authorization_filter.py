@@ -1,4 +1,4 @@
-"""Which calls reach their handler: none of a web page from elsewhere, and none without the required permission."""
+"""Lets calls reach their handler: none of a web page from elsewhere, and none without the required permission."""
 
 from __future__ import annotations
 

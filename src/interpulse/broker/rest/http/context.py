@@ -1,4 +1,4 @@
-"""What the handlers of the admin API ask."""
+"""The objects that the handlers of the admin API ask."""
 
 from __future__ import annotations
 

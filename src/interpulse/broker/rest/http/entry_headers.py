@@ -1,4 +1,4 @@
-"""What the metadata of an entry becomes in an HTTP answer: headers, named as Pulsar names them.
+"""The headers of an HTTP answer for the metadata of an entry, named as Pulsar names them.
 
 Admin clients rebuild the metadata of messages from them. A header holds one line of ASCII: other characters of keys and
 names become question marks, as Pulsar's web server has it; properties travel as JSON and lose nothing.

@@ -1,4 +1,4 @@
-"""How the body of a call is checked: every field of a type, none of them unknown.
+"""Checks of the body of a call: every field of a type, none of them unknown.
 
 A value of another type is refused here, so that no handler meets a string where it expects a number, or stores one. A
 number or truth value may come as a string, as Jackson reads it. A null means "not set". Pulsar drops a field that it

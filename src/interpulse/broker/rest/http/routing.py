@@ -1,4 +1,4 @@
-"""Which handler a path belongs to.
+"""The handler of each path.
 
 The paths form a tree of parts; a literal part wins over one that varies. Paths are matched as they were sent: a topic
 name may hold an encoded slash. A slash at the end makes no difference to reading, as in Pulsar; where something would

@@ -29,5 +29,5 @@ async def get_metrics(call: Call) -> Answer:
 
 ROUTES: Final = (
     Route("GET", "/metrics", get_metrics, open_to_all),
-    Route("GET", "/metrics/", get_metrics, open_to_all),  # where real Pulsar sends those who ask for the other
+    Route("GET", "/metrics/", get_metrics, open_to_all),  # the target of real Pulsar's redirect from the other
 )

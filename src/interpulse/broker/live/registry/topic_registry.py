@@ -167,8 +167,8 @@ class TopicRegistry:
         """Remove topics with their entries, records and cursors, and apply ``also``, in one commit.
 
         Raises PreconditionFailed if one of them is in use and it is not forced, and CommitConflict if ``expect`` does
-        not hold; then none is removed. ``check`` is called in the moment of the deletion, after which the topic cannot be
-        used.
+        not hold; then none is removed. ``check`` is called in the moment of the deletion, after which a topic cannot
+        be used.
         """
         await self._executor.run(names, lambda: self._delete(names, force, check, also, expect))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from dataclasses import replace
+from itertools import pairwise, permutations
 
 import pytest
 from hypothesis import given, settings
@@ -168,14 +169,175 @@ def test_cursor_when_something_is_acknowledged_then_only_what_follows_it_is_unto
     assert [cursor.untouched_from(Position(3, entry)) for entry in range(2)] == [False, True]
 
 
-@pytest.mark.parametrize("order", [*permutations([Position(1, 3), Position(1, 7), Position(3, 0), Position(3, 1)])])
+GONE = [Position(1, 3), Position(1, 7)]
+"""What only compaction has of a ledger before all of the log."""
+
+
+def reader_of_compacted(*handed_out: Position, all_of_it: bool = True) -> Cursor:
+    cursor = new_cursor(Position(1, 2))
+    cursor.begin(compacted=True)
+    cursor.hand_out_compacted(handed_out)
+    if all_of_it:
+        cursor.compacted_read()
+    return cursor
+
+
+def state(cursor: Cursor) -> tuple[Position, list[tuple[int, int, int]], int]:
+    return cursor.mark_delete, list(cursor.ranges()), cursor.backlog(LAST)
+
+
+@pytest.mark.parametrize("order", [*permutations([*GONE, Position(3, 0), Position(3, 1)])])
 def test_cursor_when_all_is_acknowledged_that_only_compaction_has_then_it_goes_on_to_the_log(
     order: tuple[Position, ...],
 ) -> None:
-    cursor = new_cursor(Position(1, 2))
-    cursor.begin(compacted=True)
-    cursor.hand_out_compacted([Position(1, 3), Position(1, 7)])
-    cursor.compacted_read()
+    cursor = reader_of_compacted(*GONE)
     for position in order:
         cursor.acknowledge(position)
-    assert (cursor.mark_delete, list(cursor.ranges())) == (Position(3, 1), [])
+    assert state(cursor) == (Position(3, 1), [], len(ENTRIES) - 2)
+
+
+@pytest.mark.parametrize(
+    ("handed_out", "all_of_it", "acknowledged", "expected"),
+    [
+        (GONE, True, GONE[0], (GONE[0], [(3, 0, 1)], 12)),
+        (GONE, True, GONE[1], (Position(1, 2), [(1, 7, 7), (3, 0, 1)], 12)),
+        (GONE[:1], False, GONE[0], (GONE[0], [(3, 0, 1)], 12)),
+    ],
+    ids=["the second waits", "the first waits", "the second was not handed out yet"],
+)
+def test_cursor_while_something_waits_that_only_compaction_has_then_the_mark_stays_before_it(
+    handed_out: list[Position],
+    all_of_it: bool,
+    acknowledged: Position,
+    expected: tuple[Position, list[tuple[int, int, int]], int],
+) -> None:
+    cursor = reader_of_compacted(*handed_out, all_of_it=all_of_it)
+    for position in [acknowledged, Position(3, 0), Position(3, 1)]:
+        assert cursor.acknowledge(position)
+    assert state(cursor) == expected
+
+
+def test_cursor_when_what_was_acknowledged_is_handed_out_from_compaction_then_it_does_not_wait() -> None:
+    cursor = reader_of_compacted(all_of_it=False)
+    cursor.acknowledge(GONE[1])
+    cursor.hand_out_compacted(GONE)
+    cursor.compacted_read()
+    cursor.acknowledge(Position(3, 0))
+    cursor.acknowledge(GONE[0])
+    assert state(cursor) == (Position(3, 0), [], len(ENTRIES) - 1)
+
+
+@pytest.mark.parametrize(("upto", "mark"), [(GONE[0], GONE[0]), (GONE[1], Position(3, 1))])
+def test_cursor_when_acknowledged_upto_what_only_compaction_has_then_what_follows_it_still_waits(
+    upto: Position, mark: Position
+) -> None:
+    cursor = reader_of_compacted(*GONE)
+    cursor.acknowledge(Position(3, 0))
+    cursor.acknowledge(Position(3, 1))
+    assert cursor.acknowledge_upto(upto)
+    assert cursor.mark_delete == mark
+
+
+def test_cursor_when_the_next_reader_takes_the_log_as_it_is_then_nothing_waits_for_compaction() -> None:
+    cursor = reader_of_compacted(*GONE)
+    cursor.acknowledge(Position(3, 0))
+    cursor.begin(compacted=False)
+    assert cursor.mark_delete == Position(3, 0)
+    cursor.hand_out_compacted(GONE)
+    cursor.compacted_read()
+    cursor.acknowledge(Position(3, 2))
+    cursor.acknowledge(Position(3, 1))
+    assert cursor.mark_delete == Position(3, 2)
+
+
+def test_cursor_when_compaction_is_read_again_then_what_it_has_waits_again() -> None:
+    cursor = reader_of_compacted(*GONE)
+    cursor.begin(compacted=True)
+    cursor.hand_out_compacted(GONE[:1])
+    cursor.acknowledge(GONE[0])
+    cursor.acknowledge(Position(3, 0))
+    assert cursor.mark_delete == GONE[0], "the rest is yet to come"
+
+
+@pytest.mark.parametrize(
+    ("compacted_upto", "mark"), [(Position(1, 7), Position(1, 2)), (Position(1, 2), Position(3, 1))]
+)
+def test_cursor_when_restored_before_what_only_compaction_has_then_the_mark_stays(
+    compacted_upto: Position, mark: Position
+) -> None:
+    record = CursorRecord(Position(1, 2), ranges=((3, 0, 1),))
+    assert Cursor.restore(FixedLedgers(), record, compacted_upto=compacted_upto).mark_delete == mark
+
+
+def test_cursor_when_restored_ranges_are_not_in_the_log_then_only_those_are_left_out() -> None:
+    """A ledger that was trimmed, entries behind the end of a ledger, and a ledger that is not there."""
+    ranges = ((1, 3, 7), (3, 2, 3), (3, 6, 9), (8, 1, 1), (9, 0, 4))
+    cursor = Cursor.restore(FixedLedgers(), CursorRecord(Position(3, 0), ranges=ranges))
+    assert state(cursor) == (Position(3, 0), [(3, 2, 3), (8, 1, 1)], len(ENTRIES) - 4)
+
+
+def test_cursor_when_acknowledged_upto_an_entry_then_ranges_of_every_ledger_before_it_are_absorbed() -> None:
+    cursor = new_cursor()
+    for position in (Position(3, 2), Position(3, 4), Position(5, 0), Position(8, 3)):
+        cursor.acknowledge(position)
+    assert cursor.acknowledge_upto(Position(8, 0))
+    assert state(cursor) == (Position(8, 0), [(8, 3, 3)], 5)
+
+
+def test_cursor_with_each_change_counts_on() -> None:
+    cursor = new_cursor()
+    counts = [cursor.changes]
+    for change in (
+        lambda: cursor.acknowledge(Position(3, 0)),
+        lambda: cursor.acknowledge_part(Position(3, 1), 0b10),
+        lambda: cursor.acknowledge_part(Position(3, 1), 0b01),
+        lambda: cursor.acknowledge(Position(3, 4)),
+        lambda: cursor.acknowledge_upto(Position(3, 2)),
+        lambda: cursor.reset(Position(3, 2)),
+    ):
+        change()
+        counts.append(cursor.changes)
+    assert all(later > earlier for earlier, later in pairwise(counts)), counts
+
+
+FULL_RECORD = CursorRecord(
+    Position(3, 1),
+    ranges=((3, 3, 4), (8, 0, 0)),
+    batches=((Position(3, 2), (5,)),),
+    properties={"a": "b"},
+    replicate_state=True,
+    by_policy=True,
+    last_active_ms=7,
+)
+
+
+@pytest.mark.parametrize(
+    ("record", "text"),
+    [
+        (CursorRecord(Position(3, 1)), '{"markDeletePosition":"3:1"}'),
+        (CursorRecord(Position(3, 1), last_active_ms=0), '{"markDeletePosition":"3:1","lastActive":0}'),
+        (
+            FULL_RECORD,
+            '{"markDeletePosition":"3:1","individuallyDeletedMessages":[[3,3,4],[8,0,0]],'
+            '"batchedEntryDeletionIndexInfo":{"3:2":[5]},"cursorProperties":{"a":"b"},'
+            '"replicated":true,"openedByPolicy":true,"lastActive":7}',
+        ),
+    ],
+)
+def test_record_when_stored_then_bytes_are_as_documented_and_load_again(record: CursorRecord, text: str) -> None:
+    assert record.dump() == text.encode()
+    assert CursorRecord.load(text.encode()) == record
+
+
+def test_record_of_a_restored_cursor_is_the_one_it_came_from() -> None:
+    cursor = Cursor.restore(FixedLedgers(), FULL_RECORD)
+    assert cursor.record({"a": "b"}, replicate_state=True, by_policy=True, last_active_ms=7) == FULL_RECORD
+    assert cursor.record({}) == replace(
+        FULL_RECORD, properties={}, replicate_state=False, by_policy=False, last_active_ms=None
+    )
+
+
+def test_record_of_a_new_partition_keeps_what_clients_set_and_nothing_acknowledged() -> None:
+    assert FULL_RECORD.of_new_partition(Position(9, -1)) == CursorRecord(
+        Position(9, -1), properties={"a": "b"}, replicate_state=True
+    )

@@ -137,8 +137,8 @@ class CursorRecord:
                 for text, words in body.get("batchedEntryDeletionIndexInfo", {}).items()
             ),
             properties=dict(body.get("cursorProperties") or {}),
-            replicate_state=bool(body.get("replicated", False)),
-            by_policy=bool(body.get("openedByPolicy", False)),
+            replicate_state=bool(body.get("replicated")),
+            by_policy=bool(body.get("openedByPolicy")),
             last_active_ms=int(body["lastActive"]) if "lastActive" in body else None,
         )
 
@@ -367,9 +367,6 @@ class Cursor:
             numbers = self._ranges.get(following.ledger)
             if numbers is None or numbers.starts[0] > following.entry:
                 return
-            if following.entry > numbers.ends[0]:  # numbers of entries that never existed
-                self._move(Position(following.ledger, following.entry - 1))
-                continue
             self._move(Position(following.ledger, numbers.ends[0]))
 
     def _move(self, position: Position) -> None:

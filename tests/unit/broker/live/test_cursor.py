@@ -278,10 +278,10 @@ def test_cursor_when_restored_ranges_are_not_in_the_log_then_only_those_are_left
 
 def test_cursor_when_acknowledged_upto_an_entry_then_ranges_of_every_ledger_before_it_are_absorbed() -> None:
     cursor = new_cursor()
-    for position in (Position(3, 2), Position(3, 4), Position(5, 0), Position(8, 3)):
+    for position in (Position(3, 2), Position(3, 4), Position(5, 0), Position(8, 3), Position(8, 5)):
         cursor.acknowledge(position)
     assert cursor.acknowledge_upto(Position(8, 0))
-    assert state(cursor) == (Position(8, 0), [(8, 3, 3)], 5)
+    assert state(cursor) == (Position(8, 0), [(8, 3, 3), (8, 5, 5)], 4)
 
 
 def test_cursor_with_each_change_counts_on() -> None:

@@ -104,7 +104,8 @@ class SimulatedDisk:
 
     def sync_directory(self, directory: Path) -> None:
         self.step("sync_directory")
-        self.names_synced = dict(self.names_now)
+        elsewhere = {path: content for path, content in self.names_synced.items() if path.parent != directory}
+        self.names_synced = elsewhere | {p: content for p, content in self.names_now.items() if p.parent == directory}
 
 
 @dataclass

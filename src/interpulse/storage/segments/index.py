@@ -82,12 +82,11 @@ class LedgerRows:
 
 @dataclass(slots=True)
 class IndexContent:
-    """What an index file says. ``intact`` is false if something behind the last good chunk is not a chunk."""
+    """What an index file says, up to its last good chunk."""
 
     content: bytes = b""
     covered: int = 0
     sealed: bool = False
-    intact: bool = True
 
     @property
     def rows(self) -> list[Row]:
@@ -115,7 +114,6 @@ def parse_index(content: bytes, number: int) -> IndexContent:
     """Read chunks up to the first that is damaged, cut off, or not there."""
     index = IndexContent()
     if content[:INDEX_HEAD] != pack_index_head(number):
-        index.intact = False
         return index
     view = memoryview(content)
     bodies = bytearray()
@@ -128,5 +126,4 @@ def parse_index(content: bytes, number: int) -> IndexContent:
         bodies += view[offset + _CHUNK.size : end]
         index.covered, index.sealed, offset = covered, flags == _SEALED, end
     index.content = bytes(bodies)
-    index.intact = offset == len(content)
     return index

@@ -88,7 +88,7 @@ def _read_index(path: Path, files: Files, number: int) -> IndexContent:
     try:
         file = files.open(path)
     except FileNotFoundError:
-        return IndexContent(intact=False)
+        return IndexContent()
     try:
         return parse_index(file.read(file.size, 0), number)
     finally:

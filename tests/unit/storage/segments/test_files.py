@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,57 @@ def test_write_when_the_disk_takes_only_a_part_then_the_rest_follows(
     file.write_durably(b"0123456789")
     file.close()
     assert (tmp_path / "a").read_bytes() == b"0123456789"
+
+
+def test_rewrite_when_the_disk_takes_only_a_part_then_the_rest_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda descriptor, content, offset: real(descriptor, content[:3], offset))
+    (tmp_path / "a").write_bytes(b"0123456789")
+    DiskFiles().rewrite(tmp_path / "a", 1, b"abcdefgh")
+    assert (tmp_path / "a").read_bytes() == b"0abcdefgh"
+
+
+def test_read_when_the_disk_gives_only_a_part_then_the_rest_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.pread
+    monkeypatch.setattr(os, "pread", lambda descriptor, length, offset: real(descriptor, min(length, 3), offset))
+    (tmp_path / "a").write_bytes(b"0123456789")
+    reading = DiskFiles().open(tmp_path / "a")
+    assert reading.read(7, 1) == b"1234567"
+    assert reading.read(7, 6) == b"6789"
+    reading.close()
+
+
+def test_create_when_done_then_only_the_owner_writes_and_none_executes(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        DiskFiles().create(tmp_path / "a").close()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o644
+
+
+@pytest.mark.skipif(files._WRITE_THROUGH is None, reason="this system cannot write through at all")
+def test_write_durably_when_written_through_then_in_one_call_and_what_needs_no_sync_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[object] = []
+    real = os.pwritev
+
+    def watched(descriptor: int, buffers: list[memoryview], offset: int, flags: int = 0) -> int:
+        calls.append(flags)
+        return real(descriptor, buffers, offset, flags)
+
+    monkeypatch.setattr(os, "pwritev", watched)
+    monkeypatch.setattr(os, "fdatasync", lambda descriptor: calls.append("sync"))
+    file = DiskFiles().create(tmp_path / "a")
+    file.write(b"01")
+    file.write_durably(b"23")
+    file.close()
+    assert calls == [0, os.RWF_DSYNC]
 
 
 @pytest.mark.skipif(files._WRITE_THROUGH is None, reason="this system cannot write through at all")

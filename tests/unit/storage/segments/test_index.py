@@ -3,7 +3,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpulse.storage.segments.index import INDEX_HEAD, LedgerRows, Row, encode_chunk, pack_index_head, parse_index
+from interpulse.storage.segments.index import (
+    INDEX_HEAD,
+    IndexContent,
+    LedgerRows,
+    Row,
+    encode_chunk,
+    pack_index_head,
+    parse_index,
+)
 from interpulse.storage.segments.records import RECORD_HEAD
 
 rows = st.lists(
@@ -30,7 +38,6 @@ def test_index_when_written_in_chunks_then_all_rows_come_back(chunks: list[list[
     assert index.rows == [row for chunk in chunks for row in chunk]
     assert index.covered == (1000 if sealed else 99 + len(chunks) if chunks else 0)
     assert index.sealed == sealed
-    assert index.intact
 
 
 def test_index_when_any_byte_is_wrong_then_only_chunks_before_it_count() -> None:
@@ -41,20 +48,18 @@ def test_index_when_any_byte_is_wrong_then_only_chunks_before_it_count() -> None
         broken = bytearray(content)
         broken[at] ^= 1
         index = parse_index(bytes(broken), 3)
-        assert not index.intact
         assert not index.sealed
         assert index.rows == ([] if at < len(first) else [one])
         assert index.covered == (0 if at < len(first) else 80)
     for end in range(INDEX_HEAD + 1, len(content)):
         index = parse_index(content[:end], 3)
         assert index.rows == ([one] if end >= len(first) else [])
-        assert index.intact == (end == len(first))
+        assert index.covered == (80 if end >= len(first) else 0)
 
 
 def test_index_when_it_belongs_to_another_segment_then_nothing_is_believed() -> None:
     content = pack_index_head(3) + encode_chunk([Row(1, 0, 1, 20, 60)], 80)
-    assert parse_index(content, 4).rows == []
-    assert not parse_index(content, 4).intact
+    assert parse_index(content, 4) == IndexContent()
 
 
 def test_ledger_rows_when_dense_then_found_by_entry() -> None:

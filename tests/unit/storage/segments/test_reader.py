@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,8 @@ async def test_read_when_the_index_says_otherwise_then_unreadable_there(wrong: d
     with pytest.raises(UnreadableRecord, match=reason) as found:
         await reader.read([Extent(segments[1], other, 0, 2)])
     assert (found.value.path, found.value.offset) == (Path("1.seg"), other.offset)
+    assert found.value.args == (Path("1.seg"), other.offset, found.value.reason)
+    assert re.search(reason, found.value.reason)
     with pytest.raises(UnreadableRecord):
         await reader.check([(segments[1], row), (segments[1], other)])
     await reader.close()

@@ -85,6 +85,18 @@ def test_find_record_when_noise_and_magic_precede_then_the_next_intact_header() 
     assert find_record(noise, 3, 100, 0) == -1
 
 
+def test_find_record_when_several_are_there_then_the_first_at_or_behind_the_offset() -> None:
+    first = encode(Run(1, 0, [b"abc"]), number=3, offset=100)
+    second = encode(Run(1, 1, [b"d"]), number=3, offset=100 + len(first))
+    content = first + second
+    assert [find_record(content, 3, 100, offset) for offset in (0, 1, len(first), len(first) + 1)] == [
+        0,
+        len(first),
+        len(first),
+        -1,
+    ]
+
+
 @given(st.lists(st.integers(0, 50_000), min_size=1, max_size=20))
 def test_split_run_when_large_then_bounded_parts_that_make_the_whole(sizes: list[int]) -> None:
     run = Run(1, 5, [bytes(size) for size in sizes])

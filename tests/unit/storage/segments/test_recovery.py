@@ -72,7 +72,8 @@ def test_recover_when_records_are_behind_the_index_then_read_written_again_and_s
     assert "rewrite" in disk.steps
     index = parse_index(bytes(disk.content(INDEX)), 1)
     assert (index.sealed, index.covered, len(index.rows)) == (True, len(built.content), 2)
-    assert disk.names_synced.keys() == {SEGMENT, INDEX}
+    assert disk.names_synced == disk.names_now
+    assert disk.names_now.keys() == {SEGMENT, INDEX}
 
 
 def test_recover_when_the_last_group_is_torn_in_its_first_record_then_all_of_it_is_cut() -> None:
@@ -114,6 +115,39 @@ def test_recover_when_a_draft_was_left_then_removed() -> None:
     disk.create(DIRECTORY / "notes.txt")
     assert recover_segments(DIRECTORY, disk) == []
     assert set(disk.names_now) == {DIRECTORY / "notes.txt"}
+
+
+def test_recover_when_the_segment_ends_before_its_index_does_then_damaged_where_records_are_missing() -> None:
+    built = Builder()
+    built.group(run(1, 0, b"a"), run(2, 0, b"b"))
+    end = len(built.content)
+    built.group(run(2, 1, b"c"), run(3, 0, b"d"))
+    built.group(run(2, 2, b"e"))
+    built.content = built.content[: end + 5]
+    (segment,) = recover_segments(DIRECTORY, built.disk())
+    assert {ledger: rows.damaged_at for ledger, rows in segment.ledgers.items()} == {1: None, 2: end, 3: end + 45}
+
+
+def test_recover_when_the_segment_is_missing_then_all_that_its_index_names_is_damaged() -> None:
+    built = Builder()
+    built.group(run(1, 0, b"a"), run(2, 0, b"b"))
+    disk = built.disk()
+    disk.unlink(SEGMENT)
+    (segment,) = recover_segments(DIRECTORY, disk)
+    assert {ledger: rows.damaged_at for ledger, rows in segment.ledgers.items()} == {1: 20, 2: 65}
+    assert SEGMENT not in disk.names_now
+
+
+def test_recover_when_it_died_while_the_index_was_rebuilt_then_the_next_start_finds_no_draft() -> None:
+    built = Builder()
+    built.group(run(1, 0, b"a"), indexed=False)
+    disk = built.disk(index=False)
+    disk.fail_at, disk.for_good = 4, True  # the rename: behind rewrite, create, write and sync
+    recover_segments(DIRECTORY, disk)
+    assert disk.names_now.keys() == {SEGMENT, DIRECTORY / "0000000001.tmp"}
+    disk = disk.healthy()
+    recover_segments(DIRECTORY, disk)
+    assert disk.names_now.keys() == {SEGMENT, INDEX}
 
 
 def test_recover_when_the_index_cannot_be_rebuilt_then_started_all_the_same() -> None:

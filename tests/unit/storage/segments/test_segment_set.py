@@ -37,6 +37,8 @@ def test_extents_when_a_ledger_spans_segments_then_just_enough_records() -> None
     assert plan(0, 100, 10_000) == [(1, 20, 0, 3), (1, 300, 0, 3), (2, 20, 0, 3)]
     assert plan(4, 3, 10_000) == [(1, 300, 1, 2), (2, 20, 0, 1)]
     assert plan(1, 100, 1) == [(1, 20, 1, 2)]
+    assert plan(0, 100, 82) == [(1, 20, 0, 3)], "a record has 82 bytes"
+    assert plan(0, 100, 83) == [(1, 20, 0, 3), (1, 300, 0, 3)]
     assert plan(9, 100, 10_000) == []
     assert segments.extents(77, 0, 1, 1) == []
     assert segments.measure(5) == (9, 90)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from interpulse.storage.api import DataDirectoryUnusable
 from interpulse.storage.journals import Run
+from interpulse.storage.segments import records
 from interpulse.storage.segments.index import Row, encode_chunk, pack_index_head, parse_index
 from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, pack_segment_head, place
 from interpulse.storage.segments.recovery import recover_segments
+from interpulse.storage.segments.segment_set import SegmentSet
 from tests.durability.simulated_disk import SimulatedDisk
 
 DIRECTORY = Path("/log")
@@ -101,6 +106,75 @@ def test_recover_when_damage_is_before_a_later_group_then_kept_and_blamed_on_its
     assert INDEX not in disk.names_now, "an index would hide the damage from the next start"
 
 
+def test_recover_when_two_records_of_a_ledger_are_damaged_then_the_first_is_named() -> None:
+    built = Builder()
+    for first in range(3):
+        built.group(run(1, first, b"a"), indexed=False)
+    disk = built.disk(index=False)
+    disk.content(SEGMENT)[SEGMENT_HEAD + 44] ^= 1
+    disk.content(SEGMENT)[SEGMENT_HEAD + 45 + 44] ^= 1
+    (segment,) = recover_segments(DIRECTORY, disk)
+    assert segment.ledgers[1].damaged_at == SEGMENT_HEAD
+
+
+def test_recover_when_headers_are_lost_then_only_ledgers_that_go_on_without_a_gap_are_innocent() -> None:
+    built = Builder()
+    built.group(run(1, 0, b"a"), run(2, 0, b"b"), run(3, 0, b"c"), run(4, 0, b"d"), indexed=False)
+    built.group(run(2, 1, b"b"), run(4, 1, b"x"), indexed=False)
+    lost = len(built.content)
+    built.group(run(1, 1, b"a"), run(1, 2, b"a"), indexed=False)
+    built.group(run(2, 2, b"b"), indexed=False)
+    disk = built.disk(index=False)
+    disk.content(SEGMENT)[lost - 1] ^= 1  # the last record before has a wrong body
+    for offset in (lost, lost + 45):
+        disk.content(SEGMENT)[offset] = 0
+    (segment,) = recover_segments(DIRECTORY, disk)
+    assert {ledger: rows.damaged_at for ledger, rows in segment.ledgers.items()} == {
+        1: lost,
+        2: None,
+        3: lost,
+        4: lost - 45,
+    }
+    assert len(disk.content(SEGMENT)) == len(built.content)
+    assert INDEX not in disk.names_now
+    segments = SegmentSet([segment])
+    assert segments.forget([1, 2, 3, 4]) == [], "a rescue may still find out whose the lost records are"
+
+
+def test_recover_when_the_index_has_everything_but_its_seal_then_sealed() -> None:
+    built = Builder()
+    built.group(run(1, 0, b"a"))
+    disk = built.disk()
+    recover_segments(DIRECTORY, disk)
+    index = parse_index(bytes(disk.content(INDEX)), 1)
+    assert (index.sealed, index.covered, len(index.rows)) == (True, len(built.content), 1)
+    assert disk.content(SEGMENT) == built.content
+
+
+def test_recover_when_a_newer_program_wrote_the_segment_then_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as newer:
+        newer.setattr(records, "VERSION", 2)
+        disk = Builder().disk()
+    with pytest.raises(DataDirectoryUnusable, match=r"0000000001\.seg has format 2, this program knows 1"):
+        recover_segments(DIRECTORY, disk)
+
+
+@pytest.mark.parametrize(
+    ("size", "damaged", "told"), [(20, False, False), (19, False, False), (20, True, True), (65, True, True)]
+)
+def test_recover_when_a_segment_head_is_damaged_then_it_is_told(
+    caplog: pytest.LogCaptureFixture, size: int, damaged: bool, told: bool
+) -> None:
+    built = Builder()
+    built.group(run(1, 0, b"a"))
+    content = bytearray(built.content[:size])
+    content[0] ^= damaged
+    disk = SimulatedDisk()
+    disk.create(SEGMENT).write_durably(bytes(content))
+    recover_segments(DIRECTORY, disk)
+    assert ("log segment has a damaged head" in caplog.text) == told
+
+
 def test_recover_when_the_segment_head_was_not_written_then_it_is_empty() -> None:
     disk = SimulatedDisk()
     disk.create(SEGMENT).write_durably(pack_segment_head(1)[:7])
@@ -136,6 +210,13 @@ def test_recover_when_the_segment_is_missing_then_all_that_its_index_names_is_da
     (segment,) = recover_segments(DIRECTORY, disk)
     assert {ledger: rows.damaged_at for ledger, rows in segment.ledgers.items()} == {1: 20, 2: 65}
     assert SEGMENT not in disk.names_now
+
+
+def test_recover_when_there_is_an_index_without_records_and_no_segment_then_nothing_is_lost() -> None:
+    disk = Builder().disk()
+    disk.unlink(SEGMENT)
+    (segment,) = recover_segments(DIRECTORY, disk)
+    assert (segment.ledgers, segment.mysterious) == ({}, False)
 
 
 def test_recover_when_it_died_while_the_index_was_rebuilt_then_the_next_start_finds_no_draft() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import EARLIEST, LATEST
-from interpulse.storage.api import DataDirectoryUnusable, LogDamaged, LogFenced
+from interpulse.storage.api import DataDirectoryUnusable, LedgerRecord, LogDamaged, LogFenced, StorageFull
 from interpulse.storage.journals import LedgerGone
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments import journal as journal_module
@@ -254,4 +254,154 @@ async def test_group_when_one_listener_is_at_fault_then_its_log_is_fenced_and_th
     assert isinstance(faulty.error, PersistenceError)
     with pytest.raises(LogFenced):
         logs[0].append(b"y")
+    await store.close()
+
+
+async def only_ledger(store: TopicLogStore, name: str) -> int:
+    """The ledger that the log filled before the store was opened again."""
+    record = await store.records.get(name)
+    assert record is not None
+    return record.ledgers[0].ledger_id
+
+
+async def removed(store: TopicLogStore) -> None:
+    """Files that were given up before are gone."""
+    assert isinstance(store.journal, SegmentJournal)
+    await store.journal.unlink([])
+
+
+async def test_group_when_it_cannot_be_written_then_its_logs_are_fenced_and_the_others_go_on_in_a_new_segment() -> None:
+    disk, metadata = SimulatedDisk(), MemoryMetadataStore()
+    store = await open_on(disk, metadata)
+    listener, other_listener = Listener(), Listener()
+    log = await store.open("a", listener, create=True)
+    other = await store.open("b", other_listener, create=True)
+    await publish(log, listener, b"1")
+    disk.fail_at, disk.for_good = 0, True
+    log.append(b"2")
+    with pytest.raises(PersistenceError, match=r"^log in /data/log cannot be written or read: simulated failure of"):
+        await listener.durable(LATEST)
+    disk.fail_at = None
+    await publish(other, other_listener, b"3")
+    assert isinstance(store.journal, SegmentJournal)
+    assert store.journal.statistics.failed_groups == 1
+    assert segments(disk) == ["1", "2"]
+    await store.delete("a")
+    assert segments(disk) == ["2"], "what failed is ended, and removed with the last of its logs"
+    assert await read_all(other) == [b"3"]
+    await store.close()
+
+
+async def test_group_when_the_disk_is_full_then_told_once_each_and_an_empty_segment_is_removed() -> None:
+    disk = SimulatedDisk(room=0)
+    problems: list[str] = []
+    written: list[int] = []
+    store = await open_log_store(
+        DIRECTORY, MemoryMetadataStore(), files=disk, on_full=problems.append, on_write=written.append
+    )
+    for name in ("a", "b"):
+        listener = Listener()
+        log = await store.open(name, listener, create=True)
+        log.append(b"x")
+        with pytest.raises(StorageFull, match="no room left in /data/log: No space left on device"):
+            await listener.durable(LATEST)
+    assert problems == ["no room left in /data/log: No space left on device"] * 2
+    assert written == [45, 45]
+    assert isinstance(store.journal, SegmentJournal)
+    assert store.journal.statistics.failed_groups == 2
+    await removed(store)
+    assert disk.names_now == {}
+    disk.room = None
+    listener = Listener()
+    await publish(await store.open("c", listener, create=True), listener, b"y")
+    assert problems[2:] == []
+    await store.close()
+
+
+async def test_delete_when_a_log_is_in_several_segments_then_all_of_them_are_removed() -> None:
+    disk = SimulatedDisk()
+    store = await open_on(disk)
+    listener = Listener()
+    await publish(await store.open("a", listener, create=True), listener, b"x" * 600, b"y")
+    assert segments(disk) == ["1", "2"]
+    await store.delete("a")
+    assert disk.names_now == {}
+    await store.close()
+
+
+async def test_open_when_a_read_found_damage_then_the_log_stays_refused() -> None:
+    disk, metadata = SimulatedDisk(), MemoryMetadataStore()
+    store = await stored(disk, metadata, b"x")
+    listener = Listener()
+    log = await store.open("a", listener, create=False)
+    disk.content(DIRECTORY / "0000000001.seg")[-1] ^= 1
+    refusal = "^log a is damaged in 0000000001.seg at byte 20: the checksum of the entries is wrong$"
+    with pytest.raises(LogDamaged, match=refusal):
+        await read_all(log)
+    await log.close()
+    disk.content(DIRECTORY / "0000000001.seg")[-1] ^= 1
+    with pytest.raises(LogDamaged, match=refusal):
+        await store.open("a", Listener(), create=False)
+    await store.close()
+
+
+async def test_verify_when_records_are_missing_then_it_says_which_and_where() -> None:
+    disk, metadata = SimulatedDisk(), MemoryMetadataStore()
+    store = await stored(disk, metadata, b"x" * 600, b"y")
+    ledger = await only_ledger(store, "a")
+
+    async def refusal(ledger_id: int, entries: int) -> tuple[str, str, int, str]:
+        with pytest.raises(LogDamaged) as refused:
+            await store.journal.verify("a", [LedgerRecord(ledger_id, entries, 0, 0)])
+        return refused.value.name, refused.value.segment, refused.value.offset, refused.value.reason
+
+    await store.journal.verify("a", [LedgerRecord(ledger, 2, 0, 0)])
+    assert await refusal(77, 2) == ("a", "log", -1, "entries from 77:0 on are missing")
+    assert await refusal(ledger, 3) == ("a", "0000000002.seg", -1, f"entries from {ledger}:2 on are missing")
+    await store.close()
+    for kind in ("seg", "idx"):
+        disk.unlink(DIRECTORY / f"0000000001.{kind}")
+    store = await open_on(disk.healthy(), metadata)
+    assert await refusal(ledger, 2) == (
+        "a",
+        "0000000002.seg",
+        20,
+        f"entries from {ledger}:0 to before 1 are missing",
+    )
+    await store.close()
+    disk.content(DIRECTORY / "0000000002.seg").clear()
+    store = await open_on(disk.healthy(), metadata)
+    assert await refusal(ledger, 2) == ("a", "0000000002.seg", 20, "a record is lost or damaged")
+    await store.close()
+
+
+RECORD = 40 + 4 + 600
+"""Bytes of the record of an entry that fills a segment."""
+
+
+@pytest.mark.parametrize(
+    ("records_max", "bytes_max", "damaged", "openings"),
+    [
+        (2, 1 << 20, 3, 1),
+        (2, 1 << 20, 2, 2),
+        (2, 1 << 20, 1, 2),
+        (9, 2 * RECORD, 3, 1),
+        (9, 2 * RECORD, 2, 2),
+        (9, 2 * RECORD + 1, 2, 1),
+        (9, 2 * RECORD + 1, 1, 2),
+    ],
+)
+async def test_verify_when_more_than_is_checked_at_once_then_each_opening_checks_the_newest_that_are_left(
+    monkeypatch: pytest.MonkeyPatch, records_max: int, bytes_max: int, damaged: int, openings: int
+) -> None:
+    monkeypatch.setattr(journal_module, "_VERIFY_RECORDS_MAX", records_max)
+    monkeypatch.setattr(journal_module, "_VERIFY_BYTES_MAX", bytes_max)
+    disk = SimulatedDisk()
+    store = await stored(disk, MemoryMetadataStore(), *[b"x" * 600] * 4)
+    ledgers = [LedgerRecord(await only_ledger(store, "a"), 4, 0, 0)]
+    disk.content(DIRECTORY / f"000000000{damaged}.seg")[-1] ^= 1
+    for _ in range(openings - 1):
+        await store.journal.verify("a", ledgers)
+    with pytest.raises(LogDamaged, match=f"damaged in 000000000{damaged}.seg at byte 20: the checksum of the entries"):
+        await store.journal.verify("a", ledgers)
     await store.close()

@@ -189,7 +189,11 @@ def measure_shared(contender: Contender, round_number: int) -> Samples:
     publish(url, topic, keyed_frames(), MESSAGES)
 
     def drain_shared(sub_type: pb.CommandSubscribe.SubType.ValueType) -> Sample:
-        return _rate(contender, MESSAGES, lambda: share(url, topic, sub_type, consumers=CONSUMERS, count=MESSAGES))
+        return _rate(
+            contender,
+            MESSAGES,
+            lambda: share(url, topic, f"raw-{sub_type}", sub_type, consumers=CONSUMERS, count=MESSAGES),
+        )
 
     redelivered = REDELIVERIES * UNACKNOWLEDGED
     return {

@@ -27,16 +27,22 @@ def redeliver(service_url: str, topic: str, unacknowledged: int, repeats: int) -
 
 
 def share(
-    service_url: str, topic: str, sub_type: pb.CommandSubscribe.SubType.ValueType, *, consumers: int, count: int
+    service_url: str,
+    topic: str,
+    subscription: str,
+    sub_type: pb.CommandSubscribe.SubType.ValueType,
+    *,
+    consumers: int,
+    count: int,
 ) -> float:
-    """Drains a topic through so many consumers of one subscription; the seconds until all was acknowledged.
+    """Drains a topic through so many consumers of one new subscription; the seconds until all was acknowledged.
 
     Acknowledgements go out together for all that one read brought, as the official clients group them.
     """
     with ExitStack() as stack:
         connections = [stack.enter_context(RawConnection(service_url)) for _ in range(consumers)]
         for connection in connections:
-            connection.subscribe(topic, f"raw-{sub_type}", sub_type=sub_type)
+            connection.subscribe(topic, subscription, sub_type=sub_type)
         members = {connection: _Member(connection) for connection in connections}
         started = time.perf_counter()
         for member in members.values():

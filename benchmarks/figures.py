@@ -9,7 +9,7 @@ from functools import cache
 
 import pulsar
 
-from benchmarks.contenders import Contender, cpu_seconds, pss_bytes
+from benchmarks.contenders import Contender, Running, cpu_seconds, pss_bytes
 from benchmarks.http_load import Request, run_requests
 from benchmarks.raw_load import (
     RawConnection,
@@ -104,18 +104,25 @@ class _Cost:
 
 
 @contextmanager
-def _cost_of(contender: Contender, messages: int) -> Iterator[_Cost]:
+def _cost_of(running: Running, messages: int) -> Iterator[_Cost]:
     cost = _Cost()
-    before = cpu_seconds(contender)
+    before = cpu_seconds(running)
     yield cost
-    cost.us_per_message = (cpu_seconds(contender) - before) / messages * 1e6
+    cost.us_per_message = (cpu_seconds(running) - before) / messages * 1e6
 
 
-def _rate(contender: Contender, messages: int, load: Callable[[], float]) -> Sample:
+def rate(running: Running, messages: int, load: Callable[[], float]) -> Sample:
     """A load of so many messages, which returns its seconds."""
-    with _cost_of(contender, messages) as cost:
+    with _cost_of(running, messages) as cost:
         seconds = load()
     return Sample(messages / seconds, cost.us_per_message)
+
+
+def fastest(running: Running, questions: int, ask: Callable[[], float]) -> Sample:
+    """The best of some repetitions in ms, and the processor time per question over all of them."""
+    with _cost_of(running, LOOKUP_REPEATS * questions) as cost:
+        seconds = min(ask() for _ in range(LOOKUP_REPEATS))
+    return Sample(seconds * 1e3, cost.us_per_message)
 
 
 @cache
@@ -176,9 +183,9 @@ def measure_raw(contender: Contender, round_number: int) -> Samples:
     """Raw publish to one topic, then what was published read in three ways."""
     topic, url = _topic("raw", round_number), contender.service_url
     return {
-        "raw_publish": _rate(contender, MESSAGES, lambda: publish(url, topic, raw_frames(), MESSAGES)),
-        "raw_drain": _rate(contender, MESSAGES, lambda: drain(url, topic, MESSAGES)),
-        "fan_out": _rate(contender, SUBSCRIPTIONS * MESSAGES, lambda: fan_out(url, topic, SUBSCRIPTIONS, MESSAGES)),
+        "raw_publish": rate(contender, MESSAGES, lambda: publish(url, topic, raw_frames(), MESSAGES)),
+        "raw_drain": rate(contender, MESSAGES, lambda: drain(url, topic, MESSAGES)),
+        "fan_out": rate(contender, SUBSCRIPTIONS * MESSAGES, lambda: fan_out(url, topic, SUBSCRIPTIONS, MESSAGES)),
         "shared_acks": _consume(contender, topic, pulsar.ConsumerType.Shared, acknowledge=True),
     }
 
@@ -189,7 +196,7 @@ def measure_shared(contender: Contender, round_number: int) -> Samples:
     publish(url, topic, keyed_frames(), MESSAGES)
 
     def drain_shared(sub_type: pb.CommandSubscribe.SubType.ValueType) -> Sample:
-        return _rate(
+        return rate(
             contender,
             MESSAGES,
             lambda: share(url, topic, f"raw-{sub_type}", sub_type, consumers=CONSUMERS, count=MESSAGES),
@@ -197,7 +204,7 @@ def measure_shared(contender: Contender, round_number: int) -> Samples:
 
     redelivered = REDELIVERIES * UNACKNOWLEDGED
     return {
-        "redelivery": _rate(contender, redelivered, lambda: redeliver(url, topic, UNACKNOWLEDGED, REDELIVERIES)),
+        "redelivery": rate(contender, redelivered, lambda: redeliver(url, topic, UNACKNOWLEDGED, REDELIVERIES)),
         "shared": drain_shared(pb.CommandSubscribe.Shared),
         "key_shared": drain_shared(pb.CommandSubscribe.Key_Shared),
     }
@@ -284,10 +291,7 @@ def measure_many_partitions(contender: Contender, round_number: int) -> Samples:
 
 
 def _fastest(contender: Contender, ask: Callable[[str, Sequence[str]], float], topics: Sequence[str]) -> Sample:
-    """The best of some repetitions, and the processor time per topic over all of them."""
-    with _cost_of(contender, LOOKUP_REPEATS * len(topics)) as cost:
-        seconds = min(ask(contender.service_url, topics) for _ in range(LOOKUP_REPEATS))
-    return Sample(seconds * 1e3, cost.us_per_message)
+    return fastest(contender, len(topics), lambda: ask(contender.service_url, topics))
 
 
 def measure_lookups(contender: Contender, round_number: int) -> Samples:

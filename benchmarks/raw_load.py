@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Self
+from typing import Protocol, Self, TypeVar
 from urllib.parse import urlsplit
 
 import crc32c
@@ -253,10 +253,20 @@ class Permits:
             self._connection.socket.sendall(encode_flow(1, permits))
 
 
+class Connected(Protocol):
+    """What has a socket."""
+
+    @property
+    def socket(self) -> socket.socket: ...
+
+
+AnyConnected = TypeVar("AnyConnected", bound=Connected)
+
+
 def receive_until(
     done: Callable[[], bool],
-    connections: Iterable[RawConnection],
-    on_received: Callable[[RawConnection, bytes], object],
+    connections: Iterable[AnyConnected],
+    on_received: Callable[[AnyConnected, bytes], object],
 ) -> None:
     """Hands on what any of the connections receives, until ``done`` says so."""
     by_descriptor = {connection.socket.fileno(): connection for connection in connections}

@@ -43,6 +43,9 @@ class _Around:
     async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
         return await self.inner.get_many(keys)
 
+    def unchanged(self, versions: Mapping[str, int | None]) -> bool:
+        return self.inner.unchanged(versions)
+
     async def children(self, key: str) -> list[str]:
         return await self.inner.children(key)
 

@@ -184,6 +184,13 @@ class MetadataStore(Protocol):
     async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
         """One consistent read of several keys; absent keys are left out."""
 
+    def unchanged(self, versions: Mapping[str, int | None]) -> bool:
+        """Whether `get` would find these versions (None = absent) now, told from memory alone.
+
+        False where memory does not tell, as while a commit of one of the keys is under way. Where several processes
+        write to the store, its memory is what its watch keeps true.
+        """
+
     async def children(self, key: str) -> list[str]:
         """Names of the direct children, sorted. A child exists if it, or anything below it, has a value."""
 

@@ -46,6 +46,11 @@ class MemoryMetadataStore:
         self._check_open()
         return {key: self._values[key] for key in keys if key in self._values}
 
+    def unchanged(self, versions: Mapping[str, int | None]) -> bool:
+        if self._closed:
+            return False
+        return all(_version(self._values.get(key)) == version for key, version in versions.items())
+
     async def children(self, key: str) -> list[str]:
         self._check_open()
         prefix = key.rstrip("/") + "/"
@@ -58,8 +63,7 @@ class MemoryMetadataStore:
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         self._check_open()
         for key, version in expect.items():
-            found = self._values.get(key)
-            if (found.version if found else None) != version:
+            if _version(self._values.get(key)) != version:
                 raise CommitConflict(key)
         self._version += 1
         for change in changes:
@@ -90,6 +94,10 @@ class MemoryMetadataStore:
     def _check_open(self) -> None:
         if self._closed:
             raise MetadataUnavailable("the metadata store is closed")
+
+
+def _version(found: Versioned | None) -> int | None:
+    return None if found is None else found.version
 
 
 class MemoryJournal:

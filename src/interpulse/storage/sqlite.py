@@ -38,6 +38,7 @@ _KEY_LENGTH_REMEMBERED = 1_000  # names of 64 KB would fill the cache
 _VALUE_BYTES_REMEMBERED = 4096  # a larger value is read each time
 _KEYS_LISTED_AT_ONCE = 50  # a longer list is made in the lister's thread
 
+_UNKNOWN = Versioned(b"", -1)
 _FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 
 _SCHEMA = """
@@ -115,6 +116,14 @@ class SqliteMetadataStore:
         found = {key: value for key, value in known.items() if value is not None}
         unknown = [key for key in keys if key not in known]
         return found | self._read(unknown) if unknown else found
+
+    def unchanged(self, versions: Mapping[str, int | None]) -> bool:
+        cache = self._cache
+        for key, version in versions.items():
+            known = cache.get(key, _UNKNOWN)
+            if (known and known.version) != version:  # None: the key is absent
+                return False
+        return True
 
     async def children(self, key: str) -> list[str]:
         self._check_open()

@@ -1,7 +1,8 @@
 """Which function handles which command.
 
 ``INLINE`` handlers never wait, so their order is the order of the frames. ``AWAITING`` ones run as a task each, started
-in the order of the frames; they come with the name of the field that holds their request.
+in the order of the frames; they come with the name of the field that holds their request. Those that ``AT_ONCE`` has
+as well need no task where the answer is known.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
 
-__all__ = ["AWAITING", "HANDLERS", "INLINE"]
+__all__ = ["AWAITING", "HANDLERS", "INLINE", "answer_at_once", "work_on"]
 
 Inline = Callable[[CommandConnection, Frame], None]
+AtOnce = Callable[[CommandConnection, Any], bool]
 Awaiting = Callable[[CommandConnection, Any], Coroutine[Any, Any, None]]
 
 _TYPES: Final = pb.BaseCommand
@@ -100,6 +102,21 @@ AWAITING: Final[dict[int, tuple[str, Awaiting]]] = {
 }
 
 
+AT_ONCE: Final[dict[int, tuple[str, AtOnce]]] = {
+    _TYPES.PARTITIONED_METADATA: ("partitionMetadata", topics.answer_known_partitions),
+    _TYPES.LOOKUP: ("lookupTopic", lookup.answer_known_lookup),
+}
+
+
+def answer_at_once(connection: CommandConnection, command: pb.BaseCommand) -> bool:
+    """See `Handlers`. While authorization is on, everything takes the way through its filter."""
+    entry = AT_ONCE.get(command.type)
+    if entry is None or (connection.session is not None and connection.session.authorization is not None):
+        return False
+    field, answer = entry
+    return answer(connection, getattr(command, field))
+
+
 def work_on(connection: CommandConnection, command: pb.BaseCommand) -> Coroutine[Any, Any, None]:
     """See `Handlers`. While authentication is on, the authorization filter is asked first."""
     entry = AWAITING.get(command.type)
@@ -112,4 +129,4 @@ def work_on(connection: CommandConnection, command: pb.BaseCommand) -> Coroutine
     return handle_if_authorized(connection, connection.session, command.type, request, handler)
 
 
-HANDLERS: Final = Handlers(INLINE, work_on)
+HANDLERS: Final = Handlers(INLINE, answer_at_once, work_on)

@@ -13,22 +13,36 @@ from interpulse.rules.lookup import LookupFailure, LookupTarget
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["on_batch_lookup", "on_lookup"]
+__all__ = ["answer_known_lookup", "on_batch_lookup", "on_lookup"]
+
+
+def answer_known_lookup(connection: CommandConnection, request: pb.CommandLookupTopic) -> bool:
+    """Answer at once what can be told from memory; False: `on_lookup` has to, and refuses what is to be refused."""
+    context = connection.context
+    if not context.permits.left or _options(request) is not NO_OPTIONS:
+        return False
+    target = context.lookups.known(request.topic)
+    if target is None:
+        return False
+    connection.output.send(_response(request.request_id, target))
+    return True
 
 
 async def on_lookup(connection: CommandConnection, request: pb.CommandLookupTopic) -> None:
     """Every topic of an existing namespace has a broker, whether the topic exists or not."""
     topic = TopicName.parse(request.topic)
     target = await connection.context.lookups.find(topic, _options(request))
-    connection.output.send(
-        commands.lookup_response(
-            request.request_id,
-            broker_url=target.service_url,
-            broker_url_tls=target.service_url_tls,
-            redirect=target.redirect,
-            authoritative=target.authoritative,
-            proxy_through_service_url=target.proxy_through_service_url,
-        )
+    connection.output.send(_response(request.request_id, target))
+
+
+def _response(request_id: int, target: LookupTarget) -> bytes:
+    return commands.lookup_response(
+        request_id,
+        broker_url=target.service_url,
+        broker_url_tls=target.service_url_tls,
+        redirect=target.redirect,
+        authoritative=target.authoritative,
+        proxy_through_service_url=target.proxy_through_service_url,
     )
 
 

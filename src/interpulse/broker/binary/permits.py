@@ -28,9 +28,14 @@ class LookupPermits:
         """How many run now."""
         return self._taken
 
+    @property
+    def left(self) -> bool:
+        """Whether one more may run now."""
+        return self._taken < self._limit()
+
     def __enter__(self) -> None:
         """Take one permit; raises TooManyRequests."""
-        if self._taken >= self._limit():
+        if not self.left:
             self.rejected += 1
             raise TooManyRequests("Failed due to too many pending lookup requests")
         self._taken += 1

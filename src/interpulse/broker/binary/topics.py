@@ -13,7 +13,7 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import topics_hash
 
-__all__ = ["on_get_topics_of_namespace", "on_partitioned_metadata"]
+__all__ = ["answer_known_partitions", "on_get_topics_of_namespace", "on_partitioned_metadata"]
 
 _logger = logging.getLogger(__name__)
 _DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
@@ -21,6 +21,16 @@ _DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
     pb.CommandGetTopicsOfNamespace.NON_PERSISTENT: (NON_PERSISTENT,),
     pb.CommandGetTopicsOfNamespace.ALL: (PERSISTENT, NON_PERSISTENT),
 }
+
+
+def answer_known_partitions(connection: CommandConnection, request: pb.CommandPartitionedTopicMetadata) -> bool:
+    """Answer at once what can be told from memory; False: `on_partitioned_metadata` has to."""
+    context = connection.context
+    partitions = context.lifecycle.known_partitions(request.topic, create=request.metadata_auto_creation_enabled)
+    if partitions is None or not context.permits.left:
+        return False
+    connection.output.send(commands.partitioned_metadata_response(request.request_id, partitions))
+    return True
 
 
 async def on_partitioned_metadata(connection: CommandConnection, request: pb.CommandPartitionedTopicMetadata) -> None:

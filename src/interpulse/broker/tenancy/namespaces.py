@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
@@ -40,6 +40,18 @@ class Namespaces:
     async def find_policies(self, namespace: NamespaceName) -> NamespacePolicies | None:
         """The stored policies, None if there is no such namespace."""
         return self.parsed(namespace, await self._store.get(keys.namespace_policies(namespace)))
+
+    async def versioned_policies(
+        self, namespace: NamespaceName
+    ) -> tuple[NamespacePolicies | None, Mapping[str, int | None]]:
+        """As `find_policies`, with the version of what they are read from, for `unchanged`."""
+        key = keys.namespace_policies(namespace)
+        stored = await self._store.get(key)
+        return self.parsed(namespace, stored), {key: stored.version if stored else None}
+
+    def unchanged(self, versions: Mapping[str, int | None]) -> bool:
+        """Whether policies of these versions are known to be in force still; see `MetadataStore.unchanged`."""
+        return self._store.unchanged(versions)
 
     async def get_policies(self, namespace: NamespaceName) -> NamespacePolicies:
         """The stored policies; raises NamespaceNotFound."""

@@ -19,6 +19,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.remote_partitions import RemotePartitions
+from interpulse.broker.topics.known_answers import AnswerBasis, KnownAnswers
 from interpulse.broker.topics.partition_records import new_cursors
 from interpulse.broker.topics.topic_counts import TopicCounts
 from interpulse.broker.topics.topic_info import internal_info
@@ -98,6 +99,10 @@ class TopicLifecycle:
         self._loaded = loaded
         self._counts = TopicCounts(store)
         self._reader = TopicReader(store, namespaces, settings, loaded, remote_partitions, self._counts)
+        basis = AnswerBasis(store, settings, loaded, self._counts)
+        self._known_partitions = {create: KnownAnswers[int](basis) for create in (False, True)}
+        self._known_metadata = {create: KnownAnswers[PartitionedTopicMetadata](basis) for create in (False, True)}
+        self._known_servable = KnownAnswers[None](basis)
 
     # --- questions and opening
 
@@ -106,11 +111,16 @@ class TopicLifecycle:
 
         A topic that another cluster of its namespace has already gets that cluster's partition count.
         """
-        return await self._decide(name, topics.decide_partitions, create=create)
+        return await self._ask(self._known_partitions[create], name, topics.decide_partitions, create=create)
+
+    def known_partitions(self, name: str, *, create: bool) -> int | None:
+        """What `partitions` would say of this complete name, from memory and at once; None: it has to be asked."""
+        known = self._known_partitions[create].find(name)
+        return None if known is None else known.answer
 
     async def partitions_for_operator(self, name: TopicName, *, create: bool) -> PartitionedTopicMetadata:
         """As `partitions`, with the properties unless ``create``; raises PreconditionFailed where it is not served."""
-        return await self._decide(name, topics.decide_partitions_for_operator, create=create)
+        return await self._ask(self._known_metadata[create], name, topics.decide_partitions_for_operator, create=create)
 
     async def open(self, name: TopicName, *, by: Requester, create: bool) -> None:
         """Check that the topic may be loaded, and create its record if it is missing and may be created."""
@@ -122,7 +132,7 @@ class TopicLifecycle:
 
     async def check_servable(self, name: TopicName) -> None:
         """Refuse a name that neither exists nor may be created, as HTTP lookup does; raises TopicNotFound."""
-        await self._decide(name, topics.decide_lookup)
+        await self._ask(self._known_servable, name, topics.decide_lookup)
 
     async def existence(self, name: TopicName) -> Existence:
         """What the name stands for now."""
@@ -322,6 +332,20 @@ class TopicLifecycle:
 
     # --- the loop
 
+    async def _ask(
+        self,
+        known: KnownAnswers[A],
+        name: TopicName,
+        rule: Callable[Concatenate[TopicView, P], Decision[A] | AskRemotes],
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> A:
+        """As `_decide`, of a rule whose answers are kept."""
+        decision = known.find(str(name))
+        if decision is not None:
+            return decision.answer
+        return await self._decide_noting(known.keep, name, rule, *arguments, **options)
+
     async def _decide(
         self,
         name: TopicName,
@@ -329,12 +353,26 @@ class TopicLifecycle:
         *arguments: P.args,
         **options: P.kwargs,
     ) -> A:
+        return await self._decide_noting(_note_nothing, name, rule, *arguments, **options)
+
+    async def _decide_noting(
+        self,
+        note: Callable[[Reading, Decision[A]], None],
+        name: TopicName,
+        rule: Callable[Concatenate[TopicView, P], Decision[A] | AskRemotes],
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> A:
+        """``note`` hears of what was decided, and on what, unless remote clusters had their say."""
+
         async def attempt() -> A:
             reading = await self._reader.read(name, *looked_at(rule))
             decision = rule(reading.view, *arguments, **options)
             if isinstance(decision, AskRemotes):
                 decision = rule(await self._reader.ask_remotes(reading.view), *arguments, **options)
-            assert isinstance(decision, Decision)
+                assert isinstance(decision, Decision)
+            else:
+                note(reading, decision)
             if decision.changes:
                 await self._commit(reading, decision.changes)
             return decision.answer
@@ -371,6 +409,10 @@ class TopicLifecycle:
         stored = await self._store.get(keys.topic_record(name))
         record: dict[str, Any] = json.loads(stored.value) if stored else {}
         return record
+
+
+def _note_nothing(reading: Reading, decision: Decision[Any]) -> None:
+    """For rules that are not asked again and again."""
 
 
 def _is_marked(key: str, stored: bytes) -> bool:

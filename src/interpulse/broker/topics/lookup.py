@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.instruments import LatencyMeter
@@ -59,6 +59,7 @@ __all__ = [
 
 # Topics whose existence is asked at once; between two such turns other clients get their turn.
 _EXISTENCE_AT_ONCE: Final = 64
+_NAMES_MAX: Final = 20_000  # some 300 bytes each; with more all are forgotten
 _EXPANDED_CHARS_MAX: Final = 4 * 2**20
 """The names of partitions in one answer: less than the 5 MiB that a frame may have."""
 
@@ -134,6 +135,12 @@ def _no_listener(listener_name: str, namespace: NamespaceName, bundle: str) -> L
     )
 
 
+class _Served(NamedTuple):
+    topic: TopicName
+    view: NamespaceView
+    versions: Mapping[str, int | None]
+
+
 class Lookups:
     """Answers lookups. Each takes one permit while it runs, a batch as well as a single one."""
 
@@ -158,7 +165,8 @@ class Lookups:
         self._permits = permits
         self._limits = limits
         self._ready = ready
-        self._views: dict[NamespaceName, tuple[NamespacePolicies, NamespaceView]] = {}
+        self._views: dict[NamespaceName, tuple[NamespaceView, Mapping[str, int | None]]] = {}
+        self._served: dict[str, _Served] = {}
         self._turn = asyncio.Lock()
 
     @property
@@ -172,11 +180,38 @@ class Lookups:
             begun, failed = self.meter.begin(), True  # ``timed`` costs as much as finding the target
             try:
                 self._check_ready()
-                target = find_target(topic, await self._view(topic.namespace_name), self._ownership.owner(options))
+                view, versions = await self._versioned_view(topic.namespace_name)
+                target = find_target(topic, view, self._ownership.owner(options))
+                self._remember(topic, view, versions)
                 failed = False
                 return target
             finally:
                 self.meter.end(begun, failed=failed)
+
+    def known(self, topic: str) -> LookupTarget | None:
+        """What `find` would answer for this complete name, from memory and at once; None: it has to be asked.
+
+        The namespace is remembered, and rests on its policies alone, which are compared with those in force. Who owns
+        the bundle is asked each time. What is refused, or served by a peer cluster, is never known. Takes no permit.
+        """
+        served = self._served.get(topic)
+        if served is None or not self._ready() or not self._namespaces.unchanged(served.versions):
+            return None
+        begun = self.meter.begin()
+        try:
+            target = find_target(served.topic, served.view, self._ownership.owner(NO_OPTIONS))
+        except PulsarError:  # `find` tells
+            self.meter.under_way -= 1
+            return None
+        self.meter.end(begun, failed=False)
+        return target
+
+    def _remember(self, topic: TopicName, view: NamespaceView, versions: Mapping[str, int | None]) -> None:
+        if not view.serves_all:
+            return
+        if len(self._served) >= _NAMES_MAX:
+            self._served.clear()
+        self._served[str(topic)] = _Served(topic, view, versions)
 
     async def find_many(self, request: BatchLookup) -> BatchAnswer:
         """The same for many topics, each with an answer or a failure of its own.
@@ -238,18 +273,21 @@ class Lookups:
         return views
 
     async def _view(self, name: NamespaceName) -> NamespaceView:
-        """Made anew only when the policies have changed."""
-        policies = await self._namespaces.find_policies(name)
+        return (await self._versioned_view(name))[0]
+
+    async def _versioned_view(self, name: NamespaceName) -> tuple[NamespaceView, Mapping[str, int | None]]:
+        """Made anew only when the policies have changed; with the version of the policies."""
         known = self._views.get(name)
-        if known is not None and known[0] is policies:
-            return known[1]
+        if known is not None and self._namespaces.unchanged(known[1]):
+            return known
+        policies, versions = await self._namespaces.versioned_policies(name)
         standing = self._namespaces.standing(policies)
         if policies is None or standing is not NamespaceStanding.SERVED:
             self._views.pop(name, None)
-            return NamespaceView(name, standing, peer=await self._peer(policies, standing))
+            return NamespaceView(name, standing, peer=await self._peer(policies, standing)), versions
         view = NamespaceView(name, boundaries=boundaries_of(policies))
-        self._views[name] = (policies, view)
-        return view
+        self._views[name] = view, versions
+        return view, versions
 
     async def _peer(self, policies: NamespacePolicies | None, standing: NamespaceStanding) -> LookupTarget | None:
         """The first of the local cluster's peers that the namespace lists in its place."""

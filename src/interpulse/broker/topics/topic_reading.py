@@ -70,13 +70,14 @@ class LifecycleSettings:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A view, and the store's versions of everything in it.
+    """A view, the store's versions of everything in it, and the settings that it was read with.
 
     ``stored`` are the records behind `TopicView.partition_records`; ``count`` is there for a namespace with a limit.
     """
 
     view: TopicView
     versions: Mapping[str, int | None]
+    settings: LifecycleSettings
     stored: Mapping[int, StoredPartition] = field(default_factory=dict)
     count: TopicCount | None = None
 
@@ -126,7 +127,7 @@ class TopicReader:
             system_topics_enabled=settings.system_topics_enabled,
         )
         versions = {key: found[key].version if key in found else None for key in wanted}
-        return Reading(view, versions, stored, count)
+        return Reading(view, versions, settings, stored, count)
 
     def _remotes_to_ask(self, policies: NamespacePolicies | None, settings: LifecycleSettings) -> tuple[str, ...]:
         if self._remote_partitions is None or not settings.remote_partitions_taken:

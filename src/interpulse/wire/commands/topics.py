@@ -29,6 +29,11 @@ __all__ = [
 
 _LOOKUP_RESPONSE: Final = envelope(pb.CommandLookupTopicResponse)
 _REQUEST_ID_TAG: Final = varint(pb.CommandLookupTopicResponse.REQUEST_ID_FIELD_NUMBER << 3)
+_METADATA_RESPONSE: Final = envelope(pb.CommandPartitionedTopicMetadataResponse)
+_METADATA_REQUEST_ID_TAG: Final = varint(pb.CommandPartitionedTopicMetadataResponse.REQUEST_ID_FIELD_NUMBER << 3)
+_SUCCESS: Final = pb.CommandPartitionedTopicMetadataResponse(
+    response=pb.CommandPartitionedTopicMetadataResponse.Success
+).SerializePartialToString()
 
 
 def partitioned_metadata(request_id: int, topic: str, *, create: bool = True) -> bytes:
@@ -42,13 +47,14 @@ def partitioned_metadata(request_id: int, topic: str, *, create: bool = True) ->
 
 def partitioned_metadata_response(request_id: int, partitions: int) -> bytes:
     """``partitions`` 0: the topic is not partitioned."""
-    return encode(
-        pb.CommandPartitionedTopicMetadataResponse(
-            request_id=request_id,
-            partitions=partitions,
-            response=pb.CommandPartitionedTopicMetadataResponse.Success,
-        )
-    )
+    return frame(_METADATA_RESPONSE, b"%b%b%b" % (_partitions_field(partitions), varint(request_id), _SUCCESS))
+
+
+@lru_cache(maxsize=1000)
+def _partitions_field(partitions: int) -> bytes:
+    """What stands before the request id, its tag included."""
+    before = pb.CommandPartitionedTopicMetadataResponse(partitions=partitions)
+    return before.SerializePartialToString() + _METADATA_REQUEST_ID_TAG
 
 
 def partitioned_metadata_error(request_id: int, code: int, message: str) -> bytes:

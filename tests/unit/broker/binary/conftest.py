@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -203,6 +203,8 @@ class FakeContext:
             permits=self.permits,
             limits=lambda: self.batch_limits,
         )
+        self.known: dict[str, int] = {}
+        self.policies_unchanged = False
         self.topic = FakeTopic(TopicName.parse(TOPIC))
         self.opened: list[tuple[Any, ...]] = []
         self.registered: list[tuple[Any, ...]] = []
@@ -227,8 +229,14 @@ class FakeContext:
             raise TopicNotFound(f"Topic {name} not found")
         return 4
 
-    async def find_policies(self, namespace: NamespaceName) -> NamespacePolicies | None:
-        return NamespacePolicies() if namespace.tenant == "public" else None
+    def known_partitions(self, name: str, *, create: bool) -> int | None:
+        return self.known.get(name)
+
+    async def versioned_policies(self, namespace: NamespaceName) -> tuple[NamespacePolicies | None, dict[str, Any]]:
+        return NamespacePolicies() if namespace.tenant == "public" else None, {}
+
+    def unchanged(self, versions: Mapping[str, int | None]) -> bool:
+        return self.policies_unchanged
 
     def standing(self, policies: NamespacePolicies | None) -> NamespaceStanding:
         return NamespaceStanding.MISSING if policies is None else NamespaceStanding.SERVED

@@ -10,8 +10,11 @@ import pytest
 from interpulse.model.errors import MetadataError, NamespaceNotFound, NotAllowed, ServerError, TopicNotFound
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support.waiting import eventually
 
 FAILED = pb.CommandPartitionedTopicMetadataResponse.Failed
+SUCCESS = pb.CommandPartitionedTopicMetadataResponse.Success
+X = "persistent://public/default/x"
 
 
 async def test_metadata_when_flag_is_absent_then_asked_with_creation(client: Any) -> None:
@@ -86,7 +89,44 @@ async def test_permit_when_the_client_leaves_meanwhile_then_given_back(context: 
     assert (await staying.ask(commands.partitioned_metadata(3, "a/b/c"))).error == ServerError.TooManyRequests
     leaving.end()
     context.gate.set()
+    await eventually(lambda: not context.permits.taken)
     assert (await staying.ask(commands.partitioned_metadata(3, "a/b/c"))).partitions == 4
+
+
+async def test_metadata_when_known_then_told_beside_what_has_to_wait(client: Any) -> None:
+    client.context.gate, client.context.known = asyncio.Event(), {X: 6}
+    client.send(commands.partitioned_metadata(3, "a/b/c"))
+    answer = await client.ask(commands.partitioned_metadata(4, X))
+    assert (answer.request_id, answer.partitions, answer.response) == (4, 6, SUCCESS)
+    client.context.gate.set()
+    (waited,) = await client.answers()
+    assert waited.command.partitionMetadataResponse.partitions == 4
+
+
+async def test_metadata_when_known_and_no_permit_is_left_then_refused(client: Any) -> None:
+    client.context.permits_max, client.context.known = 0, {X: 6}
+    assert (await client.ask(commands.partitioned_metadata(3, X))).error == ServerError.TooManyRequests
+    assert client.context.permits.rejected == 1
+    client.context.permits_max = 1
+    for _ in range(2):  # a known answer takes none
+        assert (await client.ask(commands.partitioned_metadata(3, X))).partitions == 6
+
+
+async def test_lookup_when_known_then_answered_the_same_and_counted(client: Any) -> None:
+    first = await client.ask(commands.lookup(3, X))
+    client.context.policies_unchanged = True
+    assert await client.ask(commands.lookup(3, X)) == first
+    client.context.permits_max = 0
+    assert (await client.ask(commands.lookup(3, X))).error == ServerError.TooManyRequests
+    assert client.context.lookups.meter.answered == 2
+
+
+async def test_lookup_when_known_and_a_listener_is_asked_for_then_refused(client: Any) -> None:
+    client.context.policies_unchanged = True
+    await client.ask(commands.lookup(3, X))
+    answer = await client.ask(commands.lookup(3, X, listener_name="external"))
+    assert answer.response == pb.CommandLookupTopicResponse.Failed
+    assert "external" in answer.message
 
 
 async def test_lookup_when_namespace_exists_then_this_broker(client: Any) -> None:

@@ -44,6 +44,8 @@ _OUTPUT_BYTES_LOW: Final = 1024 * 1024
 _OUTPUT_BYTES_MAX: Final = 32 * 1024 * 1024
 # Requests of one client in work at once; more would take the event loop away from others for too long.
 _REQUESTS_MAX: Final = 500
+# Questions that come by the thousand; a task costs as much as the answer.
+_STARTED_EAGERLY: Final = frozenset({pb.BaseCommand.PARTITIONED_METADATA, pb.BaseCommand.LOOKUP})
 # How long a broker that stops waits for requests in work.
 _SETTLE_SECONDS: Final = 0.5
 # The connection is aborted if its client has not read the last frames by then.
@@ -295,12 +297,14 @@ class ClientConnection(asyncio.Protocol):
             return
         self._unhandled = []
         self._coming = coming = iter(frames)  # `throttle` takes what is left of it
-        inline, work_on = self._handlers
+        inline, answer_at_once, work_on = self._handlers
         for frame in coming:
             command = frame.command
             handler = inline.get(command.type)
             if handler is not None:
                 handler(self, frame)
+            elif answer_at_once(self, command):
+                continue
             elif len(self._tasks) < _REQUESTS_MAX:
                 self._start(command, work_on(self, command))
             else:
@@ -324,7 +328,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _start(self, command: pb.BaseCommand, work: Coroutine[Any, Any, None]) -> None:
         answered = self._answered(command, work)
-        if command.type == pb.BaseCommand.LOOKUP:  # comes by the thousand, and a task costs as much as the answer
+        if command.type in _STARTED_EAGERLY:
             left = start_eagerly(answered)
             if left is None:
                 return

@@ -34,6 +34,7 @@ __all__ = [
     "NamespaceView",
     "Owner",
     "check_batch_size",
+    "find_owner",
     "find_target",
     "requested_topics",
     "sort_by_existence",
@@ -101,7 +102,7 @@ class NamespaceView:
 def find_target(topic: TopicName, namespace: NamespaceView, owner: Owner) -> LookupTarget:
     """Where a lookup sends the client of this topic, whether the topic exists or not; raises what refuses it."""
     elsewhere = None if namespace.serves_all else _elsewhere(topic, namespace)
-    return elsewhere or _owned(namespace, namespace.bundle_index(topic), owner)
+    return elsewhere or find_owner(namespace, namespace.bundle_index(topic), owner)
 
 
 def _elsewhere(topic: TopicName, namespace: NamespaceView) -> LookupTarget | None:
@@ -121,8 +122,11 @@ def _elsewhere(topic: TopicName, namespace: NamespaceView) -> LookupTarget | Non
     return peer
 
 
-def _owned(namespace: NamespaceView, index: int, owner: Owner) -> LookupTarget:
-    """Everything but trouble with metadata means that no broker can take the bundle now: the client asks again."""
+def find_owner(namespace: NamespaceView, index: int, owner: Owner) -> LookupTarget:
+    """Who owns this bundle of a namespace that is served here.
+
+    Everything but trouble with metadata means that no broker can take the bundle now: the client asks again.
+    """
     try:
         return owner(namespace.name, namespace.bundles[index])
     except (MetadataError, ServiceNotReady):
@@ -304,6 +308,6 @@ def sort_by_owner(
 
 def _place(namespace: NamespaceView, index: int, owner: Owner, answer: BatchAnswer) -> list[str]:
     try:
-        return answer.served(_owned(namespace, index, owner))
+        return answer.served(find_owner(namespace, index, owner))
     except PulsarError as error:
         return answer.failing(error)

@@ -118,10 +118,10 @@ class SqliteMetadataStore:
         return found | self._read(unknown) if unknown else found
 
     def unchanged(self, versions: Mapping[str, int | None]) -> bool:
-        cache = self._cache
+        known = self._cache.get
         for key, version in versions.items():
-            known = cache.get(key, _UNKNOWN)
-            if (known and known.version) != version:  # None: the key is absent
+            value = known(key, _UNKNOWN)
+            if (value and value[1]) != version:  # None: the key is absent; an index is faster than a name
                 return False
         return True
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from interpulse.broker.binary.handlers import AWAITING, INLINE, answer_at_once, work_on
+from interpulse.broker.binary.handlers import AT_ONCE, AWAITING, INLINE, work_on
 from interpulse.broker.binary.transport.command_connection import CommandConnection, Handlers
 from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
 from interpulse.model.errors import PulsarError
@@ -82,14 +82,16 @@ class FaultyHandlers:
 
     def __init__(self) -> None:
         self._inline = dict(INLINE)
+        self._at_once = dict(AT_ONCE)
         self._faults: dict[int, list[CommandFault]] = {}
         self._delayed: dict[int, _Delayed] = {kind: WeakKeyDictionary() for kind in _INLINE_FIELDS}
         self._pauses: dict[int, set[asyncio.Event]] = {kind: set() for kind in COMMANDS}
-        self.handlers = Handlers(self._inline, self._answer_at_once, self._work_on)
+        self.handlers = Handlers(self._inline, self._at_once, self._work_on)
 
     def add(self, kind: int, fault: CommandFault) -> None:
         """From now on this fault may act on commands of this type."""
         self._faults.setdefault(kind, []).append(fault)
+        self._at_once.pop(kind, None)
         if kind in _INLINE_FIELDS:
             self._inline[kind] = self._on_inline
 
@@ -107,6 +109,8 @@ class FaultyHandlers:
     def _restore(self, kind: int) -> None:
         if kind in _INLINE_FIELDS and kind not in self._faults and not any(self._delayed[kind].values()):
             self._inline[kind] = INLINE[kind]
+        if kind in AT_ONCE and kind not in self._faults:
+            self._at_once[kind] = AT_ONCE[kind]
 
     def _release(self, kind: int) -> None:
         for connection, waiting in list(self._delayed.get(kind, {}).items()):
@@ -152,10 +156,7 @@ class FaultyHandlers:
         else:
             _refuse_inline(connection, frame.command, refusal)
 
-    # commands that are answered by a task, if not at once
-
-    def _answer_at_once(self, connection: CommandConnection, command: pb.BaseCommand) -> bool:
-        return command.type not in self._faults and answer_at_once(connection, command)
+    # commands that are answered by a task
 
     def _work_on(self, connection: CommandConnection, command: pb.BaseCommand) -> Coroutine[Any, Any, None]:
         if command.type in self._faults or self._frames_before(connection, command.type):

@@ -67,8 +67,8 @@ _FIELD_BY_TYPE: Final[dict[int, str]] = {
     field.number: field.name for field in pb.BaseCommand.DESCRIPTOR.fields if field.message_type is not None
 }
 _SEND: Final = pb.BaseCommand.SEND
-_QUESTIONS: Final = frozenset({pb.BaseCommand.PARTITIONED_METADATA, pb.BaseCommand.LOOKUP})
-_METADATA_QUESTION: Final = pb.CommandPartitionedTopicMetadata
+_PARTITIONED_METADATA: Final = pb.BaseCommand.PARTITIONED_METADATA
+_LOOKUP: Final = pb.BaseCommand.LOOKUP
 
 _VIEW_BYTES_MIN: Final = 1024
 """Smaller pieces of a frame are gathered: a view takes some 300 bytes and keeps all that was read with it."""
@@ -212,27 +212,29 @@ def _parsed_command(raw: bytes) -> pb.BaseCommand:
         command = _parse_command(raw)
     except DecodeError as error:
         raise RemoteProtocolError(f"command that cannot be parsed: {error}") from None
-    if command.type == _SEND:
+    kind = command.type
+    if kind == _SEND:
         # The short way for what comes once per message, several times cheaper than asking it whether it is complete.
         send = command.send
         if (send.sequence_id or send.HasField("sequence_id")) and (send.producer_id or send.HasField("producer_id")):
             return command
-    elif command.type in _QUESTIONS and _is_plain(getattr(command, _FIELD_BY_TYPE[command.type])):
-        return command
+    elif kind == _PARTITIONED_METADATA:
+        if _is_plain(command.partitionMetadata):
+            return command
+    elif kind == _LOOKUP:
+        lookup = command.lookupTopic
+        if _is_plain(lookup) and not (lookup.advertised_listener_name or lookup.properties):
+            return command
     _check_complete(command)
     return command
 
 
 def _is_plain(question: pb.CommandPartitionedTopicMetadata | pb.CommandLookupTopic) -> bool:
-    """Whether a question is complete and has no text but its topic: the short way for what comes by the thousand."""
+    """Whether it is complete and names only its topic, not who asks: the short way for what comes by the thousand."""
     topic = question.topic
-    return bool(
-        topic
-        and type(topic) is str
-        and question.request_id
-        and not (question.original_principal or question.original_auth_data or question.original_auth_method)
-        and (isinstance(question, _METADATA_QUESTION) or not (question.advertised_listener_name or question.properties))
-    )
+    if not topic or type(topic) is not str or not question.request_id:
+        return False
+    return not (question.original_principal or question.original_auth_data or question.original_auth_method)
 
 
 def _check_complete(command: pb.BaseCommand) -> None:

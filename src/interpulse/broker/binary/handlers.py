@@ -19,10 +19,10 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
 
-__all__ = ["AWAITING", "HANDLERS", "INLINE", "answer_at_once", "work_on"]
+__all__ = ["AT_ONCE", "AWAITING", "HANDLERS", "INLINE", "work_on"]
 
 Inline = Callable[[CommandConnection, Frame], None]
-AtOnce = Callable[[CommandConnection, Any], bool]
+AtOnce = Callable[[CommandConnection, pb.BaseCommand], bool]
 Awaiting = Callable[[CommandConnection, Any], Coroutine[Any, Any, None]]
 
 _TYPES: Final = pb.BaseCommand
@@ -102,19 +102,10 @@ AWAITING: Final[dict[int, tuple[str, Awaiting]]] = {
 }
 
 
-AT_ONCE: Final[dict[int, tuple[str, AtOnce]]] = {
-    _TYPES.PARTITIONED_METADATA: ("partitionMetadata", topics.answer_known_partitions),
-    _TYPES.LOOKUP: ("lookupTopic", lookup.answer_known_lookup),
+AT_ONCE: Final[dict[int, AtOnce]] = {
+    _TYPES.PARTITIONED_METADATA: topics.answer_known_partitions,
+    _TYPES.LOOKUP: lookup.answer_known_lookup,
 }
-
-
-def answer_at_once(connection: CommandConnection, command: pb.BaseCommand) -> bool:
-    """See `Handlers`. While authorization is on, everything takes the way through its filter."""
-    entry = AT_ONCE.get(command.type)
-    if entry is None or (connection.session is not None and connection.session.authorization is not None):
-        return False
-    field, answer = entry
-    return answer(connection, getattr(command, field))
 
 
 def work_on(connection: CommandConnection, command: pb.BaseCommand) -> Coroutine[Any, Any, None]:
@@ -129,4 +120,4 @@ def work_on(connection: CommandConnection, command: pb.BaseCommand) -> Coroutine
     return handle_if_authorized(connection, connection.session, command.type, request, handler)
 
 
-HANDLERS: Final = Handlers(INLINE, answer_at_once, work_on)
+HANDLERS: Final = Handlers(INLINE, AT_ONCE, work_on)

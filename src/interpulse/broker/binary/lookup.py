@@ -16,10 +16,10 @@ from interpulse.wire import pulsar_api_pb2 as pb
 __all__ = ["answer_known_lookup", "on_batch_lookup", "on_lookup"]
 
 
-def answer_known_lookup(connection: CommandConnection, request: pb.CommandLookupTopic) -> bool:
+def answer_known_lookup(connection: CommandConnection, command: pb.BaseCommand) -> bool:
     """Answer at once what can be told from memory; False: `on_lookup` has to, and refuses what is to be refused."""
-    context = connection.context
-    if not context.permits.left or _options(request) is not NO_OPTIONS:
+    context, request = connection.context, command.lookupTopic
+    if request.authoritative or request.advertised_listener_name or not context.permits.left:
         return False
     target = context.lookups.known(request.topic)
     if target is None:

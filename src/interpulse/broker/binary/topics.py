@@ -23,9 +23,9 @@ _DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
 }
 
 
-def answer_known_partitions(connection: CommandConnection, request: pb.CommandPartitionedTopicMetadata) -> bool:
+def answer_known_partitions(connection: CommandConnection, command: pb.BaseCommand) -> bool:
     """Answer at once what can be told from memory; False: `on_partitioned_metadata` has to."""
-    context = connection.context
+    context, request = connection.context, command.partitionMetadata
     partitions = context.lifecycle.known_partitions(request.topic, create=request.metadata_auto_creation_enabled)
     if partitions is None or not context.permits.left:
         return False

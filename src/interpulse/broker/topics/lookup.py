@@ -37,6 +37,7 @@ from interpulse.rules.lookup import (
     NamespaceView,
     Owner,
     check_batch_size,
+    find_owner,
     find_target,
     requested_topics,
     sort_by_existence,
@@ -136,8 +137,8 @@ def _no_listener(listener_name: str, namespace: NamespaceName, bundle: str) -> L
 
 
 class _Served(NamedTuple):
-    topic: TopicName
     view: NamespaceView
+    bundle_index: int
     versions: Mapping[str, int | None]
 
 
@@ -195,15 +196,16 @@ class Lookups:
         the bundle is asked each time. What is refused, or served by a peer cluster, is never known. Takes no permit.
         """
         served = self._served.get(topic)
-        if served is None or not self._ready() or not self._namespaces.unchanged(served.versions):
+        if served is None or not self._ready():
             return None
-        begun = self.meter.begin()
+        view, bundle_index, versions = served
+        if not self._namespaces.unchanged(versions):
+            return None
         try:
-            target = find_target(served.topic, served.view, self._ownership.owner(NO_OPTIONS))
+            target = find_owner(view, bundle_index, self._ownership.owner(NO_OPTIONS))
         except PulsarError:  # `find` tells
-            self.meter.under_way -= 1
             return None
-        self.meter.end(begun, failed=False)
+        self.meter.note_instant()
         return target
 
     def _remember(self, topic: TopicName, view: NamespaceView, versions: Mapping[str, int | None]) -> None:
@@ -211,7 +213,7 @@ class Lookups:
             return
         if len(self._served) >= _NAMES_MAX:
             self._served.clear()
-        self._served[str(topic)] = _Served(topic, view, versions)
+        self._served[str(topic)] = _Served(view, view.bundle_index(topic), versions)
 
     async def find_many(self, request: BatchLookup) -> BatchAnswer:
         """The same for many topics, each with an answer or a failure of its own.

@@ -12,6 +12,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 
 __all__ = [
     "SMALL_VARINTS",
+    "AnswerTemplate",
     "encode",
     "envelope",
     "error_code",
@@ -23,6 +24,9 @@ __all__ = [
 
 pack_sizes: Final = Struct(">II").pack
 SMALL_VARINTS: Final = [bytes((n,)) if n < 128 else bytes((n & 127 | 128, n >> 7)) for n in range(1 << 14)]
+
+
+_VARINT_BYTES_MAX: Final = 10
 
 
 def varint(number: int) -> bytes:
@@ -58,6 +62,26 @@ def frame(head: bytes, content: bytes, entry_bytes: int = 0) -> bytes:
     head += varint(len(content))
     size = len(head) + len(content)
     return b"%b%b%b" % (pack_sizes(size + 4 + entry_bytes, size), head, content)
+
+
+class AnswerTemplate:
+    """Frames that are alike but for the request id, which stands between ``before``, with its tag, and ``after``."""
+
+    __slots__ = ("_after", "_prefixes")
+
+    def __init__(self, head: bytes, before: bytes, after: bytes) -> None:
+        """``head`` is the `envelope` of the content."""
+        self._after = after
+        ids = [bytes(length) for length in range(_VARINT_BYTES_MAX + 1)]
+        frames = [frame(head, b"%b%b%b" % (before, each, after)) for each in ids]
+        self._prefixes = [
+            each[: len(each) - len(number) - len(after)] for each, number in zip(frames, ids, strict=True)
+        ]
+
+    def frame(self, request_id: int) -> bytes:
+        """The frame that answers this request."""
+        number = varint(request_id)
+        return b"%b%b%b" % (self._prefixes[len(number)], number, self._after)
 
 
 def error_code(error: int) -> pb.ServerError.ValueType:

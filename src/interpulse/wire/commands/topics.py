@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Final
 
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.encoding import encode, envelope, error_code, frame, pairs, varint
+from interpulse.wire.commands.encoding import AnswerTemplate, encode, envelope, error_code, pairs, varint
 
 __all__ = [
     "batch_lookup",
@@ -27,14 +26,6 @@ __all__ = [
     "watch_topic_update",
 ]
 
-_LOOKUP_RESPONSE: Final = envelope(pb.CommandLookupTopicResponse)
-_REQUEST_ID_TAG: Final = varint(pb.CommandLookupTopicResponse.REQUEST_ID_FIELD_NUMBER << 3)
-_METADATA_RESPONSE: Final = envelope(pb.CommandPartitionedTopicMetadataResponse)
-_METADATA_REQUEST_ID_TAG: Final = varint(pb.CommandPartitionedTopicMetadataResponse.REQUEST_ID_FIELD_NUMBER << 3)
-_SUCCESS: Final = pb.CommandPartitionedTopicMetadataResponse(
-    response=pb.CommandPartitionedTopicMetadataResponse.Success
-).SerializePartialToString()
-
 
 def partitioned_metadata(request_id: int, topic: str, *, create: bool = True) -> bytes:
     """``create=False`` only to brokers that announced the PIP-344 flag; older ones would create the topic."""
@@ -47,14 +38,19 @@ def partitioned_metadata(request_id: int, topic: str, *, create: bool = True) ->
 
 def partitioned_metadata_response(request_id: int, partitions: int) -> bytes:
     """``partitions`` 0: the topic is not partitioned."""
-    return frame(_METADATA_RESPONSE, b"%b%b%b" % (_partitions_field(partitions), varint(request_id), _SUCCESS))
+    return _metadata_response(partitions).frame(request_id)
 
 
-@lru_cache(maxsize=1000)
-def _partitions_field(partitions: int) -> bytes:
-    """What stands before the request id, its tag included."""
+@lru_cache(maxsize=100)
+def _metadata_response(partitions: int) -> AnswerTemplate:
     before = pb.CommandPartitionedTopicMetadataResponse(partitions=partitions)
-    return before.SerializePartialToString() + _METADATA_REQUEST_ID_TAG
+    after = pb.CommandPartitionedTopicMetadataResponse(response=pb.CommandPartitionedTopicMetadataResponse.Success)
+    tag = varint(pb.CommandPartitionedTopicMetadataResponse.REQUEST_ID_FIELD_NUMBER << 3)
+    return AnswerTemplate(
+        envelope(pb.CommandPartitionedTopicMetadataResponse),
+        before.SerializePartialToString() + tag,
+        after.SerializePartialToString(),
+    )
 
 
 def partitioned_metadata_error(request_id: int, code: int, message: str) -> bytes:
@@ -97,21 +93,26 @@ def lookup_response(
     proxy_through_service_url: bool = False,
 ) -> bytes:
     """The broker that serves the topic, or with ``redirect`` the one to ask next."""
-    before, after = _lookup_fields(broker_url, broker_url_tls, redirect, authoritative, proxy_through_service_url)
-    return frame(_LOOKUP_RESPONSE, before + varint(request_id) + after)
+    answer = _lookup_response(broker_url, broker_url_tls, redirect, authoritative, proxy_through_service_url)
+    return answer.frame(request_id)
 
 
 @lru_cache(maxsize=100)
-def _lookup_fields(
+def _lookup_response(
     broker_url: str, broker_url_tls: str, redirect: bool, authoritative: bool, proxied: bool
-) -> tuple[bytes, bytes]:
-    """What stands before and behind the request id, its tag included: the same for all topics of a broker."""
+) -> AnswerTemplate:
+    """The same for all topics of a broker."""
     kind = pb.CommandLookupTopicResponse.Redirect if redirect else pb.CommandLookupTopicResponse.Connect
     before = pb.CommandLookupTopicResponse(
         brokerServiceUrl=broker_url, brokerServiceUrlTls=broker_url_tls or None, response=kind
     )
     after = pb.CommandLookupTopicResponse(authoritative=authoritative, proxy_through_service_url=proxied)
-    return before.SerializePartialToString() + _REQUEST_ID_TAG, after.SerializePartialToString()
+    tag = varint(pb.CommandLookupTopicResponse.REQUEST_ID_FIELD_NUMBER << 3)
+    return AnswerTemplate(
+        envelope(pb.CommandLookupTopicResponse),
+        before.SerializePartialToString() + tag,
+        after.SerializePartialToString(),
+    )
 
 
 def lookup_error(request_id: int, code: int, message: str) -> bytes:

@@ -46,7 +46,7 @@ class Handlers(NamedTuple):
 
     inline: Mapping[int, Callable[[CommandConnection, Frame], None]]
     """By type of command: done at once, in the order of the frames."""
-    answer_at_once: Callable[[CommandConnection, pb.BaseCommand], bool]
-    """Answer any other command without waiting; False where that takes work."""
+    at_once: Mapping[int, Callable[[CommandConnection, pb.BaseCommand], bool]]
+    """By type of command: answered at once if that is possible; False: it takes work."""
     work_on: Callable[[CommandConnection, pb.BaseCommand], Coroutine[Any, Any, None]]
-    """The work that answers it; raises RemoteProtocolError for one that no broker receives."""
+    """The work that answers any other command; raises RemoteProtocolError for one that no broker receives."""

@@ -27,7 +27,7 @@ from dataset import DatasetError, Row, read_rows
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import NotFound, PulsarError
-from interpulse.model.policies import RetentionPolicies
+from interpulse.model.policies.namespace_policies import RetentionPolicies
 from screen import DatedConsole, Screen
 from traffic import Message, Progress, publish, read_back, watch
 from verdict import Ledger, Verdict

@@ -9,7 +9,7 @@ import pytest
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.live.cursor import CursorRecord
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.interleaved_writes import right_before_commit_of

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from interpulse.model.clusters import ClusterData, TenantInfo
-from interpulse.model.messaging_policies import BacklogQuota, DispatchRate
+from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate
 from interpulse.spark.job.pipeline_config import Selection
 from interpulse.testing import InProcessBroker
 from tests.support.pipeline_turns import (

@@ -11,7 +11,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from interpulse.cli.main import main
-from interpulse.model.messaging_policies import DispatchRate
+from interpulse.model.policies.messaging_policies import DispatchRate
 from tests.support.waiting import until
 
 __all__ = ["RECORD", "STORIES", "CliCluster", "Story", "cluster_story", "schema_story"]

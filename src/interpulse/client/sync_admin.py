@@ -29,11 +29,16 @@ from interpulse.model.adjustments import AdminRequest
 from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId
-from interpulse.model.messaging_policies import BacklogQuota, DispatchRate
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
-from interpulse.model.policies import AutoTopicCreation, InactiveTopicPolicies, NamespacePolicies, RetentionPolicies
+from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate
+from interpulse.model.policies.namespace_policies import (
+    AutoTopicCreation,
+    InactiveTopicPolicies,
+    NamespacePolicies,
+    RetentionPolicies,
+)
+from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.model.schemas import SchemaInfo
-from interpulse.model.topic_policies import TopicPolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 
 __all__ = ["AdminClient"]

@@ -20,7 +20,7 @@ from interpulse.model.errors import (
     TenantNotFound,
 )
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
-from interpulse.model.policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
+from interpulse.model.policies.namespace_policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
 from interpulse.rules.compatibility import NamespaceSnapshot
 from interpulse.rules.effective_policies import effective_schema_strategy
 

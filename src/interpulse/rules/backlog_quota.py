@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from interpulse.model.errors import PulsarError, QuotaExceededError, QuotaExceededException
-from interpulse.model.messaging_policies import (
+from interpulse.model.policies.messaging_policies import (
     CONSUMER_BACKLOG_EVICTION,
     DESTINATION_STORAGE,
     MESSAGE_AGE,

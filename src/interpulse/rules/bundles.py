@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from interpulse.model.errors import InvalidRequest, NotFound, PreconditionFailed
 from interpulse.model.names import TopicName
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
 
 __all__ = [
     "BUNDLES_DEFAULT",

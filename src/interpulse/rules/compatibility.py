@@ -23,7 +23,7 @@ from interpulse.model.adjustments import (
     ConflictKind,
 )
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.namespace_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 from interpulse.rules.provisioning import deletion_command
 
 __all__ = ["NamespaceSnapshot", "as_override", "compare", "namespace_missing", "plan_adjustments"]

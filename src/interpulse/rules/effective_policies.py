@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from interpulse.model.messaging_policies import BacklogQuota
 from interpulse.model.names import TopicName
-from interpulse.model.policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
-from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.policies.messaging_policies import BacklogQuota
+from interpulse.model.policies.namespace_policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
+from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 
 __all__ = [
     "LEGACY_STRATEGIES",

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from interpulse.model.numbers import LONG_MAX
 from interpulse.model.permissions import Permissions
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.rules.inactivity import check_inactive_topics
 from interpulse.rules.permissions import check_actions, check_subscription_auth_mode
 from interpulse.rules.policy_checks import (

@@ -21,7 +21,7 @@ from interpulse.model.permissions import (
     Permissions,
     TopicOperation,
 )
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
 
 __all__ = [
     "SubscriptionPrefixMissing",

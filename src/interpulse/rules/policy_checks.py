@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from interpulse.model.errors import InvalidRequest, PartitionCountAboveMaximum, PreconditionFailed
-from interpulse.model.messaging_policies import (
+from interpulse.model.names import NamespaceName
+from interpulse.model.numbers import INT_MAX
+from interpulse.model.policies.messaging_policies import (
     DESTINATION_STORAGE,
     QUOTA_POLICIES,
     QUOTA_TYPES,
@@ -20,9 +22,12 @@ from interpulse.model.messaging_policies import (
     DispatchRate,
     SubscribeRate,
 )
-from interpulse.model.names import NamespaceName
-from interpulse.model.numbers import INT_MAX
-from interpulse.model.policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation, RetentionPolicies
+from interpulse.model.policies.namespace_policies import (
+    NON_PARTITIONED,
+    PARTITIONED,
+    AutoTopicCreation,
+    RetentionPolicies,
+)
 
 __all__ = [
     "SCHEMA_STRATEGIES",

@@ -15,8 +15,8 @@ from interpulse.model.errors import (
     Unprocessable,
 )
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies import NamespacePolicies
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.topic_policies import TopicPolicies
 
 __all__ = [
     "check_allowed_clusters",

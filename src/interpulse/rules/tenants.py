@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from interpulse.model.clusters import TenantInfo
 from interpulse.model.errors import PreconditionFailed
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
 
 __all__ = ["check_clusters_kept", "check_tenant"]
 

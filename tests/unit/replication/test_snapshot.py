@@ -13,7 +13,7 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import NamespaceNotFound, RemoteClusterUnavailable, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies import AutoTopicCreation, NamespacePolicies
+from interpulse.model.policies.namespace_policies import AutoTopicCreation, NamespacePolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.adjust import Enabling, preview
 from interpulse.replication.connect import connect as connect_to

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.model.errors import QuotaExceededError, QuotaExceededException, ServerError
-from interpulse.model.messaging_policies import BacklogQuota
+from interpulse.model.policies.messaging_policies import BacklogQuota
 from interpulse.rules.backlog_quota import age_kept_ms, bytes_kept, described, exceeded, refusal
 
 STORAGE = BacklogQuota(300, -1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.model.names import TopicName
-from interpulse.model.policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.namespace_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 from interpulse.rules.compatibility import NamespaceSnapshot, as_override, compare
 
 PLAIN = AutoTopicCreation(True, NON_PARTITIONED)

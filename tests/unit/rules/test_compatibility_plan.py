@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from interpulse.model.adjustments import AdjustmentPlan, ClusterPlan, Outcome
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
+from interpulse.model.policies.namespace_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 from interpulse.rules.compatibility import NamespaceSnapshot, compare, plan_adjustments
 
 DEMO = NamespaceName.parse("demo/a")

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from interpulse.model.messaging_policies import (
+from interpulse.model.names import TopicName
+from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.names import TopicName
-from interpulse.model.policies import (
+from interpulse.model.policies.namespace_policies import (
     NON_PARTITIONED,
     PARTITIONED,
     AutoTopicCreation,
@@ -23,7 +23,7 @@ from interpulse.model.policies import (
     NamespacePolicies,
     RetentionPolicies,
 )
-from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.rules.effective_policies import (
     EffectiveAutoCreation,
     effective_auto_creation,

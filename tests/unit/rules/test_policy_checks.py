@@ -9,13 +9,18 @@ from typing import Any
 import pytest
 
 from interpulse.model.errors import InvalidRequest, PartitionCountAboveMaximum, PreconditionFailed
-from interpulse.model.messaging_policies import (
+from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
     SubscribeRate,
 )
-from interpulse.model.policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation, RetentionPolicies
+from interpulse.model.policies.namespace_policies import (
+    NON_PARTITIONED,
+    PARTITIONED,
+    AutoTopicCreation,
+    RetentionPolicies,
+)
 from interpulse.rules.policy_checks import (
     check_auto_topic_creation,
     check_backlog_quota,

@@ -13,9 +13,9 @@ from typing import Any, Final
 from interpulse.broker.config.config_values import ConfigError, as_text, read_value
 from interpulse.broker.config.config_values import setting as _setting
 from interpulse.model.broker_entry_metadata import INTERCEPTOR_CLASSES
-from interpulse.model.messaging_policies import PRODUCER_REQUEST_HOLD, QUOTA_POLICIES
 from interpulse.model.numbers import LONG_MAX
-from interpulse.model.policies import (
+from interpulse.model.policies.messaging_policies import PRODUCER_REQUEST_HOLD, QUOTA_POLICIES
+from interpulse.model.policies.namespace_policies import (
     DELETE_WHEN_CAUGHT_UP,
     DELETE_WHEN_NO_SUBSCRIPTIONS,
     NON_PARTITIONED,

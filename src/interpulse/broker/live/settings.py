@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from interpulse.model.messaging_policies import (
+from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.namespace_policies import InactiveTopicPolicies, RetentionPolicies
 
 __all__ = ["TopicSettings"]
 

@@ -13,7 +13,7 @@ from interpulse.model.adjustments import AdjustmentPlan
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import Conflict, NamespaceNotFound, RemoteClusterUnavailable
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.replication.adjust import Enabling, adjust, preview
 from interpulse.replication.connect import connect as connect_to
 from interpulse.replication.snapshot import Connect, read_namespace, read_remote

@@ -11,7 +11,7 @@ from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.adjustments import AdjustmentPlan
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.replication.adjust import Enabling
 from interpulse.rules.replication import (
     check_allowed_clusters,

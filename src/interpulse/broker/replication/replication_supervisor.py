@@ -24,8 +24,8 @@ from typing import Any, Final
 from interpulse.broker import metadata_paths as keys
 from interpulse.clock import Clock, SystemClock
 from interpulse.model.errors import PulsarError
-from interpulse.model.policies import NamespacePolicies
-from interpulse.model.topic_policies import TopicPolicyRecord
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.topic_policies import TopicPolicyRecord
 from interpulse.rules.effective_policies import topic_level
 from interpulse.rules.replication import remote_clusters
 from interpulse.storage.api import MetadataStore, scan_pages

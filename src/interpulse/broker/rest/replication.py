@@ -8,7 +8,7 @@ from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_j
 from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.broker.topics.topic_settings import policies_in_force
 from interpulse.model.errors import InvalidRequest
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.policies.topic_policies import TopicPolicies
 
 __all__ = ["ROUTES"]
 

@@ -10,8 +10,8 @@ from typing import Final
 from interpulse.broker import metadata_paths as keys
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import AlreadyExists, ClusterNotFound, PreconditionFailed
-from interpulse.model.policies import NamespacePolicies
-from interpulse.model.topic_policies import TopicPolicyRecord
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.topic_policies import TopicPolicyRecord
 from interpulse.rules.clusters import check_cluster_data, check_peers
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, scan_pages
 from interpulse.storage.cas import retry_on_conflict

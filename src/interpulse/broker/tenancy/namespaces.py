@@ -11,7 +11,7 @@ from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AlreadyExists, NamespaceNotFound, PreconditionFailed
 from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName, TopicName
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.rules.bundles import bundles_of_new_namespace
 from interpulse.rules.replication import check_namespace_left_by_others, remote_clusters
 from interpulse.rules.topic_view import NamespaceStanding

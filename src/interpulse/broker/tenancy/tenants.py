@@ -9,7 +9,7 @@ from interpulse.broker.tenancy.clusters import check_entity_name
 from interpulse.model.clusters import TenantInfo
 from interpulse.model.errors import AlreadyExists, NotEmpty, TenantNotFound
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.rules.tenants import check_clusters_kept, check_tenant
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict

@@ -20,7 +20,7 @@ from interpulse.model.errors import (
     TopicNotFound,
 )
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.topics import Requester
 from interpulse.rules.bundles import boundaries_of, bundle_of, checked_bundle, named_bundle, split_at, split_positions
 

@@ -20,9 +20,9 @@ from interpulse.broker.topics.topic_policies import stored_policies
 from interpulse.clock import Clock
 from interpulse.model.errors import IncompatibleSchema, SchemaNotFound
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.model.topic_policies import TopicPolicies
 from interpulse.model.topics import Requester
 from interpulse.rules.effective_policies import effective_policies, namespace_level
 from interpulse.rules.schemas import (

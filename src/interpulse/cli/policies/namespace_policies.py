@@ -12,7 +12,7 @@ from interpulse.cli.support.command_lists import namespace_command
 from interpulse.cli.support.output import print_json
 from interpulse.cli.support.running import CommandFailed
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies import (
+from interpulse.model.policies.namespace_policies import (
     NON_PARTITIONED,
     PARTITIONED,
     AutoTopicCreation,

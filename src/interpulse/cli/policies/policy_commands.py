@@ -11,7 +11,7 @@ import click
 from interpulse.cli.policies.policy_forms import BACKLOG_QUOTA, QUOTA_TYPE, Form
 from interpulse.cli.support.output import print_json, print_text, print_value
 from interpulse.cli.support.running import admin_command
-from interpulse.model.messaging_policies import BacklogQuota
+from interpulse.model.policies.messaging_policies import BacklogQuota
 
 if TYPE_CHECKING:
     from interpulse.client.admin.policy_call import QuotaType

@@ -12,7 +12,7 @@ import click
 from interpulse.cli.policies.policy_options import enabled, one_of
 from interpulse.cli.policies.policy_options import switch as enable_or_disable
 from interpulse.cli.support.params import MILLIS, SIZE, STRINGS, TIME
-from interpulse.model.messaging_policies import (
+from interpulse.model.policies.messaging_policies import (
     DESTINATION_STORAGE,
     QUOTA_POLICIES,
     QUOTA_TYPES,
@@ -22,7 +22,7 @@ from interpulse.model.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies import (
+from interpulse.model.policies.namespace_policies import (
     DELETE_WHEN_CAUGHT_UP,
     DELETE_WHEN_NO_SUBSCRIPTIONS,
     InactiveTopicPolicies,

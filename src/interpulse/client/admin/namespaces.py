@@ -25,10 +25,15 @@ from interpulse.client.json_readers import (
 )
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.errors import InvalidRequest
-from interpulse.model.messaging_policies import BacklogQuota, DispatchRate
 from interpulse.model.names import NamespaceName, encode_local_name
-from interpulse.model.policies import AutoTopicCreation, InactiveTopicPolicies, NamespacePolicies, RetentionPolicies
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate
+from interpulse.model.policies.namespace_policies import (
+    AutoTopicCreation,
+    InactiveTopicPolicies,
+    NamespacePolicies,
+    RetentionPolicies,
+)
+from interpulse.model.policies.topic_policies import TopicPolicies
 
 __all__ = ["NamespacesAdmin", "TopicMode"]
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from interpulse.client.json_readers import Read, boolean, each, integer, made_by, names, string
-from interpulse.model.messaging_policies import (
+from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.namespace_policies import InactiveTopicPolicies, RetentionPolicies
 
 __all__ = ["NAMESPACE_POLICIES", "QUOTAS", "TOPIC_POLICIES", "PolicyCall", "QuotaType"]
 

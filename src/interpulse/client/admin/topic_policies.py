@@ -8,8 +8,8 @@ from interpulse.client.admin.policy_call import QUOTAS, TOPIC_POLICIES, QuotaTyp
 from interpulse.client.admin.topic_requests import topic_path
 from interpulse.client.json_readers import ignored, optional
 from interpulse.client.transport.http_session import HttpSession
-from interpulse.model.messaging_policies import BacklogQuota
 from interpulse.model.names import TopicName
+from interpulse.model.policies.messaging_policies import BacklogQuota
 
 __all__ = ["TopicPoliciesAdmin"]
 

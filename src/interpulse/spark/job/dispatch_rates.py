@@ -10,8 +10,8 @@ from typing import Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.errors import AuthorizationError, NotAllowed, NotFound, NotSupported, PulsarError
-from interpulse.model.messaging_policies import DispatchRate
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies.messaging_policies import DispatchRate
 from interpulse.spark.throttle import Rate
 
 __all__ = ["DispatchRates"]

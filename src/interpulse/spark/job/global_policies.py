@@ -18,7 +18,7 @@ from interpulse.client.admin.policy_call import TOPIC_POLICIES, QuotaType
 from interpulse.client.admin.topic_policies import TopicPoliciesAdmin
 from interpulse.model.errors import NotSupported, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.spark.state_files import write_atomically
 
 __all__ = ["GlobalPolicies"]

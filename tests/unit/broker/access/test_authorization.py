@@ -13,7 +13,7 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AuthorizationError, TenantNotFound, Unauthorized
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import NamespaceOperation, Permissions, Principal, TopicOperation
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.storage.memory import MemoryMetadataStore
 
 APP = NamespaceName("acme", "app")

@@ -15,8 +15,8 @@ from interpulse.broker.replication.replication_supervisor import (
     records_without_job,
 )
 from interpulse.model.names import TopicName
-from interpulse.model.policies import NamespacePolicies
-from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Delete, Put
 from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.waiting import eventually

@@ -16,9 +16,9 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import NON_PERSISTENT, PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.permissions import Permissions
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.storage.api import CommitConflict, Put
 from tests.support.lifecycle_bench import Bench, MortalStore, disorder, named

@@ -27,7 +27,7 @@ from interpulse.model.errors import (
     UnsupportedVersion,
 )
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
-from interpulse.model.policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
+from interpulse.model.policies.namespace_policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
 from interpulse.rules.lookup import BatchAnswer, LookupTarget, Owner
 from interpulse.storage.api import Put, Versioned
 from interpulse.storage.memory import MemoryMetadataStore

@@ -11,16 +11,16 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.topics.topic_settings import broker_level, topic_settings
-from interpulse.model.messaging_policies import (
+from interpulse.model.names import TopicName
+from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.names import TopicName
-from interpulse.model.policies import NamespacePolicies, RetentionPolicies
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies, RetentionPolicies
+from interpulse.model.policies.topic_policies import TopicPolicies
 
 TOPIC = TopicName.parse("persistent://t/n/orders")
 SYSTEM = TopicName.parse("persistent://t/n/__change_events")

@@ -9,15 +9,15 @@ import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.admin.policy_call import NAMESPACE_POLICIES, TOPIC_POLICIES
-from interpulse.model.messaging_policies import (
+from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.policies.namespace_policies import InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.topic_policies import TopicPolicies
 from tests.support.stub_web import StubWeb
 
 NAMESPACE, TOPIC = "/admin/v2/namespaces/t/ns", "/admin/v2/persistent/t/ns/a"

@@ -10,8 +10,8 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId
-from interpulse.model.messaging_policies import BacklogQuota
-from interpulse.model.policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.messaging_policies import BacklogQuota
+from interpulse.model.policies.namespace_policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from tests.support.stub_web import Answer, StubWeb
 

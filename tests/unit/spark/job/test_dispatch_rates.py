@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from interpulse.model.errors import AuthorizationError, NotAllowed, NotConnected, NotSupported, TopicNotFound
-from interpulse.model.messaging_policies import DispatchRate
 from interpulse.model.names import TopicName
+from interpulse.model.policies.messaging_policies import DispatchRate
 from interpulse.spark.job.dispatch_rates import DispatchRates
 from interpulse.spark.throttle import Rate
 

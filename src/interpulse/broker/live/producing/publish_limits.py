@@ -11,8 +11,8 @@ from interpulse.broker.live.entry_metadata import message_metadata_of
 from interpulse.broker.live.rate_limits import PAUSE_MS_MIN, RateLimit
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, NotAllowed
-from interpulse.model.messaging_policies import PublishRate
 from interpulse.model.names import TopicName
+from interpulse.model.policies.messaging_policies import PublishRate
 
 __all__ = ["PublishLimits", "check_encrypted"]
 

@@ -20,13 +20,13 @@ from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.topic_limits import TopicLimits
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
-from interpulse.model.messaging_policies import (
+from interpulse.model.names import TopicName
+from interpulse.model.policies.messaging_policies import (
     CONSUMER_BACKLOG_EVICTION,
     DESTINATION_STORAGE,
     MESSAGE_AGE,
     BacklogQuota,
 )
-from interpulse.model.names import TopicName
 from interpulse.rules.backlog_quota import age_kept_ms, bytes_kept, described, exceeded, refusal
 from interpulse.storage.api import Log
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from interpulse.broker.live.rate_limits import TokenBucket
 from interpulse.broker.live.requests import SubscribeRequest
 from interpulse.model.errors import NotAllowed
-from interpulse.model.messaging_policies import SubscribeRate
+from interpulse.model.policies.messaging_policies import SubscribeRate
 
 __all__ = ["SubscribeLimits"]
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from interpulse.broker.live.measures import LimitMeasure
 from interpulse.broker.rest.metrics.exposition import Exposition, Kind, labelled
-from interpulse.model.messaging_policies import DESTINATION_STORAGE, MESSAGE_AGE
+from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE, MESSAGE_AGE
 
 __all__ = ["write_limits"]
 

@@ -19,9 +19,9 @@ from interpulse.broker.rest.policies.policy_bodies import (
     retention,
     subscription_types,
 )
-from interpulse.model.messaging_policies import DESTINATION_STORAGE
 from interpulse.model.numbers import INT_MAX, LONG_MAX
-from interpulse.model.policies import PARTITIONED, NamespacePolicies
+from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE
+from interpulse.model.policies.namespace_policies import PARTITIONED, NamespacePolicies
 from interpulse.rules.effective_policies import LEGACY_STRATEGIES, LEGACY_STRATEGY_FIELD
 from interpulse.rules.policy_checks import (
     SCHEMA_STRATEGIES,

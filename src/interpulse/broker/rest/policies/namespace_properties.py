@@ -7,7 +7,7 @@ from typing import Final
 
 from interpulse.broker.rest.http.call import DONE, UNSET, Answer, Call, Route, answer_json, answer_text
 from interpulse.broker.rest.http.required_permissions import on_policy
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.policies.namespace_policies import NamespacePolicies
 
 __all__ = ["ROUTES"]
 

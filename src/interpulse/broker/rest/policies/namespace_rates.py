@@ -14,8 +14,8 @@ from interpulse.broker.rest.http.fields import Body
 from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.broker.rest.policies.namespace_policies import change_policies, fits_retention
 from interpulse.broker.rest.policies.policy_bodies import backlog_quota_type, record
-from interpulse.model.messaging_policies import DispatchRate, PublishRate, SubscribeRate
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.policies.messaging_policies import DispatchRate, PublishRate, SubscribeRate
+from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.rules.policy_checks import (
     check_backlog_quota,
     check_dispatch_rate,

@@ -10,7 +10,7 @@ from interpulse.broker.rest.http.call import Call
 from interpulse.broker.rest.http.fields import Body
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.numbers import INT_MAX, LONG_MAX, read_integer
-from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.namespace_policies import InactiveTopicPolicies, RetentionPolicies
 from interpulse.rules.inactivity import check_inactive_topics
 from interpulse.rules.policy_checks import (
     SCHEMA_STRATEGIES,

@@ -29,10 +29,10 @@ from interpulse.broker.rest.policies.policy_bodies import (
     subscription_types,
 )
 from interpulse.broker.topics.topic_settings import policies_in_force
-from interpulse.model.messaging_policies import PublishRate
 from interpulse.model.numbers import INT_MAX, LONG_MAX
-from interpulse.model.policies import NamespacePolicies
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.policies.messaging_policies import PublishRate
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.rules.effective_policies import effective_policies, namespace_level, topic_level
 from interpulse.rules.policy_checks import (
     check_backlog_quota,

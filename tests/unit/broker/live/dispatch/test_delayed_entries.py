@@ -17,7 +17,7 @@ from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.ids import MessageId, Position
-from interpulse.model.messaging_policies import DelayedDelivery
+from interpulse.model.policies.messaging_policies import DelayedDelivery
 
 TICK_MS = 1000
 

@@ -9,7 +9,7 @@ import pytest
 
 from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.settings import TopicSettings
-from interpulse.model.messaging_policies import DispatchRate
+from interpulse.model.policies.messaging_policies import DispatchRate
 
 EVERY_TYPE = pytest.mark.parametrize("sub_type", list(SubType))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from interpulse.model.numbers import INT_MAX, LONG_MAX
-from interpulse.model.policy_fields import integer, truth
+from interpulse.model.policies.policy_fields import integer, truth
 
 __all__ = [
     "CONSUMER_BACKLOG_EVICTION",

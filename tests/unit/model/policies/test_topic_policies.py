@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from interpulse.model.messaging_policies import (
+from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.policies.namespace_policies import InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.topic_policies import TopicPolicies
 
 INACTIVE = InactiveTopicPolicies("delete_when_subscriptions_caught_up", 5, False)
 

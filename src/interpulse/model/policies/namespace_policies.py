@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from interpulse.model.messaging_policies import (
+from interpulse.model.numbers import LONG_MAX
+from interpulse.model.permissions import NO_PERMISSIONS, Permissions
+from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.numbers import LONG_MAX
-from interpulse.model.permissions import NO_PERMISSIONS, Permissions
-from interpulse.model.policy_fields import (
+from interpulse.model.policies.policy_fields import (
     flag,
     flag_in_object,
     names,

@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from interpulse.model.messaging_policies import (
+from interpulse.model.numbers import LONG_MAX
+from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.numbers import LONG_MAX
-from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
-from interpulse.model.policy_fields import (
+from interpulse.model.policies.namespace_policies import InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies.policy_fields import (
     flag,
     number,
     one_each,

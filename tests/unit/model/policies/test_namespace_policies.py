@@ -5,14 +5,19 @@ from dataclasses import fields
 
 import pytest
 
-from interpulse.model.messaging_policies import (
+from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies import _FIELDS, AutoTopicCreation, NamespacePolicies, RetentionPolicies
+from interpulse.model.policies.namespace_policies import (
+    _FIELDS,
+    AutoTopicCreation,
+    NamespacePolicies,
+    RetentionPolicies,
+)
 
 WRITTEN_BY_PULSAR = """{"auth_policies": {"namespace_auth": {"app": ["consume", "produce"]}, "destination_auth": {
   "persistent://t/n/a": {"other": ["produce"]}}, "subscription_auth_roles": {"mine": ["app"]}},

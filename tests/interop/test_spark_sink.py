@@ -15,6 +15,7 @@ from tests.scenarios.sink import (
     write_entries_only_to_topics_that_are_there,
     write_entries_with_schemas_of_their_source,
     write_messages_with_the_schema_of_their_topic,
+    write_rows_by_schemas,
     write_to_topics_that_are_not_there,
 )
 
@@ -24,6 +25,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 async def test_sink_on_a_real_pulsar_that_wants_schemas(real_pulsar: Address, tmp_path: Path) -> None:
     cluster = Cluster(real_pulsar.service_url, real_pulsar.web_url)
     await write_messages_with_the_schema_of_their_topic(cluster)
+    await write_rows_by_schemas(cluster)
     await write_entries_only_to_topics_that_are_there(cluster)
     await write_to_topics_that_are_not_there(cluster)
     await refuse_what_is_too_large_for_the_broker(cluster)

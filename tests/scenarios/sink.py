@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, TimestampType
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
@@ -22,6 +24,7 @@ from interpulse.spark.writing.write_options import parse_write_options
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FRAME_OVERHEAD, MESSAGE_BYTES_MAX
 from tests.scenarios.client import Cluster
+from tests.support.spark_source import columns_of, read_batch, write_batch
 
 __all__ = [
     "refuse_exactly_once_without_deduplication",
@@ -29,6 +32,7 @@ __all__ = [
     "write_entries_only_to_topics_that_are_there",
     "write_entries_with_schemas_of_their_source",
     "write_messages_with_the_schema_of_their_topic",
+    "write_rows_by_schemas",
     "write_to_topics_that_are_not_there",
 ]
 
@@ -87,6 +91,38 @@ async def write_messages_with_the_schema_of_their_topic(cluster: Cluster) -> Non
 
     with pytest.raises(IncompatibleSchema, match="schema of type AVRO, column value holds text"):
         write(cluster, {"value": ["a"]}, topic=records)
+
+
+async def write_rows_by_schemas(cluster: Cluster) -> None:
+    """Columns are encoded by the topic's schema, and where it has none the one that they make is registered."""
+    namespace = await prepared(cluster, {"avro": [avro("name", "size")], "fresh": [], "json": [], "number": []})
+    topics = {name: f"persistent://{namespace}/{name}" for name in ("avro", "fresh", "json", "number")}
+    text, number = StringType(), LongType()
+    columns = columns_of(name=text, at=TimestampType(), tags=MapType(text, ArrayType(IntegerType())), __key=text)
+    moment = datetime(2024, 1, 2, 3, 4, 5, 678_901, UTC)
+    row = ("a", moment, {"x": [1, 2]}, "k")
+
+    def options(name: str, **more: str) -> dict[str, str]:
+        return {"service.url": cluster.service_url, "topic": topics[name], **more}
+
+    write_batch(options("avro"), columns_of(name=text), ("a",), (None,))
+    assert await stored(cluster, topics["avro"]) == [(RECORD + b"\0", 0), (b"\0\0", 0)]
+    for name, kind in {"fresh": {}, "json": {"schemaType": "JSON"}}.items():
+        write_batch(options(name, **kind), columns, row)
+        write_batch(options(name), columns, row)
+        back = read_batch(options(name, includeColumns="name,at,tags,__key"))
+        assert back == [{"name": "a", "at": moment, "tags": {"x": [1, 2]}, "__key": b"k"}] * 2
+    write_batch(options("number"), columns_of(value=number), (7,), (None,))
+    assert await stored(cluster, topics["number"]) == [((7).to_bytes(8, "big"), 0), (None, 0)]
+
+    async with AdminClient(cluster.web_url) as admin:
+        types = {name: (await admin.schemas.get(TopicName.parse(topic))).schema.type for name, topic in topics.items()}
+    assert types["json"] is SchemaType.JSON
+    assert types["number"] is SchemaType.INT64
+    with pytest.raises(IncompatibleSchema, match=rf"schema of {topics['avro']}: it has no field colour"):
+        write_batch(options("avro"), columns_of(name=text, colour=text), ("a", "b"))
+    with pytest.raises(IncompatibleSchema, match="column name is BIGINT, its field STRING: cast it"):
+        write_batch(options("avro"), columns_of(name=number), (1,))
 
 
 async def write_entries_with_schemas_of_their_source(cluster: Cluster, source: Cluster) -> None:

@@ -10,6 +10,7 @@ from tests.scenarios.sink import (
     write_entries_only_to_topics_that_are_there,
     write_entries_with_schemas_of_their_source,
     write_messages_with_the_schema_of_their_topic,
+    write_rows_by_schemas,
     write_to_topics_that_are_not_there,
 )
 
@@ -42,3 +43,7 @@ async def test_what_is_too_large_is_refused_and_the_rest_goes_on(cluster):
 
 async def test_exactly_once_is_refused_where_nothing_de_duplicates(cluster):
     await refuse_exactly_once_without_deduplication(cluster)
+
+
+async def test_rows_are_written_by_the_schema_of_their_topic_or_of_their_columns(cluster):
+    await write_rows_by_schemas(cluster)

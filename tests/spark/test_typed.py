@@ -56,3 +56,12 @@ def test_columns_in_the_style_of_kafka(spark, client, options, topic):
     assert frame.columns == ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"]
     row = frame.collect()[0]
     assert (row["topic"], row["value"][:2], row["headers"]) == (topic, b"\x02a", None)
+
+
+def test_typed_rows_are_written_and_read(spark, options, topic):
+    rows = spark.createDataFrame([("a", 1.5, "k"), ("b", None, "k")], "name STRING, celsius DOUBLE, __key STRING")
+    rows.write.format("pulsar").options(**options).mode("append").save()
+    back = spark.read.format("pulsar").options(**options, includeColumns="name,celsius").load()
+    assert [tuple(row) for row in back.orderBy("name").collect()] == [("a", 1.5), ("b", None)]
+    with pytest.raises(Exception, match="it has no field colour"):
+        rows.withColumnRenamed("name", "colour").write.format("pulsar").options(**options).mode("append").save()

@@ -160,14 +160,15 @@ def documented_options(**classes: type[Any]) -> list[tuple[str, str, str, str, s
 
     The classes are given by what they are for: ``read=ReadOptions``.
     """
-    rows: dict[str, tuple[str, str, str, str, str]] = {}
+    rows: dict[tuple[str, str], tuple[str, str, str, str, str]] = {}
     for where, cls in classes.items():
         for known in (slot.option for slot in _option_slots(cls)):
             applies = {Purpose.STREAM_READ: "stream read", Purpose.BATCH_READ: "batch read"}.get(known.purpose, where)
-            if known.name in rows:
-                applies = f"{rows[known.name][2]}, {applies}"
+            place = (known.name, known.text)
+            if place in rows:
+                applies = f"{rows[place][2]}, {applies}"
             aliases = ", ".join(f"`{alias}`" for alias in known.aliases)
-            rows[known.name] = (known.name, aliases, applies, _default_text(known.default), known.text)
+            rows[place] = (known.name, aliases, applies, _default_text(known.default), known.text)
     return list(rows.values())
 
 

@@ -107,6 +107,7 @@ class ReadOptions:
         "valueSchema",
         one_of("auto", "raw"),
         "auto",
+        purpose=Purpose.READ,
         text="`auto`: the columns that the topic's schema makes, or `value` BINARY where it has none; `raw`: always "
         "`value` BINARY. All topics of a query need one schema with `auto`",
     )

@@ -21,6 +21,7 @@ from interpulse.replication.copy import SKIP_MARKER, renumber
 from interpulse.spark.lanes import UNTOUCHED
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.lane_writer import EntryRows
+from interpulse.spark.writing.row_encoders import RowEncoders
 from interpulse.spark.writing.sink_rows import OutgoingMessage, build_messages, entry_rows, outgoing_messages
 from interpulse.spark.writing.target_schemas import TargetSchemas
 from interpulse.spark.writing.target_topics import TargetTopics, check_takes_entries
@@ -31,6 +32,7 @@ from interpulse.wire.hashing import murmur3_hash
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
 __all__ = ["PublishingWriter"]
 
@@ -68,8 +70,20 @@ class _Publisher:
 class PublishingWriter:
     """At least once: messages packed into batches, or entries published anew as they are."""
 
-    def __init__(self, options: WriteOptions, session: Session, schemas: TargetSchemas, topics: TargetTopics) -> None:
+    def __init__(
+        self,
+        options: WriteOptions,
+        session: Session,
+        schemas: TargetSchemas,
+        topics: TargetTopics,
+        record: StructType | None = None,
+    ) -> None:
+        """``record``: the columns that are encoded by the schema of their topic."""
         self._options = options
+        self._record = record
+        self._encoders = None
+        if record is not None:
+            self._encoders = RowEncoders(session, record, SchemaType[options.schema_type.upper()])
         self._session = session
         self._schemas = schemas
         self._topics = topics
@@ -82,7 +96,18 @@ class PublishingWriter:
         if self._options.mode == "entry":
             await self._write_entries(entry_rows(batch, self._options.topic))
         else:
-            await self._write_messages(outgoing_messages(batch, self._options.topic))
+            messages = outgoing_messages(batch, self._options.topic, self._record)
+            await self._write_messages([await self._encoded(message) for message in messages])
+
+    async def _encoded(self, message: OutgoingMessage) -> OutgoingMessage:
+        """With the payload that the schema of its topic makes of its columns."""
+        if self._encoders is None or message.row is None:
+            return message
+        await self._topics.partitions(message.topic)  # which may create it
+        encoded = (await self._encoders.encoder(message.topic)).encode(message.row)
+        if encoded.key is not None:
+            return message._replace(value=encoded.value, key=encoded.key, key_is_text=False)
+        return message._replace(value=encoded.value)
 
     async def _write_entries(self, rows: EntryRows) -> None:
         for topic, raw, payload in zip(rows.topics, rows.metadata, rows.payloads, strict=True):
@@ -155,11 +180,13 @@ class PublishingWriter:
     async def _publisher(self, topic: str) -> _Publisher:
         publisher = self._publishers.get(topic)
         if publisher is None:
+            encoder = None if self._encoders is None else await self._encoders.encoder(topic)
             sender = EntrySender(
                 self._session,
                 TopicName.parse(topic),
                 self._prefix,
-                schema_of_topic=True,
+                schema=None if encoder is None else encoder.schema,
+                schema_of_topic=encoder is None,
                 window_bytes=self._options.max_pending_bytes,
             )
             await sender.open()

@@ -20,6 +20,7 @@ from interpulse.spark.writing.write_options import WriteOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
 __all__ = ["write_rows"]
 
@@ -33,12 +34,18 @@ class _Writer(Protocol):
 
 
 def write_rows(
-    options: WriteOptions, batches: Iterator[pa.RecordBatch], states: Mapping[str, LaneState]
+    options: WriteOptions,
+    batches: Iterator[pa.RecordBatch],
+    states: Mapping[str, LaneState],
+    record: StructType | None = None,
 ) -> list[LaneReport]:
-    """Send all rows; what was written per topic-partition. Raises the first failure."""
+    """Send all rows; what was written per topic-partition. ``record``: the columns that a schema encodes.
+
+    Raises the first failure.
+    """
     call = process_portal().call
     with relaxed_collector():
-        writer = call(lambda: _open_writer(options, states))
+        writer = call(lambda: _open_writer(options, states, record))
         try:
             for batch in batches:
                 call(partial(writer.write, batch))
@@ -47,7 +54,7 @@ def write_rows(
             call(writer.close)
 
 
-async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState]) -> _Writer:
+async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState], record: StructType | None) -> _Writer:
     session = await session_for(options.service_url, options.operation_timeout_ms, options.access)
     source = None
     if options.schema_source_url is not None:
@@ -59,7 +66,7 @@ async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState]) -
         admin = AdminClient(options.admin_url, credentials=options.access.credentials, tls=options.access.tls)
     if not options.exactly_once:
         topics = TargetTopics(session, options.create_topics, admin)
-        return _Closing(PublishingWriter(options, session, TargetSchemas(session, source), topics), admin)
+        return _Closing(PublishingWriter(options, session, TargetSchemas(session, source), topics, record), admin)
     target = BrokerTarget(
         session,
         window_bytes=options.max_pending_bytes,

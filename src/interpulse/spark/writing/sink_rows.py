@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql.types import BinaryType, IntegerType, LongType, MapType, StringType, StructType, TimestampType
 
 from interpulse.model.errors import InvalidRequest
+from interpulse.model.schemas import SchemaType
 from interpulse.spark.options import OptionError
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
+from interpulse.spark.schemas.column_schemas import schema_of_columns
 from interpulse.spark.writing.lane_writer import EntryRows
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -22,7 +24,14 @@ from interpulse.wire.frames import build_entry
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["OutgoingMessage", "build_messages", "check_write_schema", "entry_rows", "outgoing_messages"]
+__all__ = [
+    "OutgoingMessage",
+    "build_messages",
+    "check_write_schema",
+    "entry_rows",
+    "outgoing_messages",
+    "record_columns",
+]
 
 log = logging.getLogger(__name__)
 
@@ -71,11 +80,26 @@ _REMEDIES: Final = {
 }
 
 
+def record_columns(options: WriteOptions, schema: StructType) -> StructType | None:
+    """The columns that are encoded by a schema; None where ``value`` holds the payload as it is."""
+    payload = [item for item in schema.fields if not item.name.startswith("__")]
+    is_plain = [item.name for item in payload] == ["value"] and payload[0].dataType in _MESSAGE_TYPES["value"]
+    if options.mode == "entry" or options.value_schema == "raw" or not payload or is_plain:
+        return None
+    return StructType(payload)
+
+
 def check_write_schema(options: WriteOptions, schema: StructType) -> None:
     """Every column must be understood and every needed one be there; raises OptionError listing the problems."""
     types = {item.name: item.dataType for item in schema.fields}
     known = _ENTRY_TYPES if options.mode == "entry" else _MESSAGE_TYPES
     needed = set(ENTRY_WRITE_COLUMNS) if options.mode == "entry" else {"value"}
+    record = record_columns(options, schema)
+    if record is not None:
+        schema_of_columns(record, SchemaType.AVRO)  # refuses what no schema has
+        known = {name: allowed for name, allowed in known.items() if name != "value"}
+        needed = set()
+        types = {name: kind for name, kind in types.items() if name not in record.names}
     if options.topic is not None:
         needed.discard("__topic")
     elif "__topic" not in types:
@@ -113,7 +137,10 @@ def entry_rows(batch: pa.RecordBatch, topic: str | None) -> EntryRows:
 
 
 class OutgoingMessage(NamedTuple):
-    """One message to publish. A STRING key stays a string; ``is_text`` says that the value was a STRING."""
+    """One message to publish. A STRING key stays a string; ``is_text`` says that the value was a STRING.
+
+    ``row`` holds the columns that the topic's schema has yet to make a value of.
+    """
 
     topic: str
     partition: int | None
@@ -125,17 +152,21 @@ class OutgoingMessage(NamedTuple):
     properties: Mapping[str, str]
     ordering_key: bytes | None
     deliver_at_ms: int
+    row: Mapping[str, Any] | None = None
 
 
-def outgoing_messages(batch: pa.RecordBatch, topic: str | None) -> list[OutgoingMessage]:
-    """The messages of an Arrow batch. Raises InvalidRequest for a row without a topic."""
+def outgoing_messages(
+    batch: pa.RecordBatch, topic: str | None, record: StructType | None = None
+) -> list[OutgoingMessage]:
+    """The messages of an Arrow batch; ``record`` are the columns to encode. Raises InvalidRequest for a row without a
+    topic."""
     import pyarrow as pa
 
     count = batch.num_rows
     names = set(batch.schema.names)
 
     def column(name: str) -> list[Any]:
-        if name not in names:
+        if name not in names or (record is not None and name == "value"):
             return [None] * count
         values = batch.column(name)
         if pa.types.is_timestamp(values.type):
@@ -145,7 +176,11 @@ def outgoing_messages(batch: pa.RecordBatch, topic: str | None) -> list[Outgoing
     key_is_text = "__key" in names and pa.types.is_string(batch.schema.field("__key").type)
     columns = [column(name) for name in _MESSAGE_TYPES]
     rows = (dict(zip(_MESSAGE_TYPES, row, strict=True)) for row in zip(*columns, strict=True))
-    return [_outgoing(row, topic, key_is_text) for row in rows]
+    messages = [_outgoing(row, topic, key_is_text) for row in rows]
+    if record is None:
+        return messages
+    records = batch.select(record.names).to_pylist()
+    return [message._replace(row=row) for message, row in zip(messages, records, strict=True)]
 
 
 def _outgoing(row: Mapping[str, Any], topic: str | None, key_is_text: bool) -> OutgoingMessage:

@@ -49,14 +49,27 @@ class WriteOptions:
         "through `admin.url`. With `mode=entry` the default is `false`",
     )
     mode: str = option(
-        "mode", one_of("message", "entry"), "message", text="`entry` writes rows of entry mode as they are"
+        "mode",
+        one_of("message", "entry"),
+        "message",
+        purpose=Purpose.WRITE,
+        text="`entry` writes rows of entry mode as they are",
     )
     value_schema: str = option(
         "valueSchema",
-        one_of("raw"),
-        "raw",
-        text="`raw`: `value` holds the payload, BINARY or when writing also STRING (the only one yet). Written under "
-        "the schema that the topic has, which the bytes must fit",
+        one_of("auto", "raw"),
+        "auto",
+        purpose=Purpose.WRITE,
+        text="`auto`: a single column `value` of BINARY or STRING is the payload as it is, any other columns are "
+        "encoded by the topic's schema, or by the one they make where it has none; `raw`: always the former. Bytes "
+        "are written under the schema that the topic has, which they must fit",
+    )
+    schema_type: str = option(
+        "schemaType",
+        one_of("avro", "json"),
+        "avro",
+        purpose=Purpose.WRITE,
+        text="`AVRO` or `JSON`: the schema that columns make for a topic that has none",
     )
     delivery_guarantee: str = option(
         "deliveryGuarantee",
@@ -219,6 +232,8 @@ _ONLY_EXACTLY_ONCE = {
 }
 _ONLY_ENTRIES = {"schema_source_access": "access to schemaSource", "schema_source_url": "schemaSourceUrl"}
 _ONLY_MESSAGES = {
+    "schema_type": "schemaType",
+    "value_schema": "valueSchema",
     "batching_max_bytes": "batchingMaxBytes",
     "batching_max_messages": "batchingMaxMessages",
     "compression_type": "compressionType",
@@ -233,5 +248,7 @@ def _check_effect(values: Mapping[str, Any], problems: list[str]) -> None:
     idle.append((_ONLY_MESSAGES, "mode=message") if values.get("mode") == "entry" else (_ONLY_ENTRIES, "mode=entry"))
     for names, needed in idle:
         problems.extend(f"{name} only counts with {needed}" for key, name in names.items() if key in values)
+    if "schema_type" in values and values.get("value_schema") == "raw":
+        problems.append("schemaType only counts with valueSchema=auto")
     if "schema_source_access" in values and "schema_source_url" not in values:
         problems.append("access to schemaSource only counts with schemaSourceUrl")

@@ -59,13 +59,13 @@ class PulsarBatchWriter(DataSourceArrowWriter):
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         self._options = options
-        _check_columns(options, schema)
+        self._record = _checked_record(options, schema)
 
     @strip_traceback
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         from interpulse.spark.writing.sink import write_rows
 
-        return WrittenMessage(write_rows(self._options, iterator, {}))
+        return WrittenMessage(write_rows(self._options, iterator, {}, self._record))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         log.info("written summary=%s", _summary(_reports(messages)))
@@ -79,7 +79,7 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: WriteOptions, schema: StructType, *, checkpoint: str | None) -> None:
         self._options = options
-        _check_columns(options, schema)
+        self._record = _checked_record(options, schema)
         self._state_path = _state_path(options, checkpoint)
         self._states: dict[int, dict[str, LaneState]] = {}
         self._anchors: dict[str, LaneState] = {}
@@ -104,7 +104,7 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
         """Send everything; returns after the last receipt."""
         from interpulse.spark.writing.sink import write_rows
 
-        return WrittenMessage(write_rows(self._options, iterator, self.states_below(_batch_id())))
+        return WrittenMessage(write_rows(self._options, iterator, self.states_below(_batch_id()), self._record))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         reports = _reports(messages)
@@ -142,10 +142,11 @@ def _batch_id() -> int:
     return int(context.getLocalProperty("streaming.sql.batchId") or 0)
 
 
-def _check_columns(options: WriteOptions, schema: StructType) -> None:
-    from interpulse.spark.writing.sink_rows import check_write_schema
+def _checked_record(options: WriteOptions, schema: StructType) -> StructType | None:
+    from interpulse.spark.writing.sink_rows import check_write_schema, record_columns
 
     check_write_schema(options, schema)
+    return record_columns(options, schema)
 
 
 def _log_abort(messages: Sequence[WriterCommitMessage | None]) -> None:

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, DayTimeIntervalType, LongType, StringType, StructField, StructType
 
 from interpulse.model.errors import InvalidRequest
 from interpulse.spark.options import OptionError
@@ -35,8 +35,18 @@ def test_columns_of_a_read_are_accepted_back_with_a_warning(caplog):
     [
         ({}, {"value": BinaryType()}, "column __topic is missing: set the option topic"),
         ({"topic": "t"}, {"__key": BinaryType()}, "column value is missing: .*to_json"),
-        ({"topic": "t"}, {"value": LongType()}, "column value is BIGINT, not BINARY or STRING: cast one"),
-        ({"topic": "t"}, {"value": BinaryType(), "colour": StringType()}, "columns colour are not understood"),
+        (
+            {"topic": "t", "valueSchema": "raw"},
+            {"value": LongType()},
+            "column value is BIGINT, not BINARY or STRING: cast one",
+        ),
+        (
+            {"topic": "t", "valueSchema": "raw"},
+            {"value": BinaryType(), "colour": StringType()},
+            "columns colour are not understood",
+        ),
+        ({"topic": "t"}, {"name": StringType(), "__colour": StringType()}, "columns __colour are not understood"),
+        ({"topic": "t"}, {"pause": DayTimeIntervalType()}, "column pause is INTERVAL.*, which no schema has: cast it"),
         ({"topic": "t", "mode": "entry"}, {"__metadata": BinaryType()}, "column __entryId is missing"),
     ],
 )

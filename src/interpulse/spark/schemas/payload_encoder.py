@@ -1,0 +1,232 @@
+"""Rows as payloads of a topic's schema: the other way round than ``payload_decoder``."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructField, StructType
+
+from interpulse.model.errors import IncompatibleSchema, InvalidRequest
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.rules.schema_compatibility.key_value import key_value_parts
+from interpulse.spark.schemas.avro_columns import parse_definition
+from interpulse.spark.schemas.payload_columns import payload_fields
+from interpulse.spark.schemas.primitives import PRIMITIVES
+
+__all__ = ["EncodedRow", "RowEncoder"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK: Final = {"millis": timedelta(milliseconds=1), "micros": timedelta(microseconds=1)}
+_WIDER: Final = {
+    "tinyint": {"smallint", "int", "bigint"},
+    "smallint": {"int", "bigint"},
+    "int": {"bigint"},
+    "float": {"double"},
+}
+
+_Encode: TypeAlias = Callable[[Any], bytes]
+_Shape: TypeAlias = Callable[[Any], Any]
+
+
+class EncodedRow(NamedTuple):
+    """``key`` is that of a pair whose key travels apart from its value."""
+
+    value: bytes | None
+    key: bytes | None = None
+
+
+class RowEncoder:
+    """Makes payloads of rows with these columns; raises IncompatibleSchema if they do not fit the topic's schema."""
+
+    def __init__(self, topic: str, schema: SchemaInfo, columns: StructType) -> None:
+        self.schema = schema
+        self._topic = topic
+        fields = payload_fields(schema)
+        if fields is None:
+            raise IncompatibleSchema(
+                f"{topic} has a schema of type {schema.type.name}: encode rows for it into a BINARY column value"
+            )
+        problems = list(_misfits(columns, fields, ""))
+        if problems:
+            raise IncompatibleSchema(f"the rows do not fit the schema of {topic}: {'; '.join(problems)}")
+        self._encode = _row_encoder(schema, fields)
+
+    def encode(self, row: Mapping[str, Any]) -> EncodedRow:
+        """Raises InvalidRequest for a row that the schema does not take, such as null in a field without null."""
+        try:
+            return self._encode(row)
+        except Exception as error:  # noqa: BLE001 - each kind of schema fails in its own way; all are of this row
+            raise InvalidRequest(
+                f"a row does not fit the {self.schema.type.name} schema of {self._topic}: {error}"
+            ) from (None)
+
+
+def _misfits(columns: StructType, fields: StructType, path: str) -> list[str]:
+    known = {item.name: item for item in fields.fields}
+    problems = [f"it has no field {path}{name}" for name in columns.names if name not in known]
+    for item in columns.fields:
+        if item.name in known:
+            problems += _misfit(item, known[item.name], path)
+    return problems
+
+
+def _misfit(column: StructField, field: StructField, path: str) -> list[str]:
+    given, wanted = column.dataType, field.dataType
+    if isinstance(given, StructType) and isinstance(wanted, StructType):
+        return _misfits(given, wanted, f"{path}{column.name}.")
+    if _fits(given, wanted):
+        return []
+    types = (kind.simpleString().upper() for kind in (given, wanted))
+    return ["column {}{} is {}, its field {}: cast it".format(path, column.name, *types)]
+
+
+def _fits(given: DataType, wanted: DataType) -> bool:
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        return _fits(given.elementType, wanted.elementType)
+    if isinstance(given, MapType) and isinstance(wanted, MapType):
+        return _fits(given.keyType, wanted.keyType) and _fits(given.valueType, wanted.valueType)
+    if isinstance(given, StructType) and isinstance(wanted, StructType):
+        return not _misfits(given, wanted, "")
+    if isinstance(given, DecimalType) and isinstance(wanted, DecimalType):
+        return given.scale <= wanted.scale and given.precision - given.scale <= wanted.precision - wanted.scale
+    narrow, wide = given.simpleString(), wanted.simpleString()
+    return narrow == wide or wide in _WIDER.get(narrow, ())
+
+
+def _row_encoder(schema: SchemaInfo, fields: StructType) -> Callable[[Mapping[str, Any]], EncodedRow]:
+    if schema.type is SchemaType.KEY_VALUE:
+        return _pair_encoder(schema)
+    encode = _encoder(schema)
+    if schema.type in PRIMITIVES or (fields.names == ["value"] and not _is_record(schema)):
+        return lambda row: EncodedRow(None if row["value"] is None else encode(row["value"]))
+    return lambda row: EncodedRow(encode(row))
+
+
+def _is_record(schema: SchemaInfo) -> bool:
+    parsed = parse_definition(schema.definition)
+    return isinstance(parsed, dict) and "fields" in parsed
+
+
+def _pair_encoder(schema: SchemaInfo) -> Callable[[Mapping[str, Any]], EncodedRow]:
+    encode_key, encode_value = (_encoder(part) for part in key_value_parts(schema))
+    separated = schema.properties.get("kv.encoding.type", "INLINE").upper() == "SEPARATED"
+
+    def encoded(row: Mapping[str, Any]) -> EncodedRow:
+        key = None if row.get("key") is None else encode_key(row["key"])
+        value = None if row.get("value") is None else encode_value(row["value"])
+        return EncodedRow(value, key) if separated else EncodedRow(_part(key) + _part(value))
+
+    return encoded
+
+
+def _part(raw: bytes | None) -> bytes:
+    return b"\xff\xff\xff\xff" if raw is None else len(raw).to_bytes(4, "big") + raw
+
+
+def _encoder(schema: SchemaInfo) -> _Encode:
+    if schema.type in PRIMITIVES:
+        return PRIMITIVES[schema.type].encode
+    parsed = parse_definition(schema.definition)
+    if schema.type is SchemaType.JSON:
+        shape = _shape(parsed, _JSON_LEAVES)
+        return lambda value: json.dumps(shape(value), separators=(",", ":"), ensure_ascii=False).encode()
+    return _avro_encoder(parsed)
+
+
+def _avro_encoder(parsed: Any) -> _Encode:
+    import fastavro
+
+    shape = _shape(parsed, {})
+
+    def encode(value: Any) -> bytes:
+        payload = io.BytesIO()
+        fastavro.schemaless_writer(payload, parsed, shape(value), strict_allow_default=True)
+        return payload.getvalue()
+
+    return encode
+
+
+# ---- Values of Arrow as what fastavro and JSON take
+
+
+def _ticks(unit: str) -> _Shape:
+    def ticks(value: datetime) -> int:
+        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return (moment - _EPOCH) // _TICK[unit]
+
+    return ticks
+
+
+def _number(value: Decimal) -> int | float:
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _days(value: date) -> int:
+    return (value - _EPOCH.date()).days
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+_JSON_LEAVES: Final[dict[str, _Shape]] = {
+    "bytes": _base64,
+    "fixed": _base64,
+    "decimal": _number,
+    "date": _days,
+    **{f"{kind}-{unit}": _ticks(unit) for kind in ("timestamp", "local-timestamp") for unit in _TICK},
+}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _shape(parsed: Any, leaves: Mapping[str, _Shape], named: dict[str, Any] | None = None) -> _Shape:
+    """Arrow gives maps as lists of pairs, and unions as structs of which one member is not null."""
+    known: dict[str, Any] = {} if named is None else named
+    schema = known.get(parsed, {"type": parsed}) if isinstance(parsed, str) else parsed
+    if isinstance(schema, list):
+        return _union_shape(schema, leaves, known)
+    kind = schema["type"]
+    if "name" in schema:
+        known[schema["name"]] = schema
+    if isinstance(kind, dict | list):
+        return _shape(kind, leaves, known)
+    if kind == "array":
+        item = _or_null(_shape(schema["items"], leaves, known))
+        return lambda values: [item(value) for value in values]
+    if kind == "map":
+        entry = _or_null(_shape(schema["values"], leaves, known))
+        return lambda pairs: {key: entry(value) for key, value in dict(pairs).items()}
+    if kind in ("record", "error"):
+        fields = {each["name"]: _or_null(_shape(each["type"], leaves, known)) for each in schema["fields"]}
+        return lambda row: {name: fields[name](value) for name, value in row.items()}
+    return leaves.get(schema.get("logicalType", kind), _same)
+
+
+def _or_null(shape: _Shape) -> _Shape:
+    return lambda value: None if value is None else shape(value)
+
+
+def _union_shape(union: Sequence[Any], leaves: Mapping[str, _Shape], named: dict[str, Any]) -> _Shape:
+    branches = [branch for branch in union if branch != "null"]
+    shapes = [_shape(branch, leaves, named) for branch in branches]
+    if len(branches) == 1:
+        return shapes[0]
+
+    def member(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value  # several widths of one number
+        for index, shape in enumerate(shapes):
+            if value.get(f"member{index}") is not None:
+                return shape(value[f"member{index}"])
+        return None
+
+    return member

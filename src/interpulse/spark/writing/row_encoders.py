@@ -1,0 +1,39 @@
+"""Which schema rows are written by, topic by topic: the topic's own, or for one that has none that of the columns."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import StructType
+
+from interpulse.client.session import Session
+from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.spark.schemas.column_schemas import schema_of_columns
+from interpulse.spark.schemas.payload_encoder import RowEncoder
+
+__all__ = ["RowEncoders"]
+
+
+class RowEncoders:
+    """Asks for the schema of a topic when its first row comes, and remembers it for the task."""
+
+    def __init__(self, session: Session, columns: StructType, record_type: SchemaType) -> None:
+        """``record_type`` is the type of a schema that the columns make."""
+        self._session = session
+        self._columns = columns
+        self._record_type = record_type
+        self._encoders: dict[TopicName, RowEncoder] = {}
+
+    async def encoder(self, topic: str) -> RowEncoder:
+        """Raises IncompatibleSchema if the columns do not fit the schema of the topic."""
+        base = TopicName.parse(topic).base
+        encoder = self._encoders.get(base)
+        if encoder is None:
+            schema = await self._schema_of(base)
+            encoder = self._encoders[base] = RowEncoder(str(base), schema, self._columns)
+        return encoder
+
+    async def _schema_of(self, topic: TopicName) -> SchemaInfo:
+        found = await self._session.lookup.schema(topic)
+        if found is None or found.schema.type is SchemaType.NONE:  # Pulsar answers a deleted schema with type NONE
+            return schema_of_columns(self._columns, self._record_type)
+        return found.schema

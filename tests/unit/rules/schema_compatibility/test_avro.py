@@ -56,6 +56,17 @@ def test_reader_when_it_can_read_then_no_reason(writer: Any, reader: Any) -> Non
         (["null", "int"], "int", "found null, expecting int"),
         (record(fld(array("int"))), record(fld(array("boolean"))), "f[]: found int, expecting boolean"),
         (record(fld(B)), record(fld({**B, "fields": [fld("string", "b")]})), "f.b: found int, expecting string"),
+        (record(fld(["null", "int"])), record(fld("int")), "f: found null, expecting int"),
+        (
+            record(fld(record(fld(B, "a"), name="C"))),
+            record(fld([record(fld({**B, "fields": [fld("string", "b")]}, "a"), name="Z")])),
+            "f.a.b: found int, expecting string",
+        ),
+        (
+            ["null", enum("P")],
+            ["null", enum("P", name="F")],
+            "found enum E, expecting a union of null, enum F",
+        ),
         (record(), record(fld("int")), "the field f is not written and has no default"),
         (record(fld(record(name="B"))), record(fld(B)), "the field f.b is not written and has no default"),
         (enum("P"), enum("P", name="F"), "found enum E, expecting enum F"),

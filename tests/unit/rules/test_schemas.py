@@ -53,6 +53,17 @@ def test_registration_when_equal_schema_was_deleted_then_appended() -> None:
     assert register(past, AVRO) is None
 
 
+def test_live_versions_are_those_behind_the_last_deletion() -> None:
+    past = history(AVRO, None, AVRO_2, None, STRING, AVRO)
+    assert live_versions(past) == past[4:]
+    assert live_versions(past[:3]) == past[2:3]
+    assert live_versions(past[:1]) == past[:1]
+
+
+def test_properties_count_in_key_value_schemas_alone() -> None:
+    assert find_equal(history(SchemaInfo(SchemaType.STRING, b"", {"a": "1"})), STRING) == 0
+
+
 def test_registration_when_type_changes_then_refused_with_strategy_and_java_name() -> None:
     with pytest.raises(IncompatibleSchema, match="IncompatibleSchemaException") as refusal:
         register(history(AVRO), STRING)
@@ -149,6 +160,12 @@ def test_consumer_when_an_older_version_cannot_be_read_then_only_some_refuse(str
     assert consumer_is_admitted(history(SMALL, None, MIDDLE), LARGE, strategy)
 
 
+@pytest.mark.parametrize("strategy", [name for name, admitted in CONSUMERS.items() if not all(admitted)])
+def test_consumer_when_refused_then_the_strategy_is_named_as_it_was_set(strategy: str) -> None:
+    with pytest.raises(IncompatibleSchema, match=f"with strategy {strategy}: "):
+        check_consumer_schema(history(SMALL), LARGE, strategy=strategy)
+
+
 def consumer_is_admitted(past: list[SchemaVersion], schema: SchemaInfo, strategy: str) -> bool:
     try:
         check_consumer_schema(past, schema, strategy=strategy)
@@ -187,6 +204,8 @@ def test_registration_when_only_a_doc_is_added_then_old_version_under_every_stra
 def test_compatibility_when_asked_then_switches_do_not_count_and_nothing_is_returned() -> None:
     check_compatibility(history(SMALL), MIDDLE, strategy="FULL")
     check_compatibility(history(SMALL), SMALL, strategy="ALWAYS_INCOMPATIBLE")
+    with pytest.raises(IncompatibleSchema):  # an older version has no right to come back
+        check_compatibility(history(LARGE, SMALL), LARGE, strategy="BACKWARD")
     with pytest.raises(IncompatibleSchema):
         check_compatibility(history(SMALL), LARGE, strategy="FULL")
     with pytest.raises(InvalidSchemaDefinition):

@@ -34,6 +34,24 @@ def test_the_oldest_message_that_waits_is_the_oldest_of_all(parts: tuple[int, in
     assert summed({key: each} for each in parts) == {key: first}
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "total"),
+    [
+        (5, None, 5),
+        (None, 5, None),
+        ([1], None, [1]),
+        (None, [1], None),
+        ({"a": 1}, None, {"a": 1}),
+        (None, {"a": 1}, None),
+        (False, None, False),
+        (None, True, True),
+        ("x", "y", "x"),
+    ],
+)
+def test_what_one_part_has_no_value_of_is_the_value_of_the_first(left: object, right: object, total: object) -> None:
+    assert summed([{"key": left}, {"key": right}]) == {"key": total}
+
+
 def test_the_parts_are_left_alone() -> None:
     part = {"publishers": [1], "subscriptions": {"s": {"msgBacklog": 1}}}
     summed([part, {"publishers": [2], "subscriptions": {"s": {"msgBacklog": 1}}}])

@@ -19,7 +19,7 @@ help:
 	@echo 'make fmt       format and fix what can be fixed'
 	@echo 'make bench     figures beside a real Pulsar on this machine'
 	@echo 'make soak      the fault suite, repeated for SOAK_MINUTES (default 30)'
-	@echo 'make mutants  what the unit tests of rules, log and lanes do not notice, MUTANTS=interpulse.rules.limits.*'
+	@echo 'make mutants   changes of rules, log and lanes that their unit tests do not notice, MUTANTS=interpulse.rules.limits.*'
 
 setup:
 	@tools/setup.sh

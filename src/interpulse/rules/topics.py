@@ -1,9 +1,9 @@
-"""Asking for topics and opening them: what a name stands for, and whether it may come into being by that.
+"""Asking for topics and opening them: the meaning of a name, and the creation of a missing topic.
 
-Both front ends, the REST API and the binary protocol, ask these functions, and so does replication. A rule looks at
-nothing but its `TopicView` and returns a `Decision`: the answer, and what shall become true. All of them are about the
-two records of a topic, its partition metadata and its topic record, agreeing; `topic_view` explains these and has the
-predicates that rules are made of. What operators do to topics stands in `topic_operations`. Sources: PIP-344 (partition
+Both front ends, the REST API and the binary protocol, ask these functions, and so does replication. A rule depends on
+its `TopicView` alone and returns a `Decision`: the answer, and the changes to commit. A topic has two records, its
+partition metadata and its topic record, and the rules keep them in agreement; `topic_view` explains these records, and
+has the predicates of the rules. The rules of operators stand in `topic_operations`. Sources: PIP-344 (partition
 metadata without creation) and PIP-414 (consistency of topics), as Apache Pulsar 5.0 behaves.
 """
 
@@ -43,12 +43,12 @@ __all__ = [
 
 
 def decide_partitions(view: TopicView, *, create: bool) -> Decision[int] | AskRemotes:
-    """How many partitions the name has; 0 = it is, or would become, a single topic.
+    """The partition count of the name; 0 = it is, or would become, a topic without partitions.
 
-    PIP-344, table of the new behaviour: rows 1 and 2 for a topic that exists; with ``create`` rows 3 to 6 for one that
-    may become something, of which only a partitioned topic is created here; else row 7, TopicNotFound. A single topic
-    is never created by this question: it appears when a producer or consumer opens it. What will fail again and again,
-    a limit of the broker or the namespace, is NotAllowed, so that clients give up at once.
+    PIP-344, table of the new behaviour: rows 1 and 2 for a topic that exists; with ``create`` rows 3 to 6 for a missing
+    one that may be created; else row 7, TopicNotFound. Only a partitioned topic is created here: one without partitions
+    is created when a producer or consumer opens it. A limit of the broker or the namespace is NotAllowed, so that
+    clients give up at once.
     """
     found = existence(view)
     if found.kind is not TopicKind.ABSENT:
@@ -77,9 +77,9 @@ def _partitions_of_new_topic(view: TopicView) -> int:
 
 
 def decide_partitions_for_operator(view: TopicView, *, create: bool) -> Decision[PartitionedTopicMetadata] | AskRemotes:
-    """As `decide_partitions`, for the admin API: the namespace is looked at first, and the topic's properties are told.
+    """As `decide_partitions`, for the admin API: the namespace is checked first, and properties are answered.
 
-    A question that may create (``checkAllowAutoCreation``) leaves the properties out.
+    With ``create`` (``checkAllowAutoCreation``) the answer has no properties.
     """
     check_namespace(view, not_served=PreconditionFailed)
     decision = decide_partitions(view, create=create)
@@ -90,9 +90,9 @@ def decide_partitions_for_operator(view: TopicView, *, create: bool) -> Decision
 
 
 def decide_partitions_to_subscribe(view: TopicView) -> Decision[int] | AskRemotes:
-    """As `decide_partitions` with creation (PIP-344), for an operator who creates a subscription.
+    """As `decide_partitions` with creation (PIP-344), for operators that create a subscription.
 
-    A missing topic that may not be created is then a precondition that does not hold, not something that was not found.
+    A missing topic that may not be created is then PreconditionFailed, not TopicNotFound.
     """
     try:
         return decide_partitions(view, create=True)
@@ -101,7 +101,7 @@ def decide_partitions_to_subscribe(view: TopicView) -> Decision[int] | AskRemote
 
 
 def decide_lookup(view: TopicView) -> Decision[None]:
-    """Whether HTTP lookup names a broker for this name: it exists, or opening it may create it (PIP-344, row 7)."""
+    """Lets HTTP lookup name a broker for a topic that exists, or that opening may create (PIP-344, row 7)."""
     check_namespace_exists(view)
     if existence(view).kind is TopicKind.ABSENT and not may_create(view):
         raise topic_not_found(view)
@@ -109,12 +109,12 @@ def decide_lookup(view: TopicView) -> Decision[None]:
 
 
 def decide_open(view: TopicView, *, by: Requester, create: bool) -> Decision[None]:
-    """Whether the topic may be loaded under this name, creating its record if it is missing and may be created.
+    """Lets the topic be loaded under this name, and creates its record if it is missing and may be created.
 
-    PIP-414, what PRODUCER and SUBSCRIBE see in each state. Raises TopicNotFound if it is absent and may not be created
-    (which comes first), TopicInconsistent if the name disagrees with the partition metadata, NotAllowed for names and
-    domains that cannot be opened at all. Clients look a topic up before they open it, so a namespace that is missing
-    was deleted in between: ServiceNotReady lets them look again.
+    PIP-414, the answers to PRODUCER and SUBSCRIBE in each state. Raises TopicNotFound if it is absent and may not be
+    created (which comes first), TopicInconsistent if the name disagrees with the partition metadata, NotAllowed for
+    names and domains that cannot be opened at all. Clients look a topic up before they open it, so a missing namespace
+    was deleted in between: ServiceNotReady makes them look again.
     """
     if not view.domain_enabled:
         raise NotAllowed(f"{view.name.domain} topics are disabled on this broker")
@@ -141,7 +141,7 @@ def _check_still_served(view: TopicView, by: Requester) -> None:
 
 
 def _always_loads(view: TopicView) -> bool:
-    """A non-persistent partition has no record to be missed: it always gets as far as the consistency check."""
+    """A non-persistent partition has no record that could be missing: only the consistency check can refuse it."""
     return view.name.is_partition and not view.name.is_persistent and not view.deletion_begun
 
 

@@ -1,7 +1,7 @@
 """The tables of PIP-344 and PIP-414 next to the code that is these tables.
 
-Ids name the row: ``pip344-row5`` is row 5 of the new behaviour of the partition metadata query. What holds for every
-rule is in `test_topics_laws`.
+Ids name the row: ``pip344-row5`` is row 5 of the new behaviour of the partition metadata query. Laws of all
+rules stand in `test_topics_laws`.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class TestPartitions:
         assert outcome(decide_partitions, view, create=True) is NamespaceNotFound
 
     @pytest.mark.parametrize(
-        ("facts", "refusal"),
+        ("given", "refusal"),
         [
             pytest.param({"namespace": NamespaceStanding.MISSING}, NamespaceNotFound, id="namespace-missing"),
             pytest.param({"namespace": NamespaceStanding.NOT_SERVED}, MetadataError, id="not-our-namespace"),
@@ -132,8 +132,8 @@ class TestPartitions:
             pytest.param({"topics_left": 1}, NotAllowed, id="topic-limit"),
         ],
     )
-    def test_partitions_when_they_cannot_be_created(self, facts: dict[str, Any], refusal: type[PulsarError]) -> None:
-        view = view_of("x", auto_creation=PARTITIONED_2, **facts)
+    def test_partitions_when_they_cannot_be_created(self, given: dict[str, Any], refusal: type[PulsarError]) -> None:
+        view = view_of("x", auto_creation=PARTITIONED_2, **given)
         with pytest.raises(refusal):
             decide_partitions(view, create=True)
 

@@ -228,7 +228,7 @@ def decide_delete_partitioned(view: TopicView) -> Decision[int]:
     return Decision(view.partitions, (DeletePartitionedMetadata(name),))
 
 
-def decide_delete_plain(view: TopicView, *, force: bool = False) -> Decision[None]:
+def decide_delete_plain(view: TopicView, *, force: bool) -> Decision[None]:
     """One topic, or one partition, may be deleted; also one that PIP-414 refuses to open, so that it can be got rid of.
 
     A non-persistent topic that is not there is as good as deleted. ``force`` deletes the plain topic of a name that is

@@ -277,6 +277,31 @@ def test_partitions_up_to_the_bound_are_created_unasked() -> None:
     assert further.repairs == ()
 
 
+def test_records_of_a_marked_name_are_created_up_to_the_bound() -> None:
+    base = "y-partition-x"
+    (missing,) = diagnose(topics(counts={base: PARTITIONS_CREATED_MAX + 1}))
+    assert missing.repairs == tuple(
+        CreateTopicRecord(topic(f"{base}-partition-{index}")) for index in range(PARTITIONS_CREATED_MAX)
+    )
+
+
+@pytest.mark.parametrize(
+    ("present", "words"),
+    [
+        pytest.param((0, 4), "partitions 1 to 3 and 5 of", id="three-in-a-row"),
+        pytest.param((1, 3), "partitions 0, 2 and 4 to 5 of", id="a-row-at-the-end"),
+    ],
+)
+def test_sentence_when_partitions_follow_each_other_then_names_the_ends(present: tuple[int, ...], words: str) -> None:
+    (finding,) = diagnose(topics(*partitions(*present), counts={"x": 6}))
+    assert words in finding.sentence
+
+
+def test_sentence_when_ten_partitions_are_scattered_then_names_each() -> None:
+    (finding,) = diagnose(topics(*partitions(*range(1, 20, 2)), counts={"x": 20}))
+    assert "partitions 0, 2, 4, 6, 8, 10, 12, 14, 16 and 18 of" in finding.sentence
+
+
 def test_sentence_when_very_many_partitions_are_scattered_then_stays_readable() -> None:
     (finding,) = diagnose(topics(*partitions(*range(1, 400, 2)), counts={"x": 401}))
     assert "partitions 0, 2, 4, 6, 8, 10, 12, 14, 16, 18 and more of" in finding.sentence

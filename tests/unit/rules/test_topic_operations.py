@@ -90,6 +90,14 @@ class TestCreatePartitioned:
         with pytest.raises(Conflict, match=r"up to 4; create it with at least 5"):
             decide_create_partitioned(view_of("x", partition_records=frozenset({4})), 2)
 
+    def test_create_local_replica_when_it_is_there_restores_what_it_lacks(self) -> None:
+        decision = decide_create_partitioned(view_of("x", 3, partition_records=frozenset({0, 2})), 3, local_only=True)
+        assert decision.changes == (CreateTopicRecord(topic("x-partition-1")),)
+
+    def test_create_with_one_partition(self) -> None:
+        decision = decide_create_partitioned(view_of("x"), 1)
+        assert decision.changes == (CreatePartitionedMetadata(topic("x"), 1), CreateTopicRecord(topic("x-partition-0")))
+
     @pytest.mark.parametrize(("partitions", "refused"), [(3, False), (2, True), (4, True)])
     def test_create_local_replica_when_it_is_there_demands_the_same_count(self, partitions: int, refused: bool) -> None:
         view = view_of("x", 3, partition_records=frozenset({0, 1, 2}))
@@ -117,7 +125,11 @@ class TestCreatePlain:
             pytest.param(view_of("x "), 412, id="trailing-blank"),
             pytest.param(view_of("x-partition-1"), 412, id="number-without-metadata"),
             pytest.param(view_of("x-partition-01"), 412, id="number-as-java-reads-it"),
+            pytest.param(view_of("x-partition-+1"), 412, id="number-with-plus"),
+            pytest.param(view_of("x-partition--1"), 412, id="number-below-zero"),
+            pytest.param(view_of(f"x-partition-{2**63 - 1}"), 412, id="number-of-64-bits"),
             pytest.param(view_of("x-partition-5", 3), 412, id="number-outside"),
+            pytest.param(view_of("x-partition-3", 3), 412, id="number-just-outside"),
             pytest.param(view_of("x-partition-1", 3, recorded=True), 409, id="partition-exists"),
             pytest.param(view_of("a-partition-1-partition-2"), 409, id="inconsistent"),
             pytest.param(view_of("-partition-01"), 412, id="nothing-before-the-mark"),
@@ -128,7 +140,20 @@ class TestCreatePlain:
             decide_create_plain(view)
         assert refusal.value.http_status == status
 
-    @pytest.mark.parametrize("local", ["x-partition-", "x-partition-abc", "x-partition-1&", "x-partition-0-DLQ"])
+    @pytest.mark.parametrize(
+        ("view", "words"),
+        [
+            (view_of("x-partition-1"), "if there isn't a partitioned topic x created. Create persistent://"),
+            (view_of("x-partition-3", 3), "followed by a number smaller than number of partition"),
+        ],
+    )
+    def test_create_when_refused_for_its_number_then_the_remedy_fits(self, view: TopicView, words: str) -> None:
+        with pytest.raises(PreconditionFailed, match=words):
+            decide_create_plain(view)
+
+    @pytest.mark.parametrize(
+        "local", ["x-partition-", "x-partition-abc", "x-partition-1&", "x-partition-0-DLQ", f"x-partition-{2**63}"]
+    )
     def test_create_when_what_follows_is_no_number(self, local: str) -> None:
         assert len(decide_create_plain(view_of(local)).changes) == 1
 

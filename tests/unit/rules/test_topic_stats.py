@@ -28,7 +28,7 @@ def test_times_take_the_latest() -> None:
     assert summed([{"lastPublishTimeStamp": 5}, {"lastPublishTimeStamp": 9}]) == {"lastPublishTimeStamp": 9}
 
 
-@pytest.mark.parametrize(("parts", "first"), [((9, 5), 5), ((0, 9), 9), ((9, -1), 9), ((-1, -1), -1)])
+@pytest.mark.parametrize(("parts", "first"), [((9, 5), 5), ((9, 1), 1), ((0, 9), 9), ((9, -1), 9), ((-1, -1), -1)])
 def test_the_oldest_message_that_waits_is_the_oldest_of_all(parts: tuple[int, int], first: int) -> None:
     key = "earliestMsgPublishTimeInBacklog"
     assert summed({key: each} for each in parts) == {key: first}
@@ -55,6 +55,9 @@ def test_what_one_part_has_no_value_of_is_the_value_of_the_first(left: object, r
 def test_the_parts_are_left_alone() -> None:
     part = {"publishers": [1], "subscriptions": {"s": {"msgBacklog": 1}}}
     summed([part, {"publishers": [2], "subscriptions": {"s": {"msgBacklog": 1}}}])
+    total = summed([part])
+    total["publishers"].append(2)
+    total["subscriptions"]["s"]["msgBacklog"] = 2
     assert part == {"publishers": [1], "subscriptions": {"s": {"msgBacklog": 1}}}
 
 

@@ -7,8 +7,12 @@ import pytest
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.topic_view import (
     NamespaceStanding,
+    Part,
     TopicView,
     existence,
+    first_part,
+    looked_at,
+    looks_at,
     may_create,
     metadata_names,
 )
@@ -98,3 +102,15 @@ class TestMetadataNames:
     )
     def test_metadata_names(self, local: str, expected: list[str]) -> None:
         assert [name.local_name for name in metadata_names(topic(local))] == expected
+
+    @pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+    def test_first_part_is_of_the_same_namespace(self, domain: str) -> None:
+        assert first_part(topic(f"{domain}://t/ns/a-partition-1-partition-2")) == topic(f"{domain}://t/ns/a")
+
+
+def test_rule_declares_what_it_looks_at() -> None:
+    @looks_at(Part.PARTITION_RECORDS, Part.RELATED_METADATA)
+    def rule(view: TopicView) -> None: ...
+
+    assert looked_at(rule) == (Part.PARTITION_RECORDS, Part.RELATED_METADATA)
+    assert looked_at(existence) == ()

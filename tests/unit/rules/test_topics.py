@@ -69,6 +69,13 @@ class TestPartitions:
             pytest.param(view_of("x-partition-1", auto_creation=PARTITIONED_2), True, 0, (), id="pip344-row3"),
             pytest.param(view_of("x"), True, 0, (), id="pip344-row4"),
             pytest.param(
+                view_of("x", auto_creation=EffectiveAutoCreation(allowed=True, partitions=2)),
+                True,
+                0,
+                (),
+                id="pip344-row4-a-count-without-meaning",
+            ),
+            pytest.param(
                 view_of("x", auto_creation=PARTITIONED_2),
                 True,
                 2,
@@ -280,6 +287,10 @@ class TestPartitionsForAnOperator:
         view = replace(view, metadata={view.name: stored})
         assert decide_partitions_for_operator(view, create=False) == Decision(stored)
         assert decide_partitions_for_operator(view, create=True) == Decision(PartitionedTopicMetadata(3))
+
+    def test_missing_topic_is_created_as_for_a_client(self) -> None:
+        decision = decide_partitions_for_operator(view_of("x", auto_creation=PARTITIONED_2), create=True)
+        assert decision == Decision(PartitionedTopicMetadata(2), (CreatePartitionedMetadata(topic("x"), 2),))
 
     def test_partition_has_none_of_its_own(self) -> None:
         view = view_of("x-partition-0", 3, recorded=True)

@@ -45,7 +45,7 @@ ASKING: list[Question] = [
     *(partial(decide_open, by=by, create=False) for by in Requester),
     decide_lookup,
     partial(decide_partitions_for_operator, create=False),
-    decide_delete_plain,
+    partial(decide_delete_plain, force=False),
     partial(decide_delete_plain, force=True),
 ]
 """What never changes anything; the deletion of one topic is the registry's work."""

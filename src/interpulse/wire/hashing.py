@@ -51,26 +51,27 @@ def _murmur3_mix(block: int) -> int:
     return ((block << 15 | block >> 17) & _U32) * 0x1B873593 & _U32
 
 
-_murmur3: Callable[[bytes], int]
+_murmur3: Callable[[bytes, int, bool], int]
+"""Of a key, with this seed, signed or not."""
 
 try:
     import mmh3
 except ImportError:
-    _murmur3 = murmur3_slowly
-else:
 
-    def _murmur3(key: bytes) -> int:
-        return int(mmh3.hash(key, 0, False))
+    def _murmur3(key: bytes, seed: int, signed: bool) -> int:
+        return murmur3_slowly(key)
+else:
+    _murmur3 = mmh3.hash
 
 
 def murmur3_hash(key: bytes) -> int:
     """Murmur3 (x86 32-bit, seed 0) made non-negative, as all Pulsar clients use it."""
-    return _murmur3(key) & _POSITIVE
+    return _murmur3(key, 0, False) & _POSITIVE
 
 
 def sticky_slot(key: bytes) -> int:
     """The place of a key on the ring of Key_Shared: 1 to 65535, never 0."""
-    return murmur3_hash(key) % STICKY_SLOTS or 1
+    return _murmur3(key, 0, False) % STICKY_SLOTS or 1
 
 
 def topics_hash(topics: Iterable[str]) -> str:

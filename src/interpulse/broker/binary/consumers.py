@@ -12,7 +12,7 @@ from interpulse.broker.live.api import LiveTopic
 from interpulse.broker.live.dispatch.hash_ring import sticky_sharing
 from interpulse.broker.live.requests import InitialPosition, KeyRange, KeySharing, SubscribeRequest, SubType
 from interpulse.model.errors import ConsumerNotFound, MetadataError, PulsarError, ServiceNotReady
-from interpulse.model.ids import MessageId
+from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.wire import commands
@@ -137,9 +137,19 @@ def _acknowledge(opened: OpenConsumer, ack: pb.CommandAck) -> PulsarError | None
         if ack.ack_type == pb.CommandAck.Cumulative:
             for message_id in ack.message_id:
                 consumer.acknowledge_cumulative(position_from_wire(message_id), message_id.ack_set)
+        elif len(ack.message_id) == 1:
+            [message_id] = ack.message_id
+            consumer.acknowledge(position_from_wire(message_id), message_id.ack_set)
         else:
+            whole: list[Position] = []
             for message_id in ack.message_id:
-                consumer.acknowledge(position_from_wire(message_id), message_id.ack_set)
+                position = position_from_wire(message_id)
+                if message_id.ack_set:
+                    consumer.acknowledge(position, message_id.ack_set)
+                else:
+                    whole.append(position)
+            if whole:
+                consumer.acknowledge_all(whole)
     except PulsarError as error:
         return error
     return None

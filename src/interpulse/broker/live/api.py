@@ -161,6 +161,9 @@ class LiveConsumer(Protocol):
     def acknowledge(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         """Acknowledge one entry, or those messages of its batch whose bit is 0 in ``ack_set``."""
 
+    def acknowledge_all(self, positions: Sequence[Position]) -> None:
+        """Acknowledge these entries, each as a whole: cheaper than one after the other."""
+
     def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         """Acknowledge everything up to this entry; raises NotAllowed on Shared and Key_Shared."""
 

@@ -14,7 +14,7 @@ mark-delete position does not move on into the log, which has nothing between th
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -78,6 +78,16 @@ class EntryNumbers:
             starts.insert(index, entry)
             ends.insert(index, entry)
         return True
+
+    def add_run(self, first: int, last: int) -> int:
+        """Add all numbers from ``first`` to ``last``; how many were not there."""
+        starts, ends = self.starts, self.ends
+        begin, end = bisect_left(ends, first - 1), bisect_right(starts, last + 1)
+        joined = slice(begin, end)
+        before = sum(ends[joined]) - sum(starts[joined]) + end - begin
+        lowest, highest = min([first, *starts[joined]]), max([last, *ends[joined]])
+        starts[joined], ends[joined] = [lowest], [highest]
+        return highest - lowest + 1 - before
 
     def remove_through(self, entry: int) -> int:
         """Drop all numbers up to ``entry``; returns their count."""
@@ -278,6 +288,24 @@ class Cursor:
         self.changes += 1
         return True
 
+    def acknowledge_all(self, positions: Iterable[Position]) -> None:
+        """Acknowledge these entries."""
+        if self._batches or self._compacted_waiting is not None:
+            for position in positions:
+                self.acknowledge(position)
+            return
+        added = 0
+        ordered = sorted(positions)
+        for ledger, first, last in _runs(ordered[bisect_right(ordered, self.mark_delete) :]):
+            numbers = self._ranges.get(ledger)
+            if numbers is None:
+                numbers = self._ranges[ledger] = EntryNumbers()
+            added += numbers.add(last) if first == last else numbers.add_run(first, last)
+        self._acked_beyond += added
+        self.changes += added
+        if added:
+            self._absorb()
+
     def acknowledge_part(self, position: Position, mask: int) -> bool:
         """Acknowledge the messages of a batch whose bit is 0 in ``mask``; True if none is left."""
         if self.is_acknowledged(position) or position.entry < 0:
@@ -383,3 +411,17 @@ class Cursor:
                 del self._ranges[ledger]
         if self._batches:
             self._batches = {each: mask for each, mask in self._batches.items() if each > position}
+
+
+def _runs(positions: Iterable[Position]) -> Iterator[tuple[int, int, int]]:
+    """Positions, in order, as runs: ledger, first entry, last entry. Those before the first entry are left out."""
+    run: tuple[int, int, int] | None = None
+    for ledger, entry in positions:
+        if run is not None and ledger == run[0] and entry <= run[2] + 1:
+            run = ledger, run[1], entry
+        elif entry >= 0:
+            if run is not None:
+                yield run
+            run = ledger, entry, entry
+    if run is not None:
+        yield run

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from struct import Struct
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -33,8 +34,11 @@ __all__ = [
 ]
 
 _CACHED_MAX = 50_000
-_CHECKSUM_MARK = b"\x0e\x01"
-_METADATA_START = 10  # behind the mark, the checksum and the size
+_CHECKSUM_MARK = 0x0E01
+_HEAD = Struct(">HII")
+"""The mark, the checksum and the size of the metadata."""
+_METADATA_START = _HEAD.size
+_unpack_head = _HEAD.unpack_from
 _BROKER_METADATA_MARK = b"\x0e\x02"
 _NO_BROKER_METADATA = pb.BrokerEntryMetadata()
 _parse_metadata = pb.MessageMetadata.FromString
@@ -68,9 +72,10 @@ def message_metadata_of(entry: bytes | memoryview) -> pb.MessageMetadata:
     way.
     """
     try:
-        if entry[:2] == _CHECKSUM_MARK:
-            end = _METADATA_START + int.from_bytes(entry[_METADATA_START - 4 : _METADATA_START], "big")
-            if end <= len(entry):
+        if len(entry) >= _METADATA_START:
+            mark, _, size = _unpack_head(entry)
+            end = _METADATA_START + size
+            if mark == _CHECKSUM_MARK and end <= len(entry):
                 return _parse_metadata(bytes(entry[_METADATA_START:end]))
         return parse_entry(entry).metadata
     except (RemoteProtocolError, DecodeError) as error:
@@ -120,10 +125,9 @@ def sticky_slot_of(entry: bytes) -> int:
         metadata = message_metadata_of(entry)
     except PersistenceError:
         return sticky_slot(b"NONE_KEY")
-    if metadata.ordering_key:
-        return sticky_slot(metadata.ordering_key)
-    if metadata.HasField("partition_key"):
-        return sticky_slot(_partition_key(metadata))
+    key = metadata.ordering_key or _partition_key(metadata)
+    if key or metadata.HasField("partition_key"):
+        return sticky_slot(key)
     if metadata.producer_name:
         return sticky_slot(f"{metadata.producer_name}-{metadata.sequence_id}".encode())
     return sticky_slot(b"NONE_KEY")

@@ -115,6 +115,9 @@ class FakeConsumer:
     def acknowledge(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         self._note("ack", position, tuple(ack_set))
 
+    def acknowledge_all(self, positions: Sequence[Position]) -> None:
+        self._note("ack_all", tuple(positions))
+
     def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         self._note("ack_cumulative", position, tuple(ack_set))
 

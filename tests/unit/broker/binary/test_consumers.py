@@ -139,10 +139,14 @@ async def test_flow_when_consumer_is_unknown_then_ignored(client: Any) -> None:
 async def test_ack_when_individual_then_every_id_with_its_set(client: Any) -> None:
     consumer = await client.subscribe()
     first = pb.MessageIdData(ledgerId=1, entryId=2, ack_set=[5, -1])
-    client.send(commands.ack(1, [first, pb.MessageIdData(ledgerId=1, entryId=3)]), commands.ack_one(1, 1, 4))
+    whole = [pb.MessageIdData(ledgerId=1, entryId=entry) for entry in (3, 5)]
+    client.send(commands.ack(1, [whole[0], first, whole[1]]), commands.ack(1, [first, first]))
+    client.send(commands.ack_one(1, 1, 4))
     assert consumer.calls == [
         ("ack", Position(1, 2), (5, -1)),
-        ("ack", Position(1, 3), ()),
+        ("ack_all", (Position(1, 3), Position(1, 5))),
+        ("ack", Position(1, 2), (5, -1)),
+        ("ack", Position(1, 2), (5, -1)),
         ("ack", Position(1, 4), ()),
     ]
     assert await client.answers() == []

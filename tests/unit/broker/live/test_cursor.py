@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise, permutations
 
@@ -40,6 +41,11 @@ class Model:
         self.acknowledged.add(position)
         self.masks.pop(position, None)
 
+    def acknowledge_all(self, positions: Iterable[Position]) -> None:
+        for each in positions:
+            if each in ENTRIES:
+                self.acknowledge(each)
+
     def acknowledge_part(self, position: Position, mask: int) -> None:
         if position not in self.acknowledged:
             self.masks[position] = self.masks.get(position, mask) & mask
@@ -60,6 +66,7 @@ positions = st.sampled_from(ENTRIES)
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("acknowledge"), positions),
+        st.tuples(st.just("acknowledge_all"), st.lists(st.one_of(positions, st.just(Position(3, -1))))),
         st.tuples(st.just("acknowledge_part"), positions, st.integers(0, 7)),
         st.tuples(st.just("acknowledge_upto"), positions),
         st.tuples(st.just("reset"), st.sampled_from([EARLIEST, Position(3, -1), Position(5, -1), *ENTRIES])),
@@ -103,13 +110,17 @@ def test_cursor_when_stored_and_restored_then_nothing_is_forgotten(walk: list[tu
     assert_same(Cursor.restore(FixedLedgers(), record), model)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["add", "remove"]), st.integers(0, 30))))
+@given(st.lists(st.tuples(st.sampled_from(["add", "remove", "run"]), st.integers(0, 30))))
 def test_entry_numbers_whatever_is_added_and_removed_then_they_agree_with_a_set(walk: list[tuple[str, int]]) -> None:
     numbers, model = EntryNumbers(), set()
     for name, value in walk:
         if name == "add":
             assert numbers.add(value) == (value not in model)
             model.add(value)
+        elif name == "run":
+            run = set(range(value, min(value + 1 + value % 7, 31)))
+            assert numbers.add_run(min(run), max(run)) == len(run - model)
+            model |= run
         else:
             assert numbers.remove_through(value) == sum(1 for each in model if each <= value)
             model = {each for each in model if each > value}

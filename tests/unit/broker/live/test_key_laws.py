@@ -94,9 +94,13 @@ class World:
 
     async def acknowledge(self) -> None:
         for member in self.members:
-            for position in member.some():
+            positions = member.some()
+            self.acknowledged.update(positions)
+            if self.chance.random() < 0.5:
+                member.consumer.acknowledge_all(positions)
+                continue
+            for position in positions:
                 member.consumer.acknowledge(position)
-                self.acknowledged.add(position)
 
     async def acknowledge_in_part(self) -> None:
         for member in self.members:

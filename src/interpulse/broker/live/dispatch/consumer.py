@@ -32,6 +32,8 @@ class ConsumerOwner(Protocol):
 
     def acknowledge(self, consumer: Consumer, position: Position, ack_set: Sequence[int]) -> None: ...
 
+    def acknowledge_all(self, consumer: Consumer, positions: Sequence[Position]) -> None: ...
+
     def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None: ...
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None: ...
@@ -108,6 +110,12 @@ class Consumer:
             self._last_acknowledged_ms = self._now_ms()
             self.acknowledged.messages += 1
             self._owner.acknowledge(self, position, ack_set)
+
+    def acknowledge_all(self, positions: Sequence[Position]) -> None:
+        if not self.closed:
+            self._last_acknowledged_ms = self._now_ms()
+            self.acknowledged.messages += len(positions)
+            self._owner.acknowledge_all(self, positions)
 
     def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         if not self.closed:

@@ -56,6 +56,9 @@ class ConsumerSelector(Protocol):
     def acknowledged(self, position: Position, *, held: bool) -> bool:
         """No consumer needs the entry; one ``held`` it, or it may be a replay. True if a replay became playable."""
 
+    def acknowledged_all(self, positions: Iterable[Position]) -> bool:
+        """As `acknowledged`, of entries that consumers held."""
+
     def forget_upto(self, position: Position) -> None:
         """No replay up to here is needed any more."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
 
@@ -30,14 +29,18 @@ class HashRing:
         self._points = sorted(chain.from_iterable(map(_points_of, sharers)))
         self._ranges = sorted((each.start, each.end, owner) for owner, ranges in sticky.items() for each in ranges)
 
-    def owner(self, slot: int) -> str | None:
-        """None if no consumer takes this slot."""
-        for start, end, owner in self._ranges:
-            if start <= slot <= end:
-                return owner
-        if not self._points:
-            return None
-        return self._points[bisect_left(self._points, (slot, "")) % len(self._points)][1]
+    def arcs(self) -> Iterator[tuple[int, str | None]]:
+        """The last slot of each arc of the ring, in order, and whose it is; None if no consumer takes it."""
+        end, rest = -1, None
+        for start, last, owner in self._ranges:
+            if start > end + 1:
+                yield start - 1, None
+            yield last, owner
+            end = last
+        if not self._ranges and self._points:
+            yield from self._points
+            rest = self._points[0][1]
+        yield STICKY_SLOTS, rest
 
     def ranges_of(self, owner: str) -> list[KeyRange]:
         """The slots that this consumer gets; the slot 0 does not occur."""

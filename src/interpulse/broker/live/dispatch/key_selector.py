@@ -22,7 +22,7 @@ from typing import Any
 
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_selector import Selection
+from interpulse.broker.live.dispatch.consumer_selector import Assignments, Selection
 from interpulse.broker.live.dispatch.replays import Replays
 from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
 from interpulse.broker.live.entry_metadata import sticky_slot_of
@@ -34,7 +34,7 @@ __all__ = ["KeySelector"]
 class _Slot:
     """A slot of which a consumer holds entries, or entries wait."""
 
-    __slots__ = ("blocked_attempts", "holder", "number", "out", "owner", "replays", "waiting")
+    __slots__ = ("holder", "number", "out", "owner", "replays", "waiting")
 
     def __init__(self, number: int, owner: Consumer | None, replays: Replays) -> None:
         self.number = number
@@ -47,8 +47,6 @@ class _Slot:
         """Where its replays lie."""
         self.waiting = 0
         """How many these are."""
-        self.blocked_attempts = 0
-        """How many times an entry of it was refused since it is draining."""
 
 
 class KeySelector:
@@ -61,7 +59,8 @@ class KeySelector:
         self._slots: dict[int, _Slot] = {}
         self._slot_of: dict[Position, _Slot] = {}
         """Of every entry that a consumer holds, or that waits and was seen."""
-        self._draining: set[_Slot] = set()
+        self._draining: dict[_Slot, int] = {}
+        """With how many times an entry of it was refused since then."""
         self._drained: Counter[Consumer] = Counter()
         """Per consumer: how many of its slots have been drained."""
         self._waiting = 0
@@ -78,43 +77,42 @@ class KeySelector:
         return self._waiting + len(self._unseen)
 
     def select(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
-        budgets = {each: each.permits for each in ready}
-        shares: dict[Consumer, list[Delivery]] = {each: [] for each in ready}
+        budgets: dict[Consumer | None, int] = {each: each.permits for each in ready}
+        shares: dict[Consumer | None, list[Delivery]] = {each: [] for each in ready}
         held: list[Delivery] = []
+        slots, slot_of = self._slots, self._slot_of
         for delivery in batch:
-            slot = self._learn(delivery)
-            behind = self._ordered and slot.waiting
-            taker = None if behind else self._taker(slot, budgets)
-            if taker is None:
-                self._hold(delivery[0], slot)
+            number = sticky_slot_of(delivery.entry)
+            slot = slots.get(number) or self._new_slot(number)
+            slot_of[delivery.position] = slot
+            if (slot.waiting and self._ordered) or not self._takes(slot, delivery, budgets):
+                slot.waiting += 1
+                slot.replays.add(delivery.position)
                 held.append(delivery)
             else:
-                _hand_over(slot, taker)
-                budgets[taker] -= delivery[4]
-                shares[taker].append(delivery)
-        return Selection([(taker, part) for taker, part in shares.items() if part], held)
+                shares[slot.owner].append(delivery)
+        self._waiting += len(held)
+        return Selection(_parts(shares), held)
 
     def select_replays(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
-        budgets = {each: each.permits for each in ready}
-        shares: dict[Consumer, list[Delivery]] = {each: [] for each in ready}
+        budgets: dict[Consumer | None, int] = {each: each.permits for each in ready}
+        shares: dict[Consumer | None, list[Delivery]] = {each: [] for each in ready}
         filed: list[Delivery] = []
+        slot_of = self._slot_of
         for delivery in batch:
-            slot = self._slot_of.get(delivery[0])
+            slot = slot_of.get(delivery.position)
             unseen = slot is None
             if slot is None:
                 slot = self._file(delivery)
-            taker = self._taker(slot, budgets)
-            if taker is not None:
+            if self._takes(slot, delivery, budgets):
                 slot.waiting -= 1
-                _hand_over(slot, taker)
-                budgets[taker] -= delivery[4]
-                shares[taker].append(delivery)
+                shares[slot.owner].append(delivery)
             elif unseen:
                 filed.append(delivery)
-        assignments = [(taker, part) for taker, part in shares.items() if part]
+        assignments = _parts(shares)
         for taker, part in assignments:
             self._waiting -= len(part)
-            self._queues[taker].discard_all([delivery[0] for delivery in part])
+            self._queues[taker].discard_all([delivery.position for delivery in part])
         return Selection(assignments, filed)
 
     def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:
@@ -149,6 +147,14 @@ class KeySelector:
         self._count_out(slot)
         return False
 
+    def acknowledged_all(self, positions: Iterable[Position]) -> bool:
+        pop, playable = self._slot_of.pop, False
+        for position in positions:
+            slot = pop(position, None)
+            if slot is not None and self._release(slot) and slot.waiting:
+                playable = True
+        return playable
+
     def forget_upto(self, position: Position) -> None:
         self._unseen.pop_upto(position)
         for queue in self._all_queues():
@@ -175,14 +181,13 @@ class KeySelector:
         """Slots have other owners now."""
         waiting = sorted(chain.from_iterable(self._all_queues()))
         self._queues.clear()
-        self._draining.clear()
+        attempts, self._draining = self._draining, {}
         for slot in self._slots.values():
             slot.owner = self._sticky_keys.owner(slot.number)
             if self._ordered and slot.out and slot.holder is not slot.owner:
-                self._draining.add(slot)
+                self._draining[slot] = attempts.get(slot, 0)
                 slot.replays = Replays()
             else:
-                slot.blocked_attempts = 0
                 slot.replays = self._queue(slot.owner)
         for position in waiting:
             self._slot_of[position].replays.add(position)
@@ -201,7 +206,7 @@ class KeySelector:
     def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
         mine = sorted((slot for slot in self._draining if slot.holder is consumer), key=attrgetter("number"))
         draining = [
-            {"hash": slot.number, "unackMsgs": slot.out, "blockedAttempts": slot.blocked_attempts} for slot in mine
+            {"hash": slot.number, "unackMsgs": slot.out, "blockedAttempts": self._draining[slot]} for slot in mine
         ]
         return {
             "drainingHashesCount": len(draining),
@@ -213,23 +218,23 @@ class KeySelector:
 
     # --- parts
 
-    def _learn(self, delivery: Delivery) -> _Slot:
-        """Find out which slot an entry belongs to."""
-        number = sticky_slot_of(delivery[1])
-        slot = self._slots.get(number)
-        if slot is None:
-            owner = self._sticky_keys.owner(number)
-            slot = self._slots[number] = _Slot(number, owner, self._queue(owner))
-        self._slot_of[delivery[0]] = slot
+    def _new_slot(self, number: int) -> _Slot:
+        owner = self._sticky_keys.owner(number)
+        slot = self._slots[number] = _Slot(number, owner, self._queue(owner))
         return slot
 
-    def _taker(self, slot: _Slot, budgets: dict[Consumer, int]) -> Consumer | None:
-        """Who may get an entry of this slot now."""
+    def _takes(self, slot: _Slot, delivery: Delivery, budgets: dict[Consumer | None, int]) -> bool:
+        """Whether the owner of this slot can take an entry of it now: then it is charged, and holds the entry."""
         if slot in self._draining:
-            slot.blocked_attempts += 1
-            return None
+            self._draining[slot] += 1
+            return False
         owner = slot.owner
-        return owner if owner is not None and budgets.get(owner, 0) > 0 else None
+        if budgets.get(owner, 0) <= 0:
+            return False
+        budgets[owner] -= delivery.message_count
+        slot.holder = owner
+        slot.out += 1
+        return True
 
     def _release(self, slot: _Slot) -> bool:
         """One entry less is with the slot's holder; True if that ended its draining."""
@@ -240,8 +245,7 @@ class KeySelector:
         if slot not in self._draining:
             self._forget_unused(slot)
             return False
-        self._draining.remove(slot)
-        slot.blocked_attempts = 0
+        del self._draining[slot]
         if holder is not None and holder in self._sticky_keys:
             self._drained[holder] += 1
         parked, slot.replays = slot.replays, self._queue(slot.owner)
@@ -260,9 +264,10 @@ class KeySelector:
 
     def _file(self, delivery: Delivery) -> _Slot:
         """A replay was read for the first time: it goes to the others of its slot."""
-        slot = self._learn(delivery)
-        self._unseen.discard(delivery[0])
-        self._hold(delivery[0], slot)
+        number = sticky_slot_of(delivery.entry)
+        slot = self._slot_of[delivery.position] = self._slots.get(number) or self._new_slot(number)
+        self._unseen.discard(delivery.position)
+        self._hold(delivery.position, slot)
         return slot
 
     def _hold(self, position: Position, slot: _Slot) -> None:
@@ -281,6 +286,5 @@ class KeySelector:
             del self._slots[slot.number]
 
 
-def _hand_over(slot: _Slot, taker: Consumer) -> None:
-    slot.holder = taker
-    slot.out += 1
+def _parts(shares: dict[Consumer | None, list[Delivery]]) -> Assignments:
+    return [(taker, part) for taker, part in shares.items() if taker is not None and part]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from itertools import takewhile
+from itertools import repeat, takewhile
 from operator import itemgetter
 
 from interpulse.broker.live.api import Delivery
@@ -78,7 +78,7 @@ class ReplayReads:
         """These are no replays any more, or have changed. Nothing happens if they are not kept."""
         if self._kept:
             pop = self._kept.pop
-            self._bytes -= sum(len(pop(each, _NOTHING).entry) for each in positions)
+            self._bytes -= sum(map(len, map(_entry, map(pop, positions, repeat(_NOTHING)))))
             self._limiter.shrink(self._held, self._bytes)
 
     def forget_upto(self, position: Position) -> None:
@@ -92,9 +92,10 @@ class ReplayReads:
     def fetch(self, wanted: Sequence[Position]) -> list[Delivery]:
         """The beginning of these entries, in order, that is in memory; if there is none it is being read."""
         kept = self._kept
-        missing = [each for each in wanted if each not in kept] if kept else wanted
-        if not missing:
-            return list(map(kept.__getitem__, wanted))
+        at_hand = [row for row in map(kept.get, wanted) if row is not None]
+        if len(at_hand) == len(wanted):
+            return at_hand
+        missing = [each for each in wanted if each not in kept] if at_hand else wanted
         found: list[Delivery] = []
         gone: set[Position] = set()
         runs, uncached = _runs(missing), []
@@ -159,9 +160,8 @@ class ReplayReads:
         return self._deliveries(list(map(_position, found)), list(map(_entry, found))) if found else []
 
     def _add(self, held: Sequence[Delivery]) -> None:
-        for delivery in held:
-            self._bytes += len(delivery.entry) - len(self._kept.pop(delivery.position, _NOTHING).entry)
-            self._kept[delivery.position] = delivery
+        self._kept.update(zip(map(_position, held), held, strict=True))
+        self._bytes += sum(map(len, map(_entry, held)))
 
     def _hold(self) -> None:
         """Something came to what is kept: all of it counts as read last."""

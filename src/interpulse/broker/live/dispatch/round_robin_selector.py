@@ -79,6 +79,9 @@ class RoundRobinSelector:
             self._unhold(position)
         return False
 
+    def acknowledged_all(self, positions: Iterable[Position]) -> bool:
+        return False
+
     def forget_upto(self, position: Position) -> None:
         for each in self._replays.pop_upto(position):
             self._unhold(each)

@@ -178,12 +178,28 @@ class SharedDispatch:
         if holder is not None:
             holder.release(position, messages_left)
         playable = False
-        self._redeliveries.pop(position, None)  # a consumer that acknowledges parts of a batch is not failing it
+        if self._redeliveries:
+            self._redeliveries.pop(position, None)  # a consumer that acknowledges parts of a batch is not failing it
         if not messages_left:
             playable = self.selector.acknowledged(position, held=holder is not None)
         if holder is None:
             self._replays.forget([position])
         if playable or self.blocked or (was_blocked and holder is not None and not holder.blocked):
+            self._wake()
+
+    def released_all(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+        """Acknowledgements of whole entries by ``consumer``."""
+        pending, was_blocked = consumer.pending, consumer.blocked
+        held = {position: None for position in positions if position in pending}
+        consumer.give_up(held)
+        if self._redeliveries:
+            for position in held:
+                self._redeliveries.pop(position, None)
+        playable = self.selector.acknowledged_all(held)
+        for position in positions:
+            if position not in held:
+                self.released(consumer, position, 0)
+        if playable or self.blocked or (was_blocked and not consumer.blocked):
             self._wake()
 
     def stats(self) -> dict[str, Any]:
@@ -312,20 +328,19 @@ class SharedDispatch:
         if self._replays.reading:
             return False
         wanted = self.selector.next_replays(ready, READ_ENTRIES_MAX)
-        waiting = self._cursor.unacknowledged_of(wanted)
-        gone = set(wanted).difference(waiting) if len(waiting) < len(wanted) else set()
-        self._forget_replays(gone)
-        batch = self._replays.fetch(waiting)
+        batch = self._replays.fetch(wanted) if wanted else []
         if self.gate is not None:
             batch = batch[: self.gate.admitted(batch)]
         if not batch:
-            return bool(gone)
+            return False
         selection = self.selector.select_replays(batch, ready)
         for _, part in selection.assignments:
             self._replays.forget(map(_position, part))
-        self._replays.keep(selection.held)
+        if selection.held:
+            self._replays.forget(map(_position, selection.held))
+            self._replays.keep(selection.held)
         self._send(selection.assignments)
-        return bool(gone) or selection.entry_count > 0
+        return selection.entry_count > 0
 
     def _forget_replays(self, gone: Collection[Position]) -> None:
         """No consumer gets these any more."""

@@ -128,6 +128,9 @@ class SingleActiveDispatch:
     def released(self, consumer: Consumer, position: Position, messages_left: int) -> None:
         """An acknowledgement; nothing is kept per entry here."""
 
+    def released_all(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+        """Acknowledgements of whole entries."""
+
     def stats(self) -> dict[str, Any]:
         """What this adds to the statistics of the subscription."""
         return {"activeConsumerName": self.active.name} if self.active is not None else {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.hash_ring import HashRing, check_ranges
 from interpulse.broker.live.requests import KeyRange
@@ -10,14 +12,16 @@ __all__ = ["StickyKeys"]
 
 
 class StickyKeys:
-    """The hash ring of consumers that come and go, with the owners of the slots it was asked for."""
+    """The hash ring of consumers that come and go."""
 
     def __init__(self) -> None:
         self._consumers: dict[str, Consumer] = {}
         """By name; one whose name is taken gets a number behind it."""
         self._ring: HashRing | None = None
         """None until it is asked for: consumers often come and go many together."""
-        self._known: dict[int, Consumer | None] = {}
+        self._arc_ends: list[int] = []
+        self._owners: list[Consumer | None] = []
+        """Whose each arc of the ring is; the ring is asked once per entry."""
 
     def __contains__(self, consumer: Consumer) -> bool:
         return any(each is consumer for each in self._consumers.values())
@@ -43,26 +47,25 @@ class StickyKeys:
 
     def owner(self, slot: int) -> Consumer | None:
         """None if no consumer takes this slot."""
-        try:
-            return self._known[slot]
-        except KeyError:
-            owner = self._known[slot] = self._consumers.get(self._built().owner(slot) or "")
-            return owner
+        if self._ring is None:
+            self._build()
+        return self._owners[bisect_left(self._arc_ends, slot)]
 
     def ranges_of(self, consumer: Consumer) -> list[KeyRange]:
         """The slots that belong to a consumer."""
         label = next((label for label, each in self._consumers.items() if each is consumer), "")
-        return self._built().ranges_of(label)
+        return (self._ring or self._build()).ranges_of(label)
 
     def _changed(self) -> None:
         self._ring = None
-        self._known.clear()
 
-    def _built(self) -> HashRing:
-        if self._ring is None:
-            sticky = {label: _ranges(each) for label, each in self._consumers.items() if _ranges(each)}
-            self._ring = HashRing((label for label in self._consumers if label not in sticky), sticky)
-        return self._ring
+    def _build(self) -> HashRing:
+        sticky = {label: _ranges(each) for label, each in self._consumers.items() if _ranges(each)}
+        ring = self._ring = HashRing((label for label in self._consumers if label not in sticky), sticky)
+        arcs = list(ring.arcs())
+        self._arc_ends = [end for end, _ in arcs]
+        self._owners = [self._consumers.get(label or "") for _, label in arcs]
+        return ring
 
 
 def _ranges(consumer: Consumer) -> tuple[KeyRange, ...]:

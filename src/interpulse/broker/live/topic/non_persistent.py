@@ -108,6 +108,9 @@ class NonPersistentSubscription:
     def acknowledge(self, consumer: Consumer, position: Position, ack_set: Sequence[int]) -> None:
         """There is nothing to acknowledge."""
 
+    def acknowledge_all(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+        """There is nothing to acknowledge."""
+
     def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None:
         """There is nothing to acknowledge."""
 

@@ -221,6 +221,17 @@ class Subscription:
         self.dispatch.released(consumer, position, left)
         self._changed()
 
+    def acknowledge_all(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+        """These entries, each as a whole. Positions that do not exist are ignored."""
+        durable = self._owner.positions.durable
+        existing = [each for each in positions if each <= durable]
+        if not existing:
+            return
+        self.cursor.acknowledge_all(existing)
+        assert self.dispatch is not None
+        self.dispatch.released_all(consumer, existing)
+        self._changed()
+
     def _waiting(self, position: Position) -> int:
         """The number of messages of a batch that still wait; bits beyond its size do not count."""
         mask = self.cursor.waiting_mask(position)

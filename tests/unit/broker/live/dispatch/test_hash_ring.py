@@ -9,17 +9,29 @@ from interpulse.broker.live.requests import KeyRange
 from interpulse.model.errors import ConsumerAssignError
 
 
+def owner(ring: HashRing, slot: int) -> str | None:
+    return next(owner for end, owner in ring.arcs() if slot <= end)
+
+
 def test_hash_ring_when_a_consumer_joins_then_it_only_takes_keys() -> None:
     before, after = HashRing(["a", "b"], {}), HashRing(["a", "b", "c"], {})
-    moved = [slot for slot in range(0, 65536, 97) if before.owner(slot) != after.owner(slot)]
+    moved = [slot for slot in range(0, 65536, 97) if owner(before, slot) != owner(after, slot)]
     assert moved
-    assert all(after.owner(slot) == "c" for slot in moved)
-    assert HashRing([], {}).owner(5) is None
+    assert all(owner(after, slot) == "c" for slot in moved)
+    assert owner(HashRing([], {}), 5) is None
 
 
 def test_hash_ring_with_sticky_ranges_leaves_the_rest_without_a_consumer() -> None:
-    ring = HashRing([], {"a": [KeyRange(0, 99)], "b": [KeyRange(100, 199)]})
-    assert [ring.owner(slot) for slot in (0, 99, 100, 199, 200)] == ["a", "a", "b", "b", None]
+    ring = HashRing([], {"a": [KeyRange(1, 99)], "b": [KeyRange(100, 199), KeyRange(300, 65535)]})
+    slots = (0, 1, 99, 100, 199, 200, 299, 300, 65535)
+    assert [owner(ring, slot) for slot in slots] == [None, "a", "a", "b", "b", None, None, "b", "b"]
+
+
+def test_hash_ring_whoever_is_asked_for_then_arcs_and_ranges_agree() -> None:
+    ring = HashRing(["a", "b", "c"], {})
+    for name in "abc":
+        assert {owner(ring, slot) for each in ring.ranges_of(name) for slot in each} == {name}
+    assert sum(each.end - each.start + 1 for name in "abc" for each in ring.ranges_of(name)) == 65535
 
 
 @pytest.mark.parametrize(

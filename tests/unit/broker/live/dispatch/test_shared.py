@@ -288,9 +288,15 @@ class Walk:
 
     async def acknowledge(self) -> None:
         for consumer, _ in self.members.values():
-            for position in self.some_pending(consumer):
+            positions = self.some_pending(consumer)
+            self.acknowledged.update(positions)
+            if self.chance.random() < 0.5:
+                consumer.acknowledge_all(
+                    [*positions, *positions[:2], *self.chance.sample(sorted(self.acknowledged), 1)]
+                )
+                continue
+            for position in positions:
                 consumer.acknowledge(position)
-                self.acknowledged.add(position)
 
     async def give_back(self) -> None:
         for consumer, _ in self.members.values():

@@ -17,7 +17,7 @@ help:
 	@echo 'make test-asyncio  unit tests of broker, client and testing kit in the debug mode of asyncio'
 	@echo 'make check     lint, format, types, import contracts'
 	@echo 'make fmt       format and fix what can be fixed'
-	@echo 'make bench     figures beside a real Pulsar on this machine'
+	@echo 'make bench     figures beside the last release and a real Pulsar on this machine'
 	@echo 'make soak      the fault suite, repeated for SOAK_MINUTES (default 30)'
 	@echo 'make mutants   changes of rules, log and lanes that their unit tests do not notice, MUTANTS=interpulse.rules.limits.*'
 

@@ -18,6 +18,7 @@ from tests.scenarios.sink import (
     write_rows_by_schemas,
     write_to_topics_that_are_not_there,
 )
+from tests.scenarios.spark_times import read_between_times
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -32,3 +33,7 @@ async def test_sink_on_a_real_pulsar_that_wants_schemas(real_pulsar: Address, tm
     await refuse_exactly_once_without_deduplication(cluster)
     with InProcessBroker(tmp_path) as source:
         await write_entries_with_schemas_of_their_source(cluster, Cluster(source.service_url, source.web_url))
+
+
+async def test_batch_read_between_times_on_a_real_pulsar(real_pulsar: Address) -> None:
+    await read_between_times(Cluster(real_pulsar.service_url, real_pulsar.web_url))

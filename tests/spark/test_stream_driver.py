@@ -9,6 +9,8 @@ from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.writing.sink import write_rows
 from interpulse.spark.writing.write_options import parse_write_options
+from tests.scenarios.client import Cluster
+from tests.scenarios.spark_times import read_between_times
 from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver
 
 FAST = {"offsetPollIntervalMs": "1", "partitionDiscoveryIntervalMs": "1"}
@@ -170,3 +172,14 @@ def read_all(client, topic):
             while reader.has_message_available():
                 found.append(int(reader.read_next(5000).content))
     return found
+
+
+async def test_batch_read_between_times(broker):
+    await read_between_times(Cluster(broker.service_url, broker.web_url))
+
+
+def test_stream_from_a_time_reads_what_was_published_since(client, options, topic):
+    publish(client, topic, range(5))
+    seen = Seen()
+    drain(StreamDriver({**options, **FAST, "startingTime": "1000"}, CheckpointLog(), seen))
+    assert sorted(seen.values) == list(range(5))

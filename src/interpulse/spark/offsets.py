@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import heapq
 import json
+import math
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from datetime import datetime
+from typing import Any, Final, NamedTuple, TypeVar
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
@@ -27,6 +29,7 @@ __all__ = [
     "entries_between",
     "pack_ranges",
     "parse_offsets",
+    "parse_times",
     "plan_end",
     "point_of",
     "ranges_between",
@@ -37,6 +40,11 @@ OFFSET_VERSION = 1
 
 _POINTS_TEXT: Final = (
     'give earliest, latest, "ledger:entry", or JSON such as {"topic": "earliest"} or {"topic": {"0": "7:12"}}'
+)
+
+_TIMES_TEXT: Final = (
+    'give milliseconds since the epoch, 2026-01-31T12:00:00Z, or JSON such as {"topic": 1769860800000} or '
+    '{"topic": {"0": 1769860800000}}'
 )
 
 StartPoint = Position
@@ -227,19 +235,55 @@ def parse_offsets(text: str, *, inclusive_start: bool) -> Position | dict[str, P
     return points
 
 
-def point_of(points: Mapping[str, Position], topic: str) -> Position | None:
+def parse_times(text: str) -> int | dict[str, int]:
+    """Read ``startingTime`` or ``endingTime``: ms since the epoch, ISO 8601 with a zone, or JSON of these per topic or
+    partition. Raises ValueError that says what is wrong."""
+    if not text.lstrip().startswith("{"):
+        return _parse_time(text.strip())
+    try:
+        body = json.loads(text)
+    except ValueError as problem:
+        raise ValueError(f"{text!r} is not JSON ({problem}); {_TIMES_TEXT}") from None
+    times: dict[str, int] = {}
+    for name, value in body.items():
+        topic = TopicName.parse(name)
+        if isinstance(value, Mapping):
+            times |= {str(topic.partition(int(index))): _parse_time(time) for index, time in value.items()}
+        else:
+            times[str(topic)] = _parse_time(value)
+    return times
+
+
+def _parse_time(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and value.isdigit():
+        return int(value)
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError(f"{value!r} is not a time; {_TIMES_TEXT}") from None
+    if moment.tzinfo is None:
+        raise ValueError(f"{value!r} has no zone: add Z for UTC, or an offset such as +02:00")
+    return math.ceil(moment.timestamp() * 1000)
+
+
+_Point = TypeVar("_Point")
+
+
+def point_of(points: Mapping[str, _Point], topic: str) -> _Point | None:
     """What is given for a topic-partition, or for the partitioned topic it belongs to; None if nothing is."""
     own = points.get(topic)
     return points.get(str(TopicName.parse(topic).base)) if own is None else own
 
 
-def check_points_named(points: Mapping[str, Position], topics: Collection[str]) -> None:
+def check_points_named(points: Mapping[str, object], topics: Collection[str]) -> None:
     """Raises OptionError for positions of topics that are not read."""
     selected = {*topics, *(str(TopicName.parse(topic).base) for topic in topics)}
     unmatched = sorted(set(points) - selected)
     if unmatched:
         raise OptionError(
-            f"startingOffsets or endingOffsets name topics that are not read: {', '.join(unmatched)}; read are "
+            f"offsets or times are given for topics that are not read: {', '.join(unmatched)}; read are "
             f"{', '.join(sorted(topics)[:5])}"
         )
 

@@ -13,6 +13,7 @@ from interpulse.spark.offsets import (
     entries_between,
     pack_ranges,
     parse_offsets,
+    parse_times,
     plan_end,
     ranges_between,
     share_limit,
@@ -167,3 +168,34 @@ def test_user_end_is_inclusive():
 def test_user_offsets_that_make_no_sense_are_refused(text):
     with pytest.raises(ValueError, match="give earliest, latest"):
         parse_offsets(text, inclusive_start=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1500", 1500),
+        ("1970-01-01T00:00:01.5Z", 1500),
+        ("1970-01-01T02:00:01.5001+02:00", 1501),
+        (
+            '{"a": 7, "b": {"1": "8"}}',
+            {"persistent://public/default/a": 7, "persistent://public/default/b-partition-1": 8},
+        ),
+    ],
+)
+def test_times_are_read(text, expected):
+    assert parse_times(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("yesterday", "is not a time; give milliseconds"),
+        ("-1", "is not a time"),
+        ("2026-01-31T12:00:00", "has no zone: add Z"),
+        ("{", "is not JSON"),
+        ('{"a": true}', "is not a time"),
+    ],
+)
+def test_times_that_make_no_sense_are_refused(text, said):
+    with pytest.raises(ValueError, match=said):
+        parse_times(text)

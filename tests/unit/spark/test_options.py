@@ -173,5 +173,18 @@ def test_sizes(text, expected):
 
 def test_every_option_is_documented():
     rows = documented_options(read=ReadOptions, write=WriteOptions)
-    assert len({row[0] for row in rows}) == len(rows)
+    assert len({(row[0], row[2]) for row in rows}) == len(rows)
     assert all(row[4] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"startingTime": "1", "startingOffsets": "earliest"}, "startingOffsets and startingTime exclude each other"),
+        ({"endingTime": "1", "endingOffsets": '{"x": "1:1"}'}, "endingOffsets and endingTime exclude each other"),
+        ({"startingOffsetsByTimestampStrategy": "latest"}, "only counts with startingTime"),
+    ],
+)
+def test_times_and_offsets_that_do_not_go_together(given, said):
+    with pytest.raises(OptionError, match=said):
+        parse_read_options({**URL, "topic": "x", **given}, Purpose.BATCH_READ)

@@ -22,9 +22,19 @@ from interpulse.model.errors import (
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import StreamOffset, check_points_named, entries_between, plan_end, point_of, share_limit
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
+from interpulse.spark.reading.times import check_not_late, times_of
 from interpulse.spark.throttle import Rate, Throttle
 
-__all__ = ["Following", "HeldBack", "SourceView", "StreamPlanner", "TopicEnd", "WrittenBatch"]
+__all__ = [
+    "Following",
+    "HeldBack",
+    "SourceView",
+    "StreamPlanner",
+    "TopicEnd",
+    "WrittenBatch",
+    "check_not_late",
+    "times_of",
+]
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +80,9 @@ class SourceView(Protocol):
 
     def ends(self, topics: Iterable[str]) -> Mapping[str, TopicEnd]:
         """Their last entries; topics that are gone are left out."""
+
+    def before(self, times: Mapping[str, int]) -> Mapping[str, Position]:
+        """The positions before their first messages published at or after a time; those without one are left out."""
 
     def following(self, topic: str, after: Position, upto: Position) -> Following | None:
         """The first entry of ``(after, upto]``, None if there is none."""
@@ -137,6 +150,11 @@ class StreamPlanner:
         positions = {topic: self._start_of(topic, end, start) for topic, end in self._ends.items()}
         if isinstance(start, dict):
             check_points_named(start, positions)
+        times = times_of(self._options.starting_time, positions)
+        if times:
+            found = self._view.before(times)
+            check_not_late(times, found, self._options.late_start or "latest")
+            positions |= found
         return StreamOffset(positions, self._options.max_partitions, initial=True)
 
     def _start_of(self, topic: str, end: TopicEnd, start: str | Position | dict[str, Position] | None) -> Position:

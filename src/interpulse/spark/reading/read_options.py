@@ -14,7 +14,7 @@ from interpulse.spark.connection_options import (
     operation_timeout_option,
     service_url_option,
 )
-from interpulse.spark.offsets import parse_offsets
+from interpulse.spark.offsets import parse_offsets, parse_times
 from interpulse.spark.option_values import (
     one_of,
     parse_duration_ms,
@@ -96,6 +96,32 @@ class ReadOptions:
     )
     ending_offsets: Position | dict[str, Position] = option(  # noqa: RUF009 - a dataclass field
         "endingOffsets", _ending, LATEST, purpose=Purpose.BATCH_READ, text="like `startingOffsets`, inclusive"
+    )
+    starting_time: int | dict[str, int] | None = option(  # noqa: RUF009 - a dataclass field
+        "startingTime",
+        parse_times,
+        None,
+        aliases=("startingTimestamp", "startingOffsetsByTimestamp"),
+        purpose=Purpose.READ,
+        text="instead of `startingOffsets`: the first message published at or after this time; milliseconds since the "
+        "epoch, ISO 8601 with a zone, or JSON: topic or partition to one of them",
+    )
+    late_start: str | None = option(
+        "startingOffsetsByTimestampStrategy",
+        one_of("error", "latest"),
+        None,
+        purpose=Purpose.READ,
+        text="where a partition has no message at or after `startingTime`: `latest` starts at its end, `error` refuses "
+        "the query. Default: batch `error`, stream `latest`",
+    )
+    ending_time: int | dict[str, int] | None = option(  # noqa: RUF009 - a dataclass field
+        "endingTime",
+        parse_times,
+        None,
+        aliases=("endingTimestamp", "endingOffsetsByTimestamp"),
+        purpose=Purpose.BATCH_READ,
+        text="instead of `endingOffsets`: up to the first message published at or after this time, which is not read; "
+        "like `startingTime`",
     )
     mode: str = option(
         "mode",
@@ -315,6 +341,13 @@ _TYPED_ONLY = {"parse_mode": "parseMode", "corrupt_column": "columnNameOfCorrupt
 
 def _check_starting(values: Mapping[str, Any], purpose: Purpose, problems: list[str]) -> None:
     start = values.get("starting_offsets")
+    problems.extend(
+        f"{end}Offsets and {end}Time exclude each other"
+        for end in ("starting", "ending")
+        if f"{end}_offsets" in values and f"{end}_time" in values
+    )
+    if "late_start" in values and "starting_time" not in values:
+        problems.append("startingOffsetsByTimestampStrategy only counts with startingTime")
     if start == SUBSCRIPTION and not values.get("predefined_subscription"):
         problems.append("startingOffsets=subscription needs predefinedSubscription")
     if start == LATEST and purpose == Purpose.BATCH_READ:

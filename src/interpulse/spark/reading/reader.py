@@ -22,9 +22,10 @@ from pyspark.sql.streaming.datasource import (
 from interpulse.model.errors import TopicNotFound
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import StreamOffset, TopicRange, check_points_named, pack_ranges, point_of, ranges_between
-from interpulse.spark.reading.planner import SourceView, StreamPlanner
+from interpulse.spark.reading.planner import SourceView, StreamPlanner, TopicEnd
 from interpulse.spark.reading.read_columns import ReadColumns
 from interpulse.spark.reading.read_options import ReadOptions
+from interpulse.spark.reading.times import check_not_late, times_of
 from interpulse.spark.tracebacks import strip_traceback, strip_traceback_while_reading
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class PulsarBatchReader(DataSourceReader):
         try:
             topics = list(view.discover())
             ends = view.ends(topics)
+            starts, stops = self._by_time(view, ends)
         finally:
             view.close()
         gone = [topic for topic in topics if topic not in ends]
@@ -89,11 +91,24 @@ class PulsarBatchReader(DataSourceReader):
         ranges = [
             TopicRange(topic, after, upto)
             for topic in topics
-            if (after := _point(start, topic, EARLIEST)) < (upto := min(_point(stop, topic, LATEST), ends[topic].last))
+            if (after := starts.get(topic, _point(start, topic, EARLIEST)))
+            < (upto := min(stops.get(topic, _point(stop, topic, LATEST)), ends[topic].last))
         ]
         return [
             RangesPartition(task) for task in pack_ranges(ranges, self._options.max_partitions, self._options.plan_mode)
         ]
+
+    def _by_time(
+        self, view: SourceView, ends: Mapping[str, TopicEnd]
+    ) -> tuple[Mapping[str, Position], Mapping[str, Position]]:
+        """After which positions to start, and up to which to read, where times say so."""
+        options = self._options
+        times = times_of(options.starting_time, ends)
+        found = view.before(times) if times else {}
+        check_not_late(times, found, options.late_start or "error")
+        starts = {topic: found.get(topic, ends[topic].last) for topic in times}
+        until = times_of(options.ending_time, ends)
+        return starts, view.before(until) if until else {}
 
     @strip_traceback_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -27,6 +27,7 @@ from interpulse.model.names import TopicName
 from interpulse.spark.process_client import process_portal, session_for
 from interpulse.spark.reading.planner import Following, HeldBack, TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
+from interpulse.spark.reading.time_search import positions_before
 from interpulse.spark.reading.topic_selection import CONCURRENT_MAX, selected_topics
 from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, HeldRange, load_held
 from interpulse.spark.throttle import Rate
@@ -197,7 +198,9 @@ class BrokerSourceView:
             if gone in self._asking:
                 self._asking.pop(gone).cancel()
         # A subscription made at the start begins where the stream does; one of a topic found later at its first entry.
-        earliest = self._first_ends_asked or self._options.starting_offsets not in (None, LATEST)
+        options = self._options
+        starts_late = options.starting_offsets in (None, LATEST) and options.starting_time is None
+        earliest = self._first_ends_asked or not starts_late
         for name in names:
             if name not in self._cursors:
                 self._cursors[name] = _Cursor(session, TopicName.parse(name), self._options, earliest=earliest)
@@ -241,6 +244,12 @@ class BrokerSourceView:
         for name in [name for name, reason in reasons.items() if self._unanswered.get(name) != reason]:
             log.warning("topic does not answer, its position stays topic=%s error=%s", name, reasons[name])
         self._unanswered = reasons
+
+    def before(self, times: Mapping[str, int]) -> Mapping[str, Position]:
+        return process_portal().call(lambda: self._before(times))
+
+    async def _before(self, times: Mapping[str, int]) -> dict[str, Position]:
+        return await positions_before(await self._session(), times, prefix=self._options.subscription_prefix)
 
     def following(self, topic: str, after: Position, upto: Position) -> Following | None:
         return process_portal().call(lambda: self._following(topic, after, upto))

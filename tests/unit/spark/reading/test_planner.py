@@ -24,6 +24,7 @@ class Source:
         self.refused = {}
         self.limits = {}
         self.newest = None
+        self.first_at = {}
 
     def discover(self):
         return tuple(self.topics)
@@ -42,6 +43,9 @@ class Source:
         entries = [Position(ledger, entry) for ledger, count in self.topics[topic].items() for entry in range(count)]
         later = [position for position in entries if after < position <= upto]
         return Following(min(later), 100) if later else None
+
+    def before(self, times):
+        return {topic: self.first_at[topic] for topic in times if topic in self.first_at}
 
     def held(self):
         return self.refused
@@ -89,6 +93,25 @@ def test_initial_offset_given_for_a_partitioned_topic_holds_for_its_partitions()
     start = '{"t/ns/a": "earliest", "t/ns/a-partition-1": "3:2"}'
     positions = planner(source, startingOffsets=start).initial_offset(0).positions
     assert positions == {f"{A}-partition-0": EARLIEST, f"{A}-partition-1": Position(3, 1)}
+
+
+def test_initial_offset_at_a_time_is_before_the_first_message_since_then():
+    source = Source(a={3: 5}, b={3: 5})
+    source.first_at[A] = Position(3, 1)
+    plan = planner(source, topics="t/ns/a,t/ns/b", startingTime="1000")
+    assert plan.initial_offset(0).positions == {A: Position(3, 1), B: Position(3, 4)}
+    strict = planner(source, topics="t/ns/a,t/ns/b", startingTime="1000", startingOffsetsByTimestampStrategy="error")
+    with pytest.raises(ValueError, match=f"no message was published at or after it in {B} at 1000"):
+        strict.initial_offset(0)
+
+
+def test_initial_offset_at_a_time_of_one_topic_leaves_the_others_at_their_ends():
+    source = Source(a={3: 5}, b={3: 5})
+    source.first_at = {A: EARLIEST, B: EARLIEST}
+    positions = planner(source, startingTime='{"t/ns/a": "1970-01-01T00:00:01Z"}').initial_offset(0).positions
+    assert positions == {A: EARLIEST, B: Position(3, 4)}
+    with pytest.raises(ValueError, match="not read: persistent://t/ns/z"):
+        planner(source, startingTime='{"t/ns/z": 1}').initial_offset(0)
 
 
 def test_first_latest_offset_is_the_anchor_whatever_is_there():

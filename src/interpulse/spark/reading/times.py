@@ -1,0 +1,31 @@
+"""Starts and ends by publish time: which topic-partitions have one, and what if nothing is that late."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from interpulse.spark.offsets import check_points_named, point_of
+from interpulse.spark.options import OptionError
+
+__all__ = ["check_not_late", "times_of"]
+
+
+def times_of(given: int | Mapping[str, int] | None, topics: Collection[str]) -> dict[str, int]:
+    """The times that are given for topic-partitions; raises OptionError for topics that are not read."""
+    if given is None:
+        return {}
+    if isinstance(given, int):
+        return dict.fromkeys(topics, given)
+    check_points_named(given, topics)
+    return {topic: time_ms for topic in topics if (time_ms := point_of(given, topic)) is not None}
+
+
+def check_not_late(times: Mapping[str, int], found: Collection[str], strategy: str) -> None:
+    """Raises OptionError for topic-partitions without a message that late, unless ``strategy`` allows them."""
+    late = [f"{topic} at {times[topic]}" for topic in sorted(set(times) - set(found))]
+    if late and strategy == "error":
+        raise OptionError(
+            f"startingTime: no message was published at or after it in {', '.join(late[:5])}"
+            f"{f' and {len(late) - 5} others' if len(late) > 5 else ''}; startingOffsetsByTimestampStrategy=latest "
+            f"starts at their ends"
+        )

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from interpulse.client.sync_admin import AdminClient
 from interpulse.model.names import TopicName
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.state_files import LaneFiles
@@ -12,6 +13,8 @@ from interpulse.spark.writing.write_options import parse_write_options
 from tests.scenarios.client import Cluster
 from tests.scenarios.spark_times import read_between_times
 from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver
+from tests.support.spark_source import read_batch
+from tests.support.waiting import until
 
 FAST = {"offsetPollIntervalMs": "1", "partitionDiscoveryIntervalMs": "1"}
 
@@ -183,3 +186,22 @@ def test_stream_from_a_time_reads_what_was_published_since(client, options, topi
     seen = Seen()
     drain(StreamDriver({**options, **FAST, "startingTime": "1000"}, CheckpointLog(), seen))
     assert sorted(seen.values) == list(range(5))
+
+
+def test_batch_read_of_assigned_partitions(client, options, topic):
+    publish(client, topic, range(40))
+    parts = [
+        read_batch({"service.url": options["service.url"], "assign": f'{{"{topic}": [{index}]}}'}) for index in (0, 3)
+    ]
+    named = [{row["__topic"] for row in rows} for rows in parts]
+    assert named == [{f"{topic}-partition-0"}, {f"{topic}-partition-3"}]
+
+
+def test_batch_read_of_what_is_compacted(broker, client, options):
+    topic = "persistent://public/default/compacted"
+    publish(client, topic, range(20))
+    with AdminClient(broker.web_url) as admin:
+        admin.topics.compact(topic)
+        until(lambda: admin.topics.compaction_status(topic)["status"] == "SUCCESS")
+    rows = read_batch({"service.url": options["service.url"], "topic": topic, "readCompacted": "true"})
+    assert sorted(int(row["value"]) for row in rows) == list(range(13, 20))

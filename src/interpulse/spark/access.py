@@ -24,9 +24,22 @@ class Access:
     key_file: str | None = None
     listener_name: str | None = None
     """By which of its advertised listeners the cluster is reached."""
+    token_file: str | None = None
+    plugin: str | None = None
+    """The Java name of another way to authenticate, with ``token`` as its parameters."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a way to authenticate that is not supported, or for two ways at a time."""
+        if self.token_file is not None and (self.token is not None or self.plugin is not None):
+            raise ValueError("authTokenFile excludes authToken and authentication plug-ins: give one of them")
+        _ = self.credentials
 
     @property
     def credentials(self) -> Credentials | None:
+        if self.plugin is not None:
+            return Credentials.from_plugin(self.plugin, self.token)
+        if self.token_file is not None:
+            return Credentials.token(f"file:{self.token_file.removeprefix('file:')}")
         if self.token is not None:
             return Credentials.token(self.token)
         return Credentials("tls", "") if self.certificate_file is not None else None

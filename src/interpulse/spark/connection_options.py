@@ -27,6 +27,19 @@ _ACCESS: Final[Mapping[str, Option]] = {
         text="token to authenticate with: best `file:///path`, which is read where it is used and anew for every "
         "connection; or `env:NAME`, or the token itself",
     ),
+    "token_file": Option(
+        "authTokenFile",
+        str,
+        None,
+        text="file of the token to authenticate with, instead of `authToken`; it has to be on every machine",
+    ),
+    "plugin": Option(
+        "pulsar.client.authPluginClassName",
+        str,
+        None,
+        text="how the parameters of `pulsar.client.authParams` are meant, with its Java name: AuthenticationToken "
+        "(which it is without), AuthenticationTls, AuthenticationBasic",
+    ),
     "trust_certs_file": Option(
         "tlsTrustCertsFile",
         str,
@@ -95,7 +108,7 @@ def operation_timeout_option() -> Any:
         "operationTimeoutMs",
         parse_positive_duration_ms,
         30_000,
-        aliases=("pulsar.client.operationTimeoutMs",),
+        aliases=("pulsar.client.operationTimeoutMs", "pulsar.client.operationTimeoutMillis"),
         text="longest wait for the answer to one request",
     )
 

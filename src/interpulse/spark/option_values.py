@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ from interpulse.model.names import TopicName
 
 __all__ = [
     "one_of",
+    "parse_assignment",
     "parse_creation",
     "parse_duration_ms",
     "parse_flag",
@@ -128,6 +130,18 @@ def parse_topics(text: str) -> tuple[str, ...]:
     if not names:
         raise ValueError("names no topic")
     return names
+
+
+def parse_assignment(text: str) -> tuple[str, ...]:
+    """The partitions of ``{"topic": [0, 1]}``, by their names."""
+    try:
+        body = json.loads(text)
+        names = [str(TopicName.parse(name).partition(index)) for name, indexes in body.items() for index in indexes]
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f'{text!r} is not JSON such as {{"topic": [0, 1]}}: {error}') from None
+    if not names:
+        raise ValueError("names no partition")
+    return tuple(names)
 
 
 def parse_pattern(text: str) -> str:

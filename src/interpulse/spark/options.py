@@ -109,7 +109,10 @@ def read_values(cls: type[Any], mapping: Mapping[str, str], purpose: Purpose, pr
             _read_one(slot, text, into, problems)
     for item in fields(cls):
         if item.name in groups:
-            values[item.name] = item.metadata["make"](**groups[item.name])
+            try:
+                values[item.name] = item.metadata["make"](**groups[item.name])
+            except ValueError as error:
+                problems.append(str(error))
     return values
 
 

@@ -188,3 +188,47 @@ def test_every_option_is_documented():
 def test_times_and_offsets_that_do_not_go_together(given, said):
     with pytest.raises(OptionError, match=said):
         parse_read_options({**URL, "topic": "x", **given}, Purpose.BATCH_READ)
+
+
+def test_partitions_are_assigned():
+    given = parse_read_options({**URL, "assign": '{"x": [0, 2]}'})
+    assert given.assigned == tuple(f"persistent://public/default/x-partition-{index}" for index in (0, 2))
+    for text in ("x", '{"x": 1}', "[]", '{"x": []}'):
+        with pytest.raises(OptionError, match="assign"):
+            parse_read_options({**URL, "assign": text})
+
+
+@pytest.mark.parametrize(
+    ("given", "method", "source"),
+    [
+        ({"authTokenFile": "/t.jwt"}, "token", "file:/t.jwt"),
+        ({"pulsar.client.authParams": "token:abc"}, "token", "token:abc"),
+        (
+            {
+                "pulsar.client.authPluginClassName": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
+                "pulsar.client.authParams": '{"token": "abc"}',
+            },
+            "token",
+            "token:abc",
+        ),
+        ({"pulsar.client.authPluginClassName": "AuthenticationBasic", "authToken": "user:word"}, "basic", "user:word"),
+    ],
+)
+def test_ways_to_authenticate(given, method, source):
+    credentials = parse_read_options({**URL, "topic": "x", **given}).access.credentials
+    assert credentials is not None
+    assert (credentials.method, credentials.source) == (method, source)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"authTokenFile": "/t.jwt", "authToken": "secret"}, "authTokenFile excludes authToken"),
+        ({"pulsar.client.authPluginClassName": "x.AuthenticationAthenz"}, "AuthenticationAthenz is not supported"),
+        ({"maxTriggerDelay": "3s"}, "maxTriggerDelay only counts with minEntriesPerTrigger"),
+    ],
+)
+def test_what_cannot_be_used_is_told_without_secrets(given, said):
+    with pytest.raises(OptionError, match=said) as refused:
+        parse_read_options({**URL, "topic": "x", **given}, Purpose.STREAM_READ)
+    assert "secret" not in str(refused.value)

@@ -147,6 +147,7 @@ async def _read_range(
         buffer_bytes=buffer_bytes,
         subscription_prefix=options.subscription_prefix,
         checksum_verified=options.verify_checksum,
+        read_compacted=options.read_compacted,
         # A broker that is merely slow must never look like one that has nothing left.
         silence_ms=max(2_000, options.poll_timeout_ms // 4),
         poll_timeout_ms=options.poll_timeout_ms,
@@ -169,7 +170,7 @@ async def _read_range(
 
 def _check_complete(options: ReadOptions, item: TopicRange, count: int) -> None:
     """Holes inside a ledger are legitimate (markers, compaction); a range that has become empty is not."""
-    if item.after.ledger != item.upto.ledger:
+    if item.after.ledger != item.upto.ledger or options.read_compacted:
         return
     expected = item.upto.entry - item.after.entry
     if count == 0:

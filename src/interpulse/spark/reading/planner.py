@@ -198,6 +198,8 @@ class StreamPlanner:
         after = {topic: begins.get(topic, start.positions.get(topic, EARLIEST)) for topic in ends}
         self._check_backwards({topic: position for topic, position in after.items() if topic not in begins}, ends)
         last = {topic: max(end.last, after[topic]) for topic, end in ends.items()}
+        if self._waits_for_more(after, last, now):
+            return start
         positions = self._limited(after, last, room, entries_max, bytes_max)
         positions |= self._kept(start, ends)
         begins = {topic: position for topic, position in begins.items() if position != EARLIEST or topic in again}
@@ -205,6 +207,16 @@ class StreamPlanner:
             return start
         attempt = sum(item.attempts for item in again.values())
         return StreamOffset(positions, self._options.max_partitions, begins=begins, attempt=attempt)
+
+    def _waits_for_more(self, after: Mapping[str, Position], last: Mapping[str, Position], now: float) -> bool:
+        """There are fewer entries than the minimum, and the oldest of them can wait."""
+        wanted = self._options.min_entries_per_trigger
+        if wanted is None or self._target is not None:
+            return False
+        unread = {topic: entries_between(after[topic], upto) for topic, upto in last.items() if after[topic] < upto}
+        ages = (self._seen[topic].age_of_first_after(after[topic], now) for topic in unread if topic in self._seen)
+        oldest = max(ages, default=0.0)
+        return sum(unread.values()) < wanted and oldest * 1000 < self._options.max_trigger_delay_ms
 
     def _charge(self) -> None:
         """What the last batch wrote counts against the rates of its topics."""

@@ -17,6 +17,7 @@ from interpulse.spark.connection_options import (
 from interpulse.spark.offsets import parse_offsets, parse_times
 from interpulse.spark.option_values import (
     one_of,
+    parse_assignment,
     parse_duration_ms,
     parse_flag,
     parse_names,
@@ -58,6 +59,13 @@ class ReadOptions:
         purpose=Purpose.READ,
         text="topic or comma list of topics; short names expand to `persistent://public/default/`; a partition name "
         "reads that partition only",
+    )
+    assigned: tuple[str, ...] = option(
+        "assign",
+        parse_assignment,
+        (),
+        purpose=Purpose.READ,
+        text='partitions by topic, `{"topic": [0, 1]}`, instead of `topics`',
     )
     topics_pattern: str | None = option(
         "topicsPattern",
@@ -197,7 +205,35 @@ class ReadOptions:
         text="durable subscription to create on every partition and to advance behind the stream",
     )
     subscription_prefix: str = option(
-        "subscriptionPrefix", str, "spark-interpulse", purpose=Purpose.READ, text="names of the non-durable readers"
+        "subscriptionPrefix",
+        str,
+        "spark-interpulse",
+        aliases=("pulsar.reader.subscriptionRolePrefix",),
+        purpose=Purpose.READ,
+        text="names of the non-durable readers",
+    )
+    read_compacted: bool = option(
+        "readCompacted",
+        parse_flag,
+        False,
+        aliases=("pulsar.reader.readCompacted",),
+        purpose=Purpose.READ,
+        text="of what is compacted, read the newest message of each key alone",
+    )
+    min_entries_per_trigger: int | None = option(
+        "minEntriesPerTrigger",
+        parse_positive,
+        None,
+        aliases=("minOffsetsPerTrigger",),
+        purpose=Purpose.STREAM_READ,
+        text="wait until so many entries are there, or until `maxTriggerDelay`; not with `Trigger.AvailableNow`",
+    )
+    max_trigger_delay_ms: int = option(
+        "maxTriggerDelay",
+        parse_positive_duration_ms,
+        900_000,
+        purpose=Purpose.STREAM_READ,
+        text="with `minEntriesPerTrigger`: the longest that the oldest unread entry waits",
     )
     max_entries_per_trigger: int | None = option(
         "maxEntriesPerTrigger",
@@ -290,9 +326,13 @@ def parse_read_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.RE
     return build_options(ReadOptions, values, problems)
 
 
-_SELECTING = {"topics": "topics", "topics_pattern": "topicsPattern", "topics_file": "topicsFile"}
+_SELECTING = {"topics": "topics", "assigned": "assign", "topics_pattern": "topicsPattern", "topics_file": "topicsFile"}
 _IDLE_WITH = {
     "topics": {"includeSystemTopics": "include_system_topics"},
+    "assigned": {
+        "includeSystemTopics": "include_system_topics",
+        "partitionDiscoveryIntervalMs": "discovery_interval_ms",
+    },
     "topics_pattern": {},
     "topics_file": {
         "includeSystemTopics": "include_system_topics",
@@ -306,7 +346,9 @@ _IDLE_WITH = {
 def _check_selection(values: Mapping[str, Any], problems: list[str]) -> None:
     chosen = [key for key in _SELECTING if values.get(key)]
     if len(chosen) != 1:
-        problems.append("exactly one of topics, topicsPattern (and in the replication job topicsFile) is needed")
+        problems.append(
+            "exactly one of topics, assign, topicsPattern (and in the replication job topicsFile) is needed"
+        )
         return
     problems.extend(
         f"{name} does nothing with {_SELECTING[chosen[0]]}"
@@ -346,6 +388,8 @@ def _check_starting(values: Mapping[str, Any], purpose: Purpose, problems: list[
         for end in ("starting", "ending")
         if f"{end}_offsets" in values and f"{end}_time" in values
     )
+    if "max_trigger_delay_ms" in values and "min_entries_per_trigger" not in values:
+        problems.append("maxTriggerDelay only counts with minEntriesPerTrigger")
     if "late_start" in values and "starting_time" not in values:
         problems.append("startingOffsetsByTimestampStrategy only counts with startingTime")
     if start == SUBSCRIPTION and not values.get("predefined_subscription"):

@@ -23,8 +23,9 @@ _LITERAL: Final = re.compile(r"(?:persistent://)?([A-Za-z0-9_\-=:.]+/[A-Za-z0-9_
 
 async def selected_topics(session: Session, options: ReadOptions) -> list[TopicName]:
     """The base names, and the partitions that are named by themselves."""
-    if options.topics:
-        topics = [TopicName.parse(name) for name in options.topics]
+    named = options.topics or options.assigned
+    if named:
+        topics = [TopicName.parse(name) for name in named]
     else:
         topics = await _matching(session, options, str(options.topics_pattern))
     if options.topics_exclude is not None:

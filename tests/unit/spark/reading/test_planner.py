@@ -121,6 +121,27 @@ def test_first_latest_offset_is_the_anchor_whatever_is_there():
     assert plan.latest_offset(initial, 0) == initial.anchored()
 
 
+def test_batch_waits_for_its_minimum_or_until_the_oldest_entry_has_waited_long_enough():
+    source = Source(a={3: 5})
+    plan = planner(source, minEntriesPerTrigger="3", maxTriggerDelay="10s", offsetPollIntervalMs="1")
+    start = plan.initial_offset(0).anchored()
+    source.topics[A][3] = 7
+    assert plan.latest_offset(start, 1) is start
+    assert plan.latest_offset(start, 10) is start
+    assert plan.latest_offset(start, 11.1).positions == {A: Position(3, 6)}
+    source.topics[A][3] = 8
+    assert plan.latest_offset(start, 12).positions == {A: Position(3, 7)}
+
+
+def test_run_of_what_is_there_now_has_no_minimum():
+    source = Source(a={3: 5})
+    plan = planner(source, minEntriesPerTrigger="3")
+    start = plan.initial_offset(0).anchored()
+    source.topics[A][3] = 6
+    plan.fix_target(1)
+    assert plan.latest_offset(start, 1).positions == {A: Position(3, 5)}
+
+
 def test_latest_offset_without_news_is_start_itself():
     plan = planner(Source(a={3: 5}))
     start = plan.initial_offset(0).anchored()

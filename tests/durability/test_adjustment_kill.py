@@ -19,7 +19,7 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from tests.support.rest_broker import rest_broker
 from tests.support.rest_client import Reply, call
 from tests.support.standalone_process import StandaloneProcess
-from tests.support.stub_web import HANG_UP, Answer, Asked, StubWeb, passed_on
+from tests.support.stub_web import DISCONNECT, Answer, Asked, StubWeb, passed_on
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -57,7 +57,7 @@ class Gate:
         released = self.released
         if stops and not self.answered:
             self._hold(released)
-            return HANG_UP  # east is dead, and the request never arrived
+            return DISCONNECT  # east is dead, and the request never arrived
         answer = passed_on(asked, self.west_url)
         if stops and self.answered:
             self._hold(released)

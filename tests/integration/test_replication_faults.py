@@ -66,8 +66,8 @@ def fail(web: StubWeb, method: str, path: str, trouble: str) -> None:
             web.answer(method, path, ["ok"])
         case "limit":
             web.answer(method, path, {"reason": "Exceed maximum number of topics in namespace."}, status=412)
-        case "hang-up":
-            web.hang_up(method, path)
+        case "disconnect":
+            web.disconnect(method, path)
         case "never":
             web.say_nothing(method, path)
 
@@ -80,14 +80,14 @@ WORDS: Mapping[str, str] = {
     "401": "token expired",
     "nonsense": "with something else than an object",
     "limit": "Exceed maximum number of topics",
-    "hang-up": "failed",
+    "disconnect": "failed",
     "never": "did not answer within 1000 ms",
 }
 REMEDIES: Mapping[str, str] = {"401": "renew the token", "limit": "end on west what the reason names"}
 STEPS: Mapping[str, Sequence[str]] = {
     "looking": [each for each in WORDS if each != "limit"],
     "creating": [each for each in WORDS if each != "nonsense"],
-    "verifying": ["500", "nonsense", "hang-up", "never"],
+    "verifying": ["500", "nonsense", "disconnect", "never"],
 }
 
 
@@ -112,7 +112,7 @@ async def test_provisioning_that_fails_says_why_creates_nothing_else_and_ends_by
         await done(east, "PUT", TOPIC)
         await done(east, "POST", REPLICATION, BOTH)
         record = await record_with(east, TOPIC, WORDS[trouble])
-        assert record["state"] == ("DISCONNECTED" if trouble in ("hang-up", "never") else "HELD")
+        assert record["state"] == ("DISCONNECTED" if trouble in ("disconnect", "never") else "HELD")
         assert record["nextRetryAt"] >= record["since"] > 0
         assert REMEDIES.get(trouble, "west") in record["remedy"]
         status = (await done(east, "GET", f"{TOPIC}/stats")).json["replication"]["west"]["status"]
@@ -153,7 +153,7 @@ CALLS: Mapping[str, tuple[str, Any, str]] = {
 """Path, body, and the request that changes something there."""
 
 
-TROUBLES = ("500", "html-200", "307", "401", "hang-up", "never")
+TROUBLES = ("500", "html-200", "307", "401", "disconnect", "never")
 
 
 @pytest.mark.parametrize("kind", CALLS)

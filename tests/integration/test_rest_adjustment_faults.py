@@ -51,7 +51,7 @@ TROUBLES: Mapping[str, Callable[[StubWeb, str, str], None]] = {
     "307": lambda west, *step: west.answer_raw(*step, b"", status=307, headers={"Location": west.url + step[1]}),
     "html": lambda west, *step: west.answer_raw(*step, HTML, content_type="text/html"),
     "html-called-text": lambda west, *step: west.answer_raw(*step, HTML),
-    "hang-up": lambda west, *step: west.hang_up(*step),
+    "disconnect": lambda west, *step: west.disconnect(*step),
     "never": lambda west, *step: west.say_nothing(*step),
 }
 
@@ -100,7 +100,7 @@ WORDS = {
     "401": "token expired",
     "307": "redirects more than",
     "html": "is no broker",
-    "hang-up": "failed",
+    "disconnect": "failed",
     "never": "did not answer within 1000 ms",
 }
 
@@ -131,7 +131,7 @@ async def test_growing_whose_answer_is_lost_counts_by_what_the_topic_has(east: R
     with StubWeb() as west:
         healthy(west)
         west.answer("GET", "/admin/v2/persistent/demo/a/p/partitions", {"partitions": 4})  # from the second time on
-        west.hang_up("POST", "/admin/v2/persistent/demo/a/p/partitions")
+        west.disconnect("POST", "/admin/v2/persistent/demo/a/p/partitions")
         await join(east, west.url)
         await done(east, "PUT", "persistent/demo/a/p/partitions", 4)
         reply = await call(east.web_url, "POST", ADJUST, BOTH)

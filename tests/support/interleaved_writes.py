@@ -18,11 +18,11 @@ def right_before_commit_of(
     """Do this, once, when everything was read and decided and the first commit that changes ``key`` is about to be."""
     commit, armed = store.commit, True
 
-    async def meddled(changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+    async def interleaved(changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         nonlocal armed
         if armed and any(each.key == key for each in changes):
             armed = False
             await act()
         await commit(changes, expect)
 
-    monkeypatch.setattr(store, "commit", meddled)
+    monkeypatch.setattr(store, "commit", interleaved)

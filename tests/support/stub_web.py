@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
-__all__ = ["HANG_UP", "Answer", "Asked", "StubWeb", "passed_on"]
+__all__ = ["DISCONNECT", "Answer", "Asked", "StubWeb", "passed_on"]
 
 
 class Asked(NamedTuple):
@@ -34,7 +34,7 @@ class Answer(NamedTuple):
     headers: Mapping[str, str]
 
 
-HANG_UP: Final = Answer(0, b"", {})
+DISCONNECT: Final = Answer(0, b"", {})
 """The connection is closed instead."""
 _SILENCE: Final = Answer(-1, b"", {})
 """Nothing comes, until the service ends."""
@@ -102,9 +102,9 @@ class StubWeb:
         given = Answer(status, body, {"Content-Type": content_type, **(headers or {})})
         self._answers.setdefault((method, path), []).append(given)
 
-    def hang_up(self, method: str, path: str) -> None:
+    def disconnect(self, method: str, path: str) -> None:
         """Close the connection instead of answering."""
-        self._answers.setdefault((method, path), []).append(HANG_UP)
+        self._answers.setdefault((method, path), []).append(DISCONNECT)
 
     def say_nothing(self, method: str, path: str) -> None:
         """Keep the connection open and never answer."""
@@ -132,7 +132,7 @@ class StubWeb:
                 answer = stub._next_answer(asked)
                 if answer is _SILENCE:
                     stub._ending.wait()
-                if answer in (HANG_UP, _SILENCE):
+                if answer in (DISCONNECT, _SILENCE):
                     self.close_connection = True
                     return
                 self.send_response(answer.status)

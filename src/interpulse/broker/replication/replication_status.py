@@ -96,7 +96,7 @@ class ReplicationStatus:
             stored = await self._store.get(key)
             kept = await self._of_what_exists(json.loads(stored.value), checked) if stored else []
             merged = {_identity(record): record for record in [*kept, *checked]}
-            expect = {key: stored.version if stored else None, **await self._namespaces.guard(namespace)}
+            expect = {key: stored.version if stored else None, **await self._namespaces.expected_versions(namespace)}
             await self._store.commit([Put(key, json.dumps(list(merged.values())).encode())], expect)
 
         await retry_on_conflict(attempt)

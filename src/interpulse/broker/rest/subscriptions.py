@@ -10,7 +10,7 @@ from typing import Any, Final
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.registry.expiry import expire_everywhere, expire_older, expire_upto
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.broker.rest.http.bodies import NEW_SUBSCRIPTION, PLACE, POSITION
+from interpulse.broker.rest.http.bodies import MESSAGE_POSITION, NEW_SUBSCRIPTION, RESET_POSITION
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import open_each, open_persistent, open_single
 from interpulse.broker.rest.http.required_permissions import on_topic
@@ -72,7 +72,7 @@ async def reset_to_time(call: Call) -> Answer:
 
 async def reset_to_message(call: Call) -> Answer:
     """Continue with a message, of a batch with the one of the index; with ``excluded`` behind it."""
-    body = call.object(POSITION)
+    body = call.object(RESET_POSITION)
     target, excluded = _message(body), body.get("excluded", False)
     return await _on_each(
         call, lambda topic: backlog_operations.reset(topic, call.subscription, target, excluded=excluded)
@@ -103,7 +103,7 @@ async def expire_by_time(call: Call) -> Answer:
 
 async def expire_by_position(call: Call) -> Answer:
     """The entry of the message expires too, with ``excluded`` even the one behind it: so it is in Pulsar."""
-    body = call.object(POSITION)
+    body = call.object(RESET_POSITION)
     target, excluded = _message(body), body.get("excluded", False)
     topic = await open_single(call, "Expire message at position")
     last = await backlog_operations.behind(topic, target) if excluded else target
@@ -123,7 +123,7 @@ async def expire_all_by_time(call: Call) -> Answer:
 
 async def analyze_backlog(call: Call) -> Answer:
     """Of one topic only; from the next message on, or from the one in the body."""
-    start = None if call.json_or_none() is None else _position(call.object(PLACE)).position
+    start = None if call.json_or_none() is None else _position(call.object(MESSAGE_POSITION)).position
     topic = await open_single(call, "Analyze backlog")
     config = call.context.dynamic.config
     limits = backlog_operations.ScanLimits(
@@ -134,7 +134,7 @@ async def analyze_backlog(call: Call) -> Answer:
 
 async def get_backlog_size(call: Call) -> Answer:
     """The bytes behind the message in the body."""
-    position = _position(call.object(PLACE)).position
+    position = _position(call.object(MESSAGE_POSITION)).position
     return answer_json(backlog_operations.bytes_behind(await open_single(call, "Calculate backlog size"), position))
 
 

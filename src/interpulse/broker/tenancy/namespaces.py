@@ -114,7 +114,7 @@ class Namespaces:
         except CommitConflict:
             raise AlreadyExists(f"Namespace already exists: {namespace}") from None
 
-    async def guard(self, namespace: NamespaceName) -> dict[str, int]:
+    async def expected_versions(self, namespace: NamespaceName) -> dict[str, int]:
         """The versions for a commit whose records must not outlive the namespace.
 
         Raises NamespaceNotFound if there is none, or if it is being deleted.

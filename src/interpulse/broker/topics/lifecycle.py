@@ -150,9 +150,9 @@ class TopicLifecycle:
         )
         return {view.name: existence(view) for view in views}
 
-    async def guard(self, name: TopicName) -> dict[str, int]:
+    async def expected_versions(self, name: TopicName) -> dict[str, int]:
         """The versions for a commit whose records must not outlive the namespace; raises NamespaceNotFound."""
-        return await self._namespaces.guard(name.namespace_name)
+        return await self._namespaces.expected_versions(name.namespace_name)
 
     async def metadata(self, name: TopicName) -> PartitionedTopicMetadata | None:
         """The partition metadata stored under exactly this name."""

@@ -46,7 +46,7 @@ class PolicySource(Protocol):
         """Raises NamespaceNotFound."""
         ...
 
-    async def guard(self, namespace: NamespaceName) -> dict[str, int]:
+    async def expected_versions(self, namespace: NamespaceName) -> dict[str, int]:
         """The versions for a commit whose records must not outlive the namespace; raises NamespaceNotFound."""
         ...
 
@@ -204,7 +204,7 @@ class Schemas:
         key = keys.schema(topic)
         version = history[-1].version + 1 if history else 0
         grown = [*history, SchemaVersion(version, schema, self._clock.now_ms())]
-        expect = {key: stored_version, **await self._policies.guard(topic.namespace_name)}
+        expect = {key: stored_version, **await self._policies.expected_versions(topic.namespace_name)}
         await self._store.commit([Put(key, _dump(grown))], expect)
         return version
 

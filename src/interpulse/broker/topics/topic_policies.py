@@ -99,7 +99,7 @@ class TopicPolicyRecords:
             if changed != record:
                 update = Put(key, changed.dump()) if changed.to_json() else Delete(key)
                 expect: dict[str, int | None] = {each: found[each].version for each in owners if each in found}
-                expect |= await self._lifecycle.guard(name)
+                expect |= await self._lifecycle.expected_versions(name)
                 await self._store.commit([update], expect | {key: found[key].version if key in found else None})
 
         await retry_on_conflict(attempt)

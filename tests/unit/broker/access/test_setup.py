@@ -1,4 +1,4 @@
-"""The guards made from settings; every setting that cannot be meant is refused by name."""
+"""Authentication and authorization made from settings; every meaningless setting is refused by name."""
 
 from __future__ import annotations
 

@@ -161,15 +161,15 @@ async def test_clusters(store: MemoryMetadataStore) -> None:
 
 async def test_guard_is_what_keeps_a_commit_from_outliving_its_namespace(namespaces: Namespaces) -> None:
     with pytest.raises(NamespaceNotFound):
-        await namespaces.guard(DEMO)
+        await namespaces.expected_versions(DEMO)
     await namespaces.create(DEMO, NamespacePolicies())
-    guard = await namespaces.guard(DEMO)
-    await namespaces._store.commit([Put("/a", b"")], guard)
+    expected = await namespaces.expected_versions(DEMO)
+    await namespaces._store.commit([Put("/a", b"")], expected)
     await namespaces.begin_delete(DEMO)
     with pytest.raises(NamespaceNotFound, match="being deleted"):
-        await namespaces.guard(DEMO)
+        await namespaces.expected_versions(DEMO)
     with pytest.raises(CommitConflict):
-        await namespaces._store.commit([Put("/a", b"")], guard)
+        await namespaces._store.commit([Put("/a", b"")], expected)
 
 
 async def test_unfinished_deletions_tell_whether_they_were_forced(namespaces: Namespaces) -> None:

@@ -40,7 +40,7 @@ class OneNamespace:
             raise NamespaceNotFound(f"Namespace {namespace} does not exist")
         return self.policies
 
-    async def guard(self, namespace: NamespaceName) -> dict[str, int]:
+    async def expected_versions(self, namespace: NamespaceName) -> dict[str, int]:
         return {}
 
 

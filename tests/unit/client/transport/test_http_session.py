@@ -119,11 +119,11 @@ async def test_hosts_when_all_refuse_then_error_names_every_address() -> None:
 
 
 async def test_host_when_it_hangs_up_within_the_handshake_then_the_error_says_something() -> None:
-    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def disconnect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(65_536)  # with bytes left unread it would be a reset, which has a text of its own
         writer.close()
 
-    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+    async with await asyncio.start_server(disconnect, "127.0.0.1", 0) as server:
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         async with HttpSession(url) as http:
             with pytest.raises(NotConnected, match=f"^Cannot reach {url}: ConnectionResetError$"):
@@ -139,7 +139,7 @@ async def test_host_when_silent_then_times_out_naming_it() -> None:
 
 
 async def test_host_when_hanging_up_then_is_not_connected(web: StubWeb) -> None:
-    web.hang_up("POST", "/x")
+    web.disconnect("POST", "/x")
     async with HttpSession(web.url) as http:
         with pytest.raises(NotConnected, match=web.url):
             await http.post("/x", 1, kind="topic")

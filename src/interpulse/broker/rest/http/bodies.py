@@ -35,12 +35,12 @@ __all__ = [
     "DISPATCH_RATE",
     "FAILURE_DOMAIN",
     "INACTIVE_TOPICS",
+    "MESSAGE_POSITION",
     "NAMESPACE_POLICIES",
     "NEW_SUBSCRIPTION",
     "PARTITIONED_TOPIC",
-    "PLACE",
-    "POSITION",
     "PUBLISH_RATE",
+    "RESET_POSITION",
     "RETENTION",
     "SCHEMA",
     "SUBSCRIBE_RATE",
@@ -203,14 +203,14 @@ NEW_SUBSCRIPTION: Final = Body(
     {"excluded": Unoffered("it begins with its message; reset its cursor to begin behind it", (False,))},
 )
 
-POSITION: Final = Body(
+RESET_POSITION: Final = Body(
     "a message id",
     {**_MESSAGE_ID, "excluded": FLAG},
     {"properties": Unoffered("those of a subscription are set by themselves")},
 )
 
-PLACE: Final = Body(
-    "a place in a topic",
+MESSAGE_POSITION: Final = Body(
+    "a position in a topic",
     _MESSAGE_ID,
     {
         "excluded": Unoffered("the message itself counts", (False,)),

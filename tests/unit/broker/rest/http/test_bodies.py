@@ -58,7 +58,7 @@ JAVA_RESET = {"ledgerId": 3, "entryId": 4, "partitionIndex": -1, "batchIndex": -
         pytest.param(bodies.NEW_SUBSCRIPTION, JAVA_BATCH_ID, id="subscription-batch-id"),
         pytest.param(bodies.NEW_SUBSCRIPTION, JAVA_TOPIC_ID, id="subscription-topic-id"),
         pytest.param(bodies.NEW_SUBSCRIPTION, JAVA_RESET | {"excluded": False}, id="subscription-java"),
-        pytest.param(bodies.POSITION, JAVA_RESET, id="reset-java"),
+        pytest.param(bodies.RESET_POSITION, JAVA_RESET, id="reset-java"),
         pytest.param(
             bodies.PARTITIONED_TOPIC, {"partitions": 3, "deleted": False, "properties": {"a": "b"}}, id="partitioned"
         ),
@@ -72,8 +72,8 @@ def test_body_when_an_official_client_wrote_it_then_it_is_taken(body: Body, give
 @pytest.mark.parametrize(
     ("body", "given", "words"),
     [
-        (bodies.POSITION, {"ledgerId": 1, "entryId": 0, "isExcluded": True}, r"did you mean excluded\?"),
-        (bodies.POSITION, JAVA_RESET | {"properties": {"a": "b"}}, "properties of a message id has no effect"),
+        (bodies.RESET_POSITION, {"ledgerId": 1, "entryId": 0, "isExcluded": True}, r"did you mean excluded\?"),
+        (bodies.RESET_POSITION, JAVA_RESET | {"properties": {"a": "b"}}, "properties of a message id has no effect"),
         (bodies.NEW_SUBSCRIPTION, JAVA_RESET, "excluded of a new subscription has no effect"),
         (bodies.DELAYED_DELIVERY, {"maxDelayInMillis": 5}, r"did you mean maxDeliveryDelayInMillis\?"),
         (bodies.NAMESPACE_POLICIES, {"persistence": {"bookkeeperEnsemble": 2}}, "on the one disk of this broker"),

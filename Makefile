@@ -9,7 +9,7 @@ WITH_JAVA := JAVA_HOME="$$(cat .venv/java-home)"
 unexport PYTHONDONTWRITEBYTECODE
 
 help:
-	@echo 'make setup     virtual environment, packages of the lock file, Java runtime'
+	@echo 'make setup     virtual environment, packages of the lock file, Java runtime, native codec'
 	@echo 'make run       two clusters and a Spark pipeline between them, on real data'
 	@echo '               INPUT=file.ndjson|file.csv KEY=column MESSAGES=n ONCE=1'
 	@echo 'make test      the test suite without what takes long'

@@ -47,7 +47,31 @@ install_packages() {
   printf '%s\n' "$wanted" > "$venv/.installed"
 }
 
+# The compiled frame codec, where there is a Rust toolchain. Nothing needs it: without it, or when it cannot be built,
+# frames are read and written in Python.
+install_codec() {
+  local wanted
+  command -v cargo >/dev/null || return 0
+  wanted=$(cat native/Cargo.toml native/Cargo.lock native/src/*.rs native/frames/Cargo.toml native/frames/src/*.rs | cksum)
+  [ "$wanted" = "$(cat "$venv/.codec" 2>/dev/null || true)" ] && return
+  say "compiling the native frame codec"
+  if cargo build -q --release --locked --manifest-path native/Cargo.toml --target-dir native/target 2>"$venv/codec.log"; then
+    "$venv/bin/python" - <<'END'
+import shutil, sys, sysconfig
+from pathlib import Path
+library = "libinterpulse_codec.dylib" if sys.platform == "darwin" else "libinterpulse_codec.so"
+fresh = Path(sysconfig.get_path("platlib"), "interpulse_codec.fresh")
+shutil.copyfile(Path("native/target/release", library), fresh)
+fresh.replace(fresh.with_name("interpulse_codec.abi3.so"))  # running brokers keep the file they have
+END
+  else
+    say "the native frame codec could not be built, the one in Python is used: $venv/codec.log says why"
+  fi
+  printf '%s\n' "$wanted" > "$venv/.codec"
+}
+
 usable_environment || create_environment
 install_packages
+install_codec
 java_home=$(tools/ensure_java.sh)
 [ "$java_home" = "$(cat "$venv/java-home" 2>/dev/null || true)" ] || printf '%s\n' "$java_home" > "$venv/java-home"

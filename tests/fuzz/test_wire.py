@@ -3,16 +3,19 @@
 import itertools
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import unpack_batch
+from interpulse.wire.codec import Codec
 from interpulse.wire.compression import decompress
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import FrameDecoder, build_entry, parse_entry, verify_checksum
 from interpulse.wire.server import ServerProtocol
+from tests.support.codecs import CODECS, said
 
 ENTRY = build_entry(pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1).SerializeToString(), b"hi")
 GREETING = commands.connect(client_version="x", protocol_version=21, feature_flags=pb.FeatureFlags())
@@ -22,7 +25,12 @@ GOOD_FRAMES = st.sampled_from(
         GREETING,
         commands.flow(1, 1000),
         commands.send(1, 7, ENTRY),
+        commands.send(1, 8, ENTRY, num_messages=3),
+        commands.send(2, 2**63, ENTRY),
         commands.ack_one(1, 2, 3),
+        commands.ack(
+            1, [pb.MessageIdData(ledgerId=1, entryId=2), pb.MessageIdData(ledgerId=1, entryId=3, ack_set=[1])]
+        ),
         commands.subscribe(1, 2, "t", "s"),
         commands.producer(1, 2, "t"),
         commands.batch_lookup(1, ["a"]),
@@ -60,6 +68,27 @@ def test_any_bytes_when_cut_differently_then_decode_the_same(data: bytes, cuts: 
     whole = outcome(FrameDecoder(10_000).feed, data, [])
     assert outcome(FrameDecoder(10_000).feed, data, cuts) == whole
     assert outcome(FrameDecoder(10_000).feed, data, list(range(len(data)))) == whole
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@given(data=STREAMS, cuts=st.lists(st.integers(0, 1000), max_size=5))
+def test_any_bytes_when_read_in_runs_then_say_the_same(codec: Codec, data: bytes, cuts: list[int]) -> None:
+    for places in ([], cuts, list(range(len(data)))):
+        decoder = FrameDecoder(10_000)
+        decoder.gather_runs(codec)
+        assert told(decoder, data, places) == told(FrameDecoder(10_000), data, places)
+
+
+def told(decoder: FrameDecoder, data: bytes, cuts: list[int]) -> list[object]:
+    """What a broker learns from ``data`` cut at ``cuts``, or the error."""
+    seen: list[object] = []
+    borders = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
+    try:
+        for start, end in itertools.pairwise(borders):
+            seen += said(decoder.feed_runs(data[start:end]))
+    except RemoteProtocolError as error:
+        return ["error", str(error)]
+    return seen
 
 
 @given(STREAMS)

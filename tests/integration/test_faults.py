@@ -76,6 +76,17 @@ def test_refuse_when_send_then_its_sequence_id_is_told_and_nothing_is_stored(pul
     assert stored(pulsar_broker) == [b"kept"]
 
 
+def test_refuse_when_one_of_many_acks_of_one_read_then_only_that_message_stays(pulsar_broker: InProcessBroker) -> None:
+    with RawClient(pulsar_broker.service_url) as client:
+        client.ask(commands.producer(1, 1, TOPIC))
+        client.ask(commands.subscribe(2, 1, TOPIC, "s"))
+        ids = [client.ask(commands.send(1, number, entry())).message_id for number in range(3)]
+        with pulsar_broker.faults.refuse("ACK", "MetadataError", times=1):
+            acks = [commands.ack_one(1, each.ledgerId, each.entryId) for each in ids]
+            client.send(*acks, commands.encode(pb.CommandConsumerStats(request_id=4, consumer_id=1)))
+            assert client.receive().command.consumerStatsResponse.msgBacklog == 1
+
+
 def test_refuse_when_ack_then_answered_if_asked_and_the_message_stays(pulsar_broker: InProcessBroker) -> None:
     pulsar_broker.faults.refuse("ACK", "MetadataError")
     with RawClient(pulsar_broker.service_url) as client:

@@ -7,6 +7,7 @@ import logging
 import click
 
 from interpulse import __version__
+from interpulse.cli.support.codec import codec_name
 from interpulse.cli.support.lazy import LazyCommand, LazyGroup
 from interpulse.cli.support.logs import configure_logging
 
@@ -33,7 +34,14 @@ _COMMANDS = {
 
 
 @click.group(cls=LazyGroup, lazy_commands=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="%(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=lambda context, _, asked: _show_version(context) if asked else None,
+    help="Show the version, and the codec that reads and writes frames.",
+)
 def main() -> None:
     """The topic plane of Apache Pulsar: broker, client, administration, geo-replication on Spark."""
     _show_log()
@@ -45,6 +53,11 @@ def admin_main() -> None:
 
     _show_log()
     admin(prog_name="interpulse-admin")
+
+
+def _show_version(context: click.Context) -> None:
+    click.echo(f"{__version__} ({codec_name()} codec)")
+    context.exit()
 
 
 def _show_log() -> None:

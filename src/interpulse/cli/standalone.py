@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from interpulse import __version__
+from interpulse.cli.support.codec import codec_name
 from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
 from interpulse.cli.support.running import UNUSABLE
 
@@ -87,6 +89,7 @@ def standalone(
     _check_broker_extra()
     loaded = _load(config_file, settings, options)
     configure_logging(log_level, log_format)
+    _logger.info("starting version=%s codec=%s", __version__, codec_name())
     for warning in loaded.warnings:
         _logger.warning("settings without effect reason=%s", warning)
     _run(_serve(loaded.config, ("--log-level", log_level, "--log-format", log_format)))

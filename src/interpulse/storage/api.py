@@ -317,6 +317,9 @@ class Log(Protocol):
         Raises `LogFenced`, or `LogTerminated` after a `terminate`.
         """
 
+    def append_all(self, entries: Sequence[bytes]) -> Position:
+        """As `append` for several entries, at least one, which become durable together; the position of the last."""
+
     def read_cached(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry] | None:
         """As `read`, from memory and at once; None if the entries are not in memory (then `read`).
 

@@ -129,6 +129,12 @@ class TopicLog:
         self._entry = number = self._entry + 1
         return _new_tuple(Position, (self._ledger_id, number))
 
+    def append_all(self, entries: Sequence[bytes]) -> Position:
+        self.append(entries[0])
+        self._pending += entries[1:]
+        self._entry += len(entries) - 1
+        return _new_tuple(Position, (self._ledger_id, self._entry))
+
     def read_cached(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry] | None:
         found = self._ledgers.at_or_after(start)
         if found is None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from interpulse.broker.binary.handlers import AT_ONCE, AWAITING, INLINE, work_on
+from interpulse.broker.binary.handlers import AT_ONCE, AWAITING, INLINE, RUNS, work_on
 from interpulse.broker.binary.transport.command_connection import CommandConnection, Handlers
 from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
 from interpulse.model.errors import PulsarError
@@ -25,7 +25,7 @@ from interpulse.testing.fault import Fault
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import Frame
+from interpulse.wire.frames import AckRun, Frame, Received, SendRun
 
 __all__ = ["COMMANDS", "REFUSABLE", "CommandFault", "FaultyHandlers", "command_name", "names_topic"]
 
@@ -86,7 +86,9 @@ class FaultyHandlers:
         self._faults: dict[int, list[CommandFault]] = {}
         self._delayed: dict[int, _Delayed] = {kind: WeakKeyDictionary() for kind in _INLINE_FIELDS}
         self._pauses: dict[int, set[asyncio.Event]] = {kind: set() for kind in COMMANDS}
-        self.handlers = Handlers(self._inline, self._at_once, self._work_on)
+        runs: Mapping[type, Callable[[CommandConnection, Any], Sequence[Received]]]
+        runs = {SendRun: self._on_sends, AckRun: self._on_acks}
+        self.handlers = Handlers(self._inline, runs, self._at_once, self._work_on)
 
     def add(self, kind: int, fault: CommandFault) -> None:
         """From now on this fault may act on commands of this type."""
@@ -121,6 +123,15 @@ class FaultyHandlers:
             over.set()
 
     # commands that do not wait
+
+    def _on_sends(self, connection: CommandConnection, run: SendRun) -> Sequence[Received]:
+        return run.frames() if self._is_faulty(_TYPES.SEND) else RUNS[SendRun](connection, run)
+
+    def _on_acks(self, connection: CommandConnection, run: AckRun) -> Sequence[Received]:
+        return run.frames() if self._is_faulty(_TYPES.ACK) else RUNS[AckRun](connection, run)
+
+    def _is_faulty(self, kind: int) -> bool:
+        return self._inline[kind] is not INLINE[kind]
 
     def _on_inline(self, connection: CommandConnection, frame: Frame) -> None:
         kind = frame.command.type

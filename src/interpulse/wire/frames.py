@@ -9,16 +9,21 @@ Integers are big-endian. ``total_size`` counts everything after itself. The chec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from struct import Struct
 from struct import error as StructError
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from google.protobuf.message import DecodeError
 
+from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.checksum import crc32c
+from interpulse.wire.codec import Codec, codec
 from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.ids import unsigned
 from interpulse.wire.texts import check_texts
 
 __all__ = [
@@ -26,9 +31,12 @@ __all__ = [
     "FRAME_OVERHEAD",
     "MESSAGE_BYTES_MAX",
     "PROTOCOL_VERSION",
+    "AckRun",
     "Frame",
     "FrameDecoder",
     "ParsedEntry",
+    "Received",
+    "SendRun",
     "accept_entry",
     "build_entry",
     "encode_command",
@@ -69,6 +77,8 @@ _FIELD_BY_TYPE: Final[dict[int, str]] = {
 _SEND: Final = pb.BaseCommand.SEND
 _PARTITIONED_METADATA: Final = pb.BaseCommand.PARTITIONED_METADATA
 _LOOKUP: Final = pb.BaseCommand.LOOKUP
+_SEND_HEAD: Final = bytes((0x08, pb.BaseCommand.SEND))
+_ACK_HEAD: Final = bytes((0x08, pb.BaseCommand.ACK))
 
 _VIEW_BYTES_MIN: Final = 1024
 """Smaller pieces of a frame are gathered: a view takes some 300 bytes and keeps all that was read with it."""
@@ -85,15 +95,49 @@ class Frame:
     entry: bytes | memoryview | None
 
 
+class SendRun(NamedTuple):
+    """SENDs of one producer that came one after the other, each with one whole message and a checksum that fits."""
+
+    producer_id: int
+    sequence_ids: Sequence[int]
+    entries: Sequence[bytes]
+
+    def singles(self) -> list[SendRun]:
+        """The same SENDs as runs of one."""
+        pairs = zip(self.sequence_ids, self.entries, strict=True)
+        return [SendRun(self.producer_id, (sequence_id,), (entry,)) for sequence_id, entry in pairs]
+
+    def frames(self) -> list[Frame]:
+        """The same SENDs as frames."""
+        pairs = zip(self.sequence_ids, self.entries, strict=True)
+        return [Frame(_send_command(self.producer_id, sequence_id), entry) for sequence_id, entry in pairs]
+
+
+class AckRun(NamedTuple):
+    """ACKs of one consumer that came one after the other: individual, of whole entries, without an answer."""
+
+    consumer_id: int
+    positions: Sequence[Position]
+
+    def frames(self) -> list[Frame]:
+        """The same ACKs as frames, each of one position."""
+        return [Frame(_ack_command(self.consumer_id, position), None) for position in self.positions]
+
+
+Received: TypeAlias = Frame | SendRun | AckRun
+
+
 class FrameDecoder:
     """Cuts a stream of bytes into frames.
 
     A frame that is complete in one read is handed on as a view of it. Of one that spans reads the pieces are kept as
     they came, and its entry is joined once, alone: nothing large is copied twice, and nothing of its neighbours with
     it. A size above ``frame_bytes_max`` is refused as soon as its four bytes are there.
+
+    After `gather_runs` the plain SENDs and ACKs of one read come in runs, with copies of their entries.
     """
 
-    __slots__ = ("_bytes_needed", "_bytes_pending", "_command_size", "_frame_bytes_max", "_pieces")
+    __slots__ = ("_bytes_needed", "_bytes_pending", "_codec", "_command_size", "_frame_bytes_max", "_pieces")
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._frame_bytes_max = frame_bytes_max
@@ -101,6 +145,7 @@ class FrameDecoder:
         self._bytes_pending = 0
         self._bytes_needed = 4
         self._command_size = 0
+        self._codec: Codec | None = None
 
     @property
     def bytes_pending(self) -> int:
@@ -111,8 +156,16 @@ class FrameDecoder:
         """Accept larger frames from now on, after a broker announced its limit."""
         self._frame_bytes_max = max(frame_bytes_max, self._frame_bytes_max)
 
+    def gather_runs(self, by: Codec | None = None) -> None:
+        """From now on hand out runs, which are worth the while of a broker. ``by`` None = the codec of the process."""
+        self._codec = by or codec()
+
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that ``data`` completes, in order. Raises RemoteProtocolError; nothing can be fed after that."""
+        return self.feed_runs(data)  # type: ignore[return-value]  # there are none unless they are asked for
+
+    def feed_runs(self, data: bytes) -> list[Received]:
+        """As `feed`, with what comes after `gather_runs`."""
         if not self._pieces:
             return self._cut(data, 0)
         view, start = memoryview(data), 0
@@ -126,8 +179,8 @@ class FrameDecoder:
             self._keep(view[start:])
         return []
 
-    def _cut(self, data: bytes, start: int) -> list[Frame]:
-        frames: list[Frame] = []
+    def _cut(self, data: bytes, start: int) -> list[Received]:
+        frames: list[Received] = []
         view = memoryview(data)
         size = len(data)
         while size - start >= 8:
@@ -140,6 +193,10 @@ class FrameDecoder:
                 )
             if end > size:
                 break
+            if self._codec is not None and (taken := _taken_run(self._codec, data, start, self._frame_bytes_max)):
+                run, start = taken
+                frames.append(run)
+                continue
             body = start + 8 + command_size
             command = _parsed_command(data[start + 8 : body])
             frames.append(Frame(command, view[body:end] if body < end else None))
@@ -183,6 +240,29 @@ class FrameDecoder:
         self._pieces.clear()
         self._bytes_pending, self._bytes_needed = 0, 4
         return Frame(_parsed_command(command[8:]), entry or None)
+
+
+def _send_command(producer_id: int, sequence_id: int) -> pb.BaseCommand:
+    send = pb.CommandSend(producer_id=producer_id, sequence_id=sequence_id)
+    return pb.BaseCommand(type=pb.BaseCommand.SEND, send=send)
+
+
+def _ack_command(consumer_id: int, position: Position) -> pb.BaseCommand:
+    message_id = pb.MessageIdData(ledgerId=unsigned(position.ledger), entryId=unsigned(position.entry))
+    ack = pb.CommandAck(consumer_id=consumer_id, ack_type=pb.CommandAck.Individual, message_id=[message_id])
+    return pb.BaseCommand(type=pb.BaseCommand.ACK, ack=ack)
+
+
+def _taken_run(by: Codec, data: bytes, start: int, frame_bytes_max: int) -> tuple[SendRun | AckRun, int] | None:
+    """The run that begins at ``start`` and where it ends; None if it begins with no plain frame."""
+    head = data[start + 8 : start + 10]
+    if head == _SEND_HEAD:
+        if (sends := by.take_sends(data, start, frame_bytes_max)) is not None:
+            return SendRun(*sends[:3]), sends[3]
+    elif head == _ACK_HEAD and (acks := by.take_acks(data, start, frame_bytes_max)) is not None:
+        consumer_id, pairs, end = acks
+        return AckRun(consumer_id, list(map(tuple.__new__, repeat(Position), pairs))), end
+    return None
 
 
 def _other_protocol(size: bytes) -> str | None:

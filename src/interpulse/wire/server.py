@@ -12,7 +12,7 @@ from typing import Final
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import LocalProtocolError, RemoteProtocolError
-from interpulse.wire.frames import FRAME_OVERHEAD, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Frame, FrameDecoder
+from interpulse.wire.frames import FRAME_OVERHEAD, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Frame, FrameDecoder, Received
 from interpulse.wire.keep_alive import KeepAlive
 
 __all__ = ["ServerProtocol"]
@@ -138,28 +138,33 @@ class ServerProtocol:
     def accepts_auth_challenge(self) -> bool:
         return self.protocol_version >= _REFRESHABLE_SINCE and self.peer_flags.supports_auth_refresh
 
-    def receive_data(self, data: bytes) -> list[Frame]:
+    def receive_data(self, data: bytes) -> list[Received]:
         """The frames to act on, in order. Raises RemoteProtocolError: send what is left, then close.
+
+        Once the client is accepted, its plain SENDs and ACKs come in runs.
 
         The first is CONNECT; answer it with :meth:`accept` or :meth:`refuse`. Frames that came behind it are handed
         out by the next call, which may be ``receive_data(b"")``.
         """
         self._keep_alive.heard = True
-        frames = self._decoder.feed(data)
+        frames = self._decoder.feed_runs(data)
         for frame in frames:
-            if frame.command.type in _NOT_HANDED_OUT:
+            if type(frame) is Frame and frame.command.type in _NOT_HANDED_OUT:
                 break
         else:
             if self._state is _State.CONNECTED and not self._held:
                 return frames
         return self._sift(frames)
 
-    def _sift(self, frames: list[Frame]) -> list[Frame]:
+    def _sift(self, frames: list[Received]) -> list[Received]:
         """The frames to hand out, as the table says."""
-        handed_out: list[Frame] = []
+        handed_out: list[Received] = []
         if self._state is _State.CONNECTED and self._held:
-            frames, self._held = self._held + frames, []
+            frames, self._held = [*self._held, *frames], []
         for frame in frames:
+            if type(frame) is not Frame:  # there are runs of a connected client alone
+                handed_out.append(frame)
+                continue
             steps = _STEPS[self._state]
             step = steps.get(frame.command.type, steps[None])
             if step is _Step.BEGIN:
@@ -191,6 +196,7 @@ class ServerProtocol:
         if self._state is not _State.DECIDING:
             raise LocalProtocolError("no CONNECT waits for an answer")
         self._state = _State.CONNECTED
+        self._decoder.gather_runs()
         self._outgoing.append(
             commands.connected(
                 server_version=self._server_version,

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from interpulse import __version__
 from interpulse.cli.admin.admin import admin
 from interpulse.cli.main import admin_main, main
+from tests.support.codecs import NATIVE_NEEDED
 
 HEAVY = (
     "aiohttp",
@@ -59,6 +60,18 @@ def test_admin_when_reached_through_either_entry_point_then_is_the_same(group: s
     below = CliRunner().invoke(main, ["admin", group, "--help"], prog_name="x")
     assert alone.exit_code == below.exit_code == 0
     assert alone.output.split("\n", 1)[1] == below.output.split("\n", 1)[1]
+
+
+@pytest.mark.parametrize("name", ["python", pytest.param("native", marks=NATIVE_NEEDED)])
+def test_version_when_asked_for_then_names_the_codec(name: str) -> None:
+    asked = CliRunner(env={"INTERPULSE_CODEC": name}).invoke(main, ["--version"])
+    assert (asked.exit_code, asked.output) == (0, f"{__version__} ({name} codec)\n")
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["standalone"]])
+def test_program_when_an_unknown_codec_is_demanded_then_is_wrong_usage(arguments: list[str]) -> None:
+    result = CliRunner(env={"INTERPULSE_CODEC": "rust"}).invoke(main, arguments)
+    assert (result.exit_code, "INTERPULSE_CODEC=rust names no codec" in result.output) == (2, True)
 
 
 def test_command_when_unknown_then_is_wrong_usage() -> None:

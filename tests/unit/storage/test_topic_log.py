@@ -118,6 +118,20 @@ async def test_append_when_many_in_one_turn_then_one_group_per_log(bench: Bench)
     assert await read_all(two) == [b"2-%d" % number for number in range(200)]
 
 
+async def test_append_all_then_as_one_by_one_and_durable_together(bench: Bench) -> None:
+    log, listener = await bench.open()
+    first = log.append(b"one")
+    last = log.append_all([b"two", b"", b"four"])
+    assert (last, log.last_appended) == (Position(first.ledger, 3), last)
+    assert log.append_all([b"five"]) == Position(first.ledger, 4)
+    await listener.durable(Position(first.ledger, 4))
+    assert await read_all(log) == [b"one", b"two", b"", b"four", b"five"]
+    assert listener.calls == [Position(first.ledger, 4)]
+    await log.terminate()
+    with pytest.raises(LogTerminated):
+        log.append_all([b"six", b"seven"])
+
+
 async def test_read_when_bounded_then_never_more_but_at_least_one(bench: Bench) -> None:
     log, listener = await bench.open()
     await fill(log, listener, *[b"x" * 10 for _ in range(10)])

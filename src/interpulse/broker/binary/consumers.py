@@ -17,11 +17,12 @@ from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import Frame
+from interpulse.wire.frames import AckRun, Frame
 from interpulse.wire.ids import message_id_from_wire, position_from_wire
 
 __all__ = [
     "on_ack",
+    "on_acks",
     "on_close_consumer",
     "on_consumer_stats",
     "on_flow",
@@ -46,6 +47,15 @@ def on_ack(connection: CommandConnection, frame: Frame) -> None:
     failure = ConsumerNotFound("Consumer not found") if opened is None else _acknowledge(opened, ack)
     if ack.HasField("request_id"):
         connection.output.send(commands.ack_response(ack.consumer_id, ack.request_id, failure))
+
+
+def on_acks(connection: CommandConnection, run: AckRun) -> tuple[()]:
+    opened = connection.consumers.get(run.consumer_id)
+    if opened is not None and len(run.positions) == 1:
+        opened.consumer.acknowledge(run.positions[0])
+    elif opened is not None:
+        opened.consumer.acknowledge_all(run.positions)
+    return ()
 
 
 def on_redeliver(connection: CommandConnection, frame: Frame) -> None:

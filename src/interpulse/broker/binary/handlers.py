@@ -7,7 +7,7 @@ as well need no task where the answer is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from interpulse.broker.binary import consumers, lookup, producers, schemas, topic_watchers, topics
@@ -17,9 +17,9 @@ from interpulse.broker.binary.transport.command_connection import CommandConnect
 from interpulse.model.errors import NotAllowed, UnsupportedVersion
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import Frame
+from interpulse.wire.frames import AckRun, Frame, Received, SendRun
 
-__all__ = ["AT_ONCE", "AWAITING", "HANDLERS", "INLINE", "work_on"]
+__all__ = ["AT_ONCE", "AWAITING", "HANDLERS", "INLINE", "RUNS", "work_on"]
 
 Inline = Callable[[CommandConnection, Frame], None]
 AtOnce = Callable[[CommandConnection, pb.BaseCommand], bool]
@@ -82,6 +82,11 @@ INLINE: Final[dict[int, Inline]] = {
     **dict.fromkeys(_UNSUPPORTED, on_unsupported),
 }
 
+RUNS: Final[dict[type, Callable[[CommandConnection, Any], Sequence[Received]]]] = {
+    SendRun: producers.on_sends,
+    AckRun: consumers.on_acks,
+}
+
 AWAITING: Final[dict[int, tuple[str, Awaiting]]] = {
     _TYPES.PARTITIONED_METADATA: ("partitionMetadata", topics.on_partitioned_metadata),
     _TYPES.LOOKUP: ("lookupTopic", lookup.on_lookup),
@@ -120,4 +125,4 @@ def work_on(connection: CommandConnection, command: pb.BaseCommand) -> Coroutine
     return handle_if_authorized(connection, connection.session, command.type, request, handler)
 
 
-HANDLERS: Final = Handlers(INLINE, AT_ONCE, work_on)
+HANDLERS: Final = Handlers(INLINE, RUNS, AT_ONCE, work_on)

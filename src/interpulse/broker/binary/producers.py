@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from interpulse.broker.binary.schemas import requested_schema
@@ -18,24 +19,38 @@ from interpulse.rules.replication import sending_cluster
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import Frame, accept_entry
+from interpulse.wire.frames import Frame, SendRun, accept_entry
 
 if TYPE_CHECKING:
     from interpulse.broker.binary.transport.context import BinaryContext
     from interpulse.broker.live.api import LiveProducer
     from interpulse.broker.live.registry.topic_registry import AnyTopic
 
-__all__ = ["on_close_producer", "on_producer", "on_send"]
+__all__ = ["on_close_producer", "on_producer", "on_send", "on_sends"]
+
+
+def on_sends(connection: CommandConnection, run: SendRun) -> Sequence[SendRun]:
+    """The SENDs that the producer has to look at one by one are given back."""
+    producer_id, sequence_ids, entries = run
+    opened = _opened(connection, producer_id)
+    if opened is None:
+        return ()
+    if len(entries) > 1:
+        if not opened.producer.publish_all(sequence_ids, entries):
+            return run.singles()
+        opened.publishes.add_all(entries)
+        return ()
+    opened.publishes.add(len(entries[0]))
+    opened.publish(sequence_ids[0], -1, 1, entries[0], False, False)
+    return ()
 
 
 def on_send(connection: CommandConnection, frame: Frame) -> None:
     send, entry = frame.command.send, frame.entry
     producer_id = send.producer_id
-    opened = connection.producers.get(producer_id)
+    opened = _opened(connection, producer_id)
     if opened is None:
-        if connection.recently_closed(producer_id):
-            return
-        raise RemoteProtocolError(f"SEND for producer {producer_id}, which is not open")
+        return
     if entry is None:
         raise RemoteProtocolError("SEND without an entry")
     opened.publishes.add(len(entry))
@@ -47,6 +62,14 @@ def on_send(connection: CommandConnection, frame: Frame) -> None:
     opened.publish(
         send.sequence_id, send.highest_sequence_id or -1, send.num_messages, accepted, send.is_chunk, send.marker
     )
+
+
+def _opened(connection: CommandConnection, producer_id: int) -> OpenProducer | None:
+    """The producer of a SEND; None if the SEND crossed its closing. Raises RemoteProtocolError."""
+    opened = connection.producers.get(producer_id)
+    if opened is None and not connection.recently_closed(producer_id):
+        raise RemoteProtocolError(f"SEND for producer {producer_id}, which is not open")
+    return opened
 
 
 async def on_producer(connection: CommandConnection, request: pb.CommandProducer) -> None:

@@ -15,6 +15,7 @@ from interpulse.broker.binary.transport.context import BinaryContext, Connection
 from interpulse.broker.instruments import ConnectionCounts
 from interpulse.model.names import NamespaceName
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.codec import codec
 from interpulse.wire.server import ServerProtocol
 
 __all__ = ["BinaryServer"]
@@ -32,6 +33,7 @@ class BinaryServer:
     """Accepts clients of Pulsar's binary protocol on one socket."""
 
     def __init__(self, context: BinaryContext, limits: ConnectionLimits, handlers: Handlers = HANDLERS) -> None:
+        codec()  # what the environment demands is refused here, not in front of the first client
         self._context = context
         self._limits = limits
         self._handlers = handlers

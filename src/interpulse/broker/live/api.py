@@ -129,6 +129,9 @@ class LiveProducer(Protocol):
         ``highest_sequence_id`` is -1 when the client sent none.
         """
 
+    def publish_all(self, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
+        """As `publish` for entries of one whole message each; False if each has to be published by itself."""
+
     def close(self) -> None:
         """The client is gone. What is pending is still stored, without a receipt."""
 

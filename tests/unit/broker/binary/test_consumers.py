@@ -152,6 +152,13 @@ async def test_ack_when_individual_then_every_id_with_its_set(client: Any) -> No
     assert await client.answers() == []
 
 
+async def test_acks_when_they_come_in_one_read_then_acknowledged_together(client: Any) -> None:
+    consumer = await client.subscribe()
+    client.send(*[commands.ack_one(1, 3, number) for number in (5, 4)], commands.ack_one(9, 3, 1))
+    assert consumer.calls == [("ack_all", (Position(3, 5), Position(3, 4)))]
+    assert not client.transport.closed
+
+
 async def test_ack_when_answer_is_wanted_then_response_without_error(client: Any) -> None:
     consumer = await client.subscribe()
     ids = [message_id_to_wire(Position(1, 2))]

@@ -281,3 +281,36 @@ async def test_producer_when_there_is_no_room_for_messages_then_refused_before_t
     assert client.context.opened == []
     client.context.no_room = None
     assert (await client.ask(commands.producer(2, 1, TOPIC))).producer_name
+
+
+async def test_sends_when_they_come_in_one_read_then_published_together_and_counted(client: Any) -> None:
+    producer = await client.open_producer()
+    producer.takes_runs = True
+    client.send(*[commands.send(1, number, ENTRY) for number in (5, 6, 7)])
+    assert (producer.runs, producer.published) == ([([5, 6, 7], [ENTRY] * 3)], [])
+    pending = client.connection.pending_publishes
+    assert (pending.count, pending.bytes) == (3, 3 * len(ENTRY))
+    producer.sink.receipts(1, [(5, -1, 1, 1), (6, -1, 1, 2)])
+    assert (pending.count, pending.bytes) == (1, len(ENTRY))
+
+
+async def test_sends_when_the_producer_judges_each_then_published_one_by_one_in_order(client: Any) -> None:
+    producer = await client.open_producer()
+    batch = commands.send(1, 7, ENTRY, num_messages=3, highest_sequence_id=9)
+    client.send(commands.send(1, 5, ENTRY), commands.send(1, 6, ENTRY), batch, commands.send(1, 10, ENTRY))
+    assert [(each[0], each[1], each[2], bytes(each[3])) for each in producer.published] == [
+        (5, -1, 1, ENTRY),
+        (6, -1, 1, ENTRY),
+        (7, 9, 3, ENTRY),
+        (10, -1, 1, ENTRY),
+    ]
+    assert client.connection.pending_publishes.count == 4
+
+
+async def test_sends_when_the_producer_is_not_open_then_connection_ends_unless_it_was_just_closed(client: Any) -> None:
+    await client.open_producer()
+    await client.ask(commands.close_producer(1, 9))
+    client.send(commands.send(1, 1, ENTRY), commands.send(1, 2, ENTRY))
+    assert not client.transport.closed
+    client.send(commands.send(7, 1, ENTRY), commands.send(7, 2, ENTRY))
+    assert client.transport.closed

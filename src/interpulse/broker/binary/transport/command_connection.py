@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.binary.transport.session import SessionConnection
@@ -11,7 +11,7 @@ from interpulse.broker.binary.transport.sinks import SinkConnection
 from interpulse.broker.binary.transport.topic_watcher import WatchingConnection
 from interpulse.model.errors import PulsarError
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import Frame
+from interpulse.wire.frames import Frame, Received
 
 __all__ = ["CommandConnection", "Handlers"]
 
@@ -46,6 +46,8 @@ class Handlers(NamedTuple):
 
     inline: Mapping[int, Callable[[CommandConnection, Frame], None]]
     """By type of command: done at once, in the order of the frames."""
+    runs: Mapping[type, Callable[[CommandConnection, Any], Sequence[Received]]]
+    """By type of run: done at once, but for what is returned, which is handled next, one by one."""
     at_once: Mapping[int, Callable[[CommandConnection, pb.BaseCommand], bool]]
     """By type of command: answered at once if that is possible; False: it takes work."""
     work_on: Callable[[CommandConnection, pb.BaseCommand], Coroutine[Any, Any, None]]

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, cast
 
 from interpulse.broker.binary.transport.command_connection import CommandConnection, Handlers
@@ -30,7 +31,7 @@ from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import Frame
+from interpulse.wire.frames import Frame, Received
 from interpulse.wire.server import ServerProtocol
 
 __all__ = ["ClientConnection"]
@@ -93,8 +94,8 @@ class ClientConnection(asyncio.Protocol):
         self._closed_producers: dict[int, float] = {}  # when, oldest first
         self._transport: asyncio.Transport
         self._reading: Reading
-        self._coming: Iterator[Frame] = iter(())  # the frames of this read that are not handled yet
-        self._unhandled: list[Frame] = []  # frames that wait until reading goes on
+        self._coming: deque[Received] = deque()  # the frames of this read that are not handled yet
+        self._unhandled: list[Received] = []  # frames that wait until reading goes on
         self._throttle_timer: asyncio.TimerHandle | None = None  # ends the wait for the publish rate
         self._output_high = False
         self._liveness: asyncio.Future[bool] | None = None
@@ -231,6 +232,7 @@ class ClientConnection(asyncio.Protocol):
         if timer is None:
             if wait_ms:
                 self._unhandled = [*self._coming]
+                self._coming.clear()
                 self._reading.hold(RATE)
                 self._throttle_timer = self.loop.call_at(until, self._unthrottle)
         elif not wait_ms or until > timer.when():
@@ -292,17 +294,21 @@ class ClientConnection(asyncio.Protocol):
 
     # Inside.
 
-    def _handle(self, frames: list[Frame]) -> None:
+    def _handle(self, frames: list[Received]) -> None:
         """Start these commands in their order, as far as there may be more requests."""
         if self._throttle_timer is not None:
             self._unhandled = frames
             return
         self._unhandled = []
-        self._coming = coming = iter(frames)  # `throttle` takes what is left of it
-        inline, at_once, work_on = self._handlers
+        self._coming = coming = deque(frames)  # `throttle` takes what is left of it
+        inline, runs, at_once, work_on = self._handlers
         if self.session is not None and self.session.authorization is not None:
             at_once = _NOTHING_AT_ONCE
-        for frame in coming:
+        while coming:
+            frame = coming.popleft()
+            if not isinstance(frame, Frame):
+                coming.extendleft(reversed(runs[type(frame)](self, frame)))
+                continue
             command = frame.command
             kind = command.type
             handler = inline.get(kind)
@@ -314,6 +320,7 @@ class ClientConnection(asyncio.Protocol):
                 self._start(command, work_on(self, command))
             else:
                 self._unhandled = [frame, *coming]
+                coming.clear()
 
     def _publishes_answered(self) -> None:
         if PUBLISHES in self._reading.held_by and self.pending_publishes.has_room:

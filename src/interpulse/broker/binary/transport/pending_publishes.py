@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 __all__ = ["PendingPublishes", "ProducerPublishes"]
 
@@ -63,6 +63,14 @@ class ProducerPublishes:
         total = self._total
         total.count += 1
         total.bytes += size
+
+    def add_all(self, entries: Sequence[bytes]) -> None:
+        """These entries came in."""
+        sizes = list(map(len, entries))
+        self._sizes += sizes
+        total = self._total
+        total.count += len(sizes)
+        total.bytes += sum(sizes)
 
     def answered(self, count: int = 1) -> None:
         """The ``count`` oldest entries have their answers."""

@@ -13,6 +13,7 @@ from interpulse.broker.live.api import Delivery, LiveConsumer, LiveProducer, Liv
 from interpulse.model.errors import PulsarError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.codec import codec
 from interpulse.wire.frames import without_broker_metadata
 
 __all__ = ["BinaryConsumerSink", "BinaryProducerSink", "OpenConsumer", "OpenProducer", "SinkConnection"]
@@ -62,8 +63,8 @@ class BinaryProducerSink:
         self._request_id = request.request_id
         self._send = connection.output.send
         self.encode_receipts: Callable[[Sequence[tuple[int, int, int, int]]], bytes]
-        """The frames of receipts; see `ReceiptEncoder`. Tests put one in its place that loses some."""
-        self.encode_receipts = commands.ReceiptEncoder(request.producer_id, partition).encode_all
+        """The frames of receipts; see `Codec`. Tests put one in its place that loses some."""
+        self.encode_receipts = codec().receipt_encoder(request.producer_id, partition)
         self._abandoned = False
 
     def abandon(self) -> None:
@@ -111,7 +112,7 @@ class BinaryProducerSink:
 class BinaryConsumerSink:
     """Turns entries for one consumer into MESSAGE frames."""
 
-    __slots__ = ("_bare", "_connection", "_early", "_encode", "_epoch_wanted", "_partition", "_subscribed", "consumer")
+    __slots__ = ("_bare", "_connection", "_early", "_encode", "_epoch_wanted", "_subscribed", "consumer")
 
     def __init__(
         self, connection: SinkConnection, request: pb.CommandSubscribe, partition: int, *, bare: bool = False
@@ -120,10 +121,9 @@ class BinaryConsumerSink:
         self._bare = bare
         self.consumer: LiveConsumer | None = None
         self._connection = connection
-        self._partition = partition
         # Only a client that gave a consumer epoch wants to see it in its messages.
         self._epoch_wanted = request.HasField("consumer_epoch")
-        self._encode = commands.MessageHeadEncoder(request.consumer_id, partition).encode
+        self._encode = codec().message_encoder(request.consumer_id, partition)
         self._subscribed = False
         self._early: list[bytes] = []
 
@@ -141,18 +141,9 @@ class BinaryConsumerSink:
     def deliver(self, consumer_id: int, batch: Sequence[Delivery]) -> None:
         if self._bare:
             batch = [each._replace(entry=without_broker_metadata(each.entry)) for each in batch]
-        encode = self._encode
-        pieces: list[bytes] = []
-        size = 0
-        for delivery in batch:
-            (ledger, entry_id), entry, redelivery_count, ack_set, _ = delivery
-            if redelivery_count or ack_set or self._epoch_wanted:
-                head = self._detailed_head(consumer_id, delivery)
-            else:
-                head = encode(ledger, entry_id, len(entry))
-            pieces += (head, entry)
-            size += len(head) + len(entry)
-        self._connection.output.send_pieces(pieces, size)
+        epoch = self.consumer.epoch if self._epoch_wanted and self.consumer is not None else None
+        pieces = self._encode(batch, epoch)
+        self._connection.output.send_pieces(pieces, sum(map(len, pieces)))
 
     def active_changed(self, consumer_id: int, active: bool) -> None:
         self._send_subscribed(commands.active_consumer_change(consumer_id, active=active))
@@ -171,19 +162,6 @@ class BinaryConsumerSink:
 
     async def is_alive(self) -> bool:
         return await self._connection.is_alive()
-
-    def _detailed_head(self, consumer_id: int, delivery: Delivery) -> bytes:
-        epoch = self.consumer.epoch if self._epoch_wanted and self.consumer is not None else None
-        return commands.message_head(
-            consumer_id,
-            delivery.position.ledger,
-            delivery.position.entry,
-            len(delivery.entry),
-            partition=self._partition,
-            redelivery_count=delivery.redelivery_count,
-            ack_set=delivery.ack_set,
-            consumer_epoch=epoch,
-        )
 
     def _send_subscribed(self, frame: bytes) -> None:
         if self._subscribed:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.live.api import ProducerSink
@@ -22,7 +23,7 @@ from interpulse.model.errors import PersistenceError, ProducerFenced, PulsarErro
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.wire.ids import signed
 
-__all__ = ["PendingPublish", "Producer", "ProducerOwner"]
+__all__ = ["PendingPublish", "PendingRun", "Producer", "ProducerOwner"]
 
 _DUPLICATE = EARLIEST
 """The position that tells a producer its entry was stored before."""
@@ -42,6 +43,25 @@ class PendingPublish(NamedTuple):
     sequence: SequenceState | None = None
     sequence_last: int = -1
     error: PulsarError | None = None
+
+
+class PendingRun(NamedTuple):
+    """Ordinary entries that follow each other up to ``position``, and are answered together."""
+
+    position: Position
+    producer: Producer
+    sequence_ids: Sequence[int]
+    entries: Sequence[bytes]
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of the entries in their ledger."""
+        end = self.position.entry + 1
+        return range(end - len(self.entries), end)
+
+    def receipts(self) -> Iterable[tuple[int, int, int, int]]:
+        """As `ProducerSink.receipts`."""
+        return zip(self.sequence_ids, repeat(-1), repeat(self.position.ledger), self.numbers, strict=False)
 
 
 class ProducerOwner(Protocol):
@@ -78,6 +98,12 @@ class ProducerOwner(Protocol):
         """Append an entry, and answer its `PendingPublish` when it is durable; ``metadata`` None = it is ordinary.
 
         Raises TopicTerminated, PersistenceError; then there is no answer.
+        """
+
+    def append_all(self, entries: Sequence[bytes], producer: Producer, sequence_ids: Sequence[int]) -> bool:
+        """Append ordinary entries, and answer their `PendingRun` when they are durable.
+
+        False if nothing was appended, because each entry has an answer of its own.
         """
 
     def answer_in_turn(
@@ -161,10 +187,29 @@ class Producer:
             self.sink.throttle(wait_ms)
         return None
 
-    def answered(self, publishes: Iterable[PendingPublish]) -> None:
+    def publish_all(self, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
+        owner = self._owner
+        if self.closed or not self.ready or self._interceptor is not None:
+            return False
+        if owner.publish_limits is not None or owner.deduplication is not None:
+            return False
+        if not owner.append_all(entries, self, sequence_ids):
+            return False
+        self.pending_count += len(entries)
+        published = self.published
+        published.messages += len(entries)
+        published.bytes += sum(map(len, entries))
+        return True
+
+    def answered(self, publishes: Iterable[PendingPublish | PendingRun]) -> None:
         """The log came to the positions of these publishes."""
         receipts: list[tuple[int, int, int, int]] = []
-        for position, _, sequence_id, highest_sequence_id, entry, _, sequence, last, error in publishes:
+        for publish in publishes:
+            if isinstance(publish, PendingRun):
+                self.pending_count -= len(publish.entries)
+                receipts += publish.receipts()
+                continue
+            position, _, sequence_id, highest_sequence_id, entry, _, sequence, last, error = publish
             self.pending_count -= 1
             if sequence is not None:
                 sequence.confirm(last)
@@ -179,12 +224,16 @@ class Producer:
         if receipts and not self.closed:
             self.sink.receipts(self.producer_id, receipts)
 
-    def failed(self, publish: PendingPublish, error: PulsarError) -> None:
-        """The entry will not become durable."""
-        self.pending_count -= 1
-        if not self.closed:
-            highest = max(publish.sequence_id, publish.highest_sequence_id)
-            self.sink.send_failed(self.producer_id, highest, error)
+    def failed(self, publish: PendingPublish | PendingRun, error: PulsarError) -> None:
+        """The entries will not become durable."""
+        if isinstance(publish, PendingRun):
+            sequence_ids = publish.sequence_ids
+        else:
+            sequence_ids = (max(publish.sequence_id, publish.highest_sequence_id),)
+        self.pending_count -= len(sequence_ids)
+        for sequence_id in sequence_ids:
+            if not self.closed:
+                self.sink.send_failed(self.producer_id, sequence_id, error)
 
     def close(self) -> None:
         if not self.closed:

@@ -227,6 +227,10 @@ class NonPersistentTopic:
         for subscription in list(self.subscriptions.values()):
             subscription.send(delivery)
 
+    def append_all(self, entries: Sequence[bytes], producer: Producer, sequence_ids: Sequence[int]) -> bool:
+        """Every entry has an answer of its own, at once."""
+        return False
+
     def answer_in_turn(
         self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
     ) -> None:

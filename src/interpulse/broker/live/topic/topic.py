@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from itertools import groupby
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from itertools import groupby, repeat
 from operator import attrgetter
 from typing import Any
 
@@ -24,7 +24,7 @@ from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCa
 from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.measures import Measured
 from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR, Deduplication, SequenceState
-from interpulse.broker.live.producing.producer import PendingPublish, Producer
+from interpulse.broker.live.producing.producer import PendingPublish, PendingRun, Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
@@ -119,7 +119,7 @@ class Topic:
         self.sequences = SequenceKeeper(topic_log, state, lambda: host.cursors_changed(self))
         self._host = host
         self._state = state
-        self._pending: deque[PendingPublish] = deque()
+        self._pending: deque[PendingPublish | PendingRun] = deque()
         self._terminating = 0  # calls under way
         self._last_marker = EARLIEST
         self.compaction = Compaction(self, host.compaction_permits)
@@ -180,16 +180,12 @@ class Topic:
         self.last_publish_ms = self.now_ms()
         pending = self._pending
         listening = [each for each in self.subscriptions.values() if each.consumers]
-        done: list[PendingPublish] = []
+        done: list[PendingPublish | PendingRun] = []
         while pending and pending[0].position <= last:
             done.append(pending.popleft())
         for producer, publishes in groupby(done, _producer_of):
             producer.answered(publishes)
-        fresh: list[Delivery] = []
-        if listening:
-            fresh = [
-                _new(Delivery, (each.position, each.entry, 0, (), each.message_count)) for each in done if each.entry
-            ]
+        fresh = _deliveries(done) if listening else []
         self.sequences.count(last.entry - previous.entry if last.ledger == previous.ledger else last.entry + 1)
         if self._last_marker > previous:
             for subscription in listening:
@@ -278,6 +274,17 @@ class Topic:
         )
         self._pending.append(_new(PendingPublish, row))
 
+    def append_all(self, entries: Sequence[bytes], producer: Producer, sequence_ids: Sequence[int]) -> bool:
+        if self.clients.refusal is not None:
+            return False
+        try:
+            last = self.log.append_all(entries)
+        except (LogFenced, LogTerminated):
+            return False
+        self.entries_added += len(entries)
+        self._pending.append(PendingRun(last, producer, sequence_ids, entries))
+        return True
+
     def answer_in_turn(
         self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
     ) -> None:
@@ -288,7 +295,7 @@ class Topic:
     @property
     def pending_count(self) -> int:
         """Publishes that wait for the log."""
-        return len(self._pending)
+        return sum(len(each.entries) if isinstance(each, PendingRun) else 1 for each in self._pending)
 
     @property
     def deduplication(self) -> Deduplication | None:
@@ -512,6 +519,19 @@ class Topic:
     def measure(self) -> Measured:
         """What metrics show."""
         return topic_stats.measure(self)
+
+
+def _deliveries(publishes: Sequence[PendingPublish | PendingRun]) -> list[Delivery]:
+    """The entries of these publishes, for consumers that get them for the first time."""
+    fresh: list[Delivery] = []
+    for each in publishes:
+        if isinstance(each, PendingRun):
+            positions = map(_new, repeat(Position), zip(repeat(each.position.ledger), each.numbers, strict=False))
+            rows = zip(positions, each.entries, repeat(0), repeat(()), repeat(1), strict=False)
+            fresh += map(_new, repeat(Delivery), rows)
+        elif each.entry:
+            fresh.append(_new(Delivery, (each.position, each.entry, 0, (), each.message_count)))
+    return fresh
 
 
 def _behind(position: Position) -> Position:

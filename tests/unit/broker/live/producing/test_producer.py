@@ -23,6 +23,62 @@ async def test_publish_then_receipts_come_in_order_with_ids_as_sent(bench: Any, 
     assert producer.last_sequence_id == -1
 
 
+async def test_publish_all_then_answered_and_delivered_as_one_by_one(
+    bench: Any, make_entry: Any, settle: Any, publish: Any
+) -> None:
+    topic = await bench.topic()
+    consumer, entries = await bench.consumer(topic, "s")
+    consumer.flow(100)
+    producer, sink = await bench.producer(topic)
+    await publish(producer, 4)
+    assert producer.publish_all([5, 6, 7], [make_entry(number) for number in (5, 6, 7)])
+    assert (producer.pending_count, topic.pending_count) == (3, 3)
+    await publish(producer, 8)
+    await settle()
+    assert sink.received == [(4 + number, -1, 1, number) for number in range(5)]
+    assert (producer.pending_count, topic.pending_count) == (0, 0)
+    assert [(each.position, each.message_count) for each in entries.deliveries] == [((1, n), 1) for n in range(5)]
+    assert entries.numbers() == [4, 5, 6, 7, 8]
+    assert (producer.published.messages, topic.entries_added) == (5, 5)
+
+
+async def test_publish_all_when_each_entry_has_to_be_judged_then_refused_and_nothing_stored(
+    bench: Any, make_entry: Any
+) -> None:
+    entries = [make_entry(1), make_entry(2)]
+    bench.settings = TopicSettings(deduplication_enabled=True)
+    topic = await bench.topic()
+    producer, _ = await bench.producer(topic)
+    assert not producer.publish_all([1, 2], entries)
+    await topic.apply(TopicSettings(max_message_size=10))
+    assert not producer.publish_all([1, 2], entries)
+    await topic.apply(TopicSettings())
+    producer.leave()
+    assert not producer.publish_all([1, 2], entries)
+    assert (producer.pending_count, topic.entries_added) == (0, 0)
+
+
+async def test_publish_all_when_the_topic_is_terminated_then_refused(bench: Any, make_entry: Any) -> None:
+    topic = await bench.topic()
+    producer, _ = await bench.producer(topic)
+    await topic.log.terminate()
+    assert not producer.publish_all([1, 2], [make_entry(1), make_entry(2)])
+
+
+async def test_publish_all_when_the_write_fails_then_each_gets_the_error(
+    bench: Any, make_entry: Any, settle: Any
+) -> None:
+    topic = await bench.topic()
+    producer, sink = await bench.producer(topic)
+    producer.publish_all([5, 6], [make_entry(5), make_entry(6)])
+    topic.on_log_failed(PersistenceError("disk"))
+    assert [(number, type(error)) for number, error in sink.failures] == [
+        (5, PersistenceError),
+        (6, PersistenceError),
+    ]
+    assert producer.pending_count == 0
+
+
 async def test_publish_when_the_producer_is_gone_then_the_entry_is_kept_without_an_answer(
     bench: Any, make_entry: Any, settle: Any
 ) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from interpulse.broker.live import cursor as cursor_module
 from interpulse.broker.live.registry import backlog_operations
+from interpulse.broker.live.requests import SubType
 from interpulse.model.errors import MetadataError
-from interpulse.model.ids import EARLIEST, LATEST, MessageId
+from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 
 ANY = MessageId(*EARLIEST)
 
@@ -135,6 +136,23 @@ async def test_markers_are_never_delivered_and_leave_no_backlog(bench: Any) -> N
     for each in deliveries:
         consumer.acknowledge(each.position)
     assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 0
+
+
+@pytest.mark.parametrize("sub_type", ["EXCLUSIVE", "SHARED"])
+async def test_acknowledge_all_then_as_one_by_one(bench: Any, sub_type: str) -> None:
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic, sub_type=getattr(SubType, sub_type))
+    await bench.publish(topic, *range(5))
+    positions = [each.position for each in sink.take()]
+    beyond = Position(positions[-1].ledger, 99)
+    consumer.acknowledge_all([positions[3], positions[0], positions[0], beyond])
+    cursor = topic.subscription("s").cursor
+    assert (cursor.mark_delete, list(cursor.ranges())) == (positions[0], [(positions[3].ledger, 3, 3)])
+    assert consumer.acknowledged.messages == 4
+    assert list(consumer.pending) == ([positions[1], positions[2], positions[4]] if sub_type == "SHARED" else [])
+    consumer.close()
+    consumer.acknowledge_all(positions)
+    assert cursor.mark_delete == positions[0]
 
 
 @pytest.mark.parametrize("crash", [False, True], ids=["orderly", "crash"])

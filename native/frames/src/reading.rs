@@ -1,0 +1,177 @@
+//! SEND and ACK, read in runs.
+
+use crate::CHECKSUM_MARK;
+use crc32c::crc32c;
+
+/// What stands before the size of the content: the type of the command and the tag of its field.
+const SEND: [u8; 3] = [0x08, 0x06, 0x32];
+const ACK: [u8; 3] = [0x08, 0x0a, 0x52];
+
+/// SENDs of one producer that follow each other: one message each, whole, no marker, with a checksum that fits.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Sends<'a> {
+    pub producer_id: u64,
+    pub sequence_ids: Vec<u64>,
+    pub entries: Vec<&'a [u8]>,
+    /// Where the bytes behind the run begin.
+    pub end: usize,
+}
+
+/// ACKs of one consumer that follow each other: individual, of whole entries, without an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Acks {
+    pub consumer_id: u64,
+    /// Ledger and entry of each; -1 travels as 2^64-1.
+    pub positions: Vec<(i64, i64)>,
+    pub end: usize,
+}
+
+/// The run of SENDs that begins at `start`; None if the frame there is no plain SEND.
+#[must_use]
+pub fn take_sends(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<Sends<'_>> {
+    let (producer_id, sequence_id, entry, end) = send_at(data, start, frame_bytes_max)?;
+    let mut run = Sends { producer_id, sequence_ids: vec![sequence_id], entries: vec![entry], end };
+    while let Some((producer_id, sequence_id, entry, end)) = send_at(data, run.end, frame_bytes_max) {
+        if producer_id != run.producer_id {
+            break;
+        }
+        run.sequence_ids.push(sequence_id);
+        run.entries.push(entry);
+        run.end = end;
+    }
+    Some(run)
+}
+
+/// The run of ACKs that begins at `start`; None if the frame there is no plain ACK.
+#[must_use]
+pub fn take_acks(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<Acks> {
+    let mut positions = Vec::new();
+    let (consumer_id, end) = ack_at(data, start, frame_bytes_max, &mut positions)?;
+    let mut run = Acks { consumer_id, positions, end };
+    loop {
+        let kept = run.positions.len();
+        match ack_at(data, run.end, frame_bytes_max, &mut run.positions) {
+            Some((consumer_id, end)) if consumer_id == run.consumer_id => run.end = end,
+            _ => {
+                run.positions.truncate(kept); // what the frame that ends the run left here
+                return Some(run);
+            }
+        }
+    }
+}
+
+fn send_at(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<(u64, u64, &[u8], usize)> {
+    let (command, entry, end) = frame_at(data, start, frame_bytes_max)?;
+    let (producer_id, sequence_id) = plain_send(content_of(command, SEND)?)?;
+    fits_its_checksum(entry).then_some((producer_id, sequence_id, entry, end))
+}
+
+fn ack_at(data: &[u8], start: usize, frame_bytes_max: usize, into: &mut Vec<(i64, i64)>) -> Option<(u64, usize)> {
+    let (command, entry, end) = frame_at(data, start, frame_bytes_max)?;
+    let consumer_id = plain_ack(content_of(command, ACK)?, into)?;
+    entry.is_empty().then_some((consumer_id, end))
+}
+
+/// The command and the entry of a frame that is complete, and where the next one begins.
+fn frame_at(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<(&[u8], &[u8], usize)> {
+    let (total_size, rest) = split_u32(data.get(start..)?)?;
+    if total_size > frame_bytes_max {
+        return None;
+    }
+    let (command_size, body) = split_u32(rest.get(..total_size)?)?;
+    let (command, entry) = body.split_at_checked(command_size)?;
+    Some((command, entry, start.checked_add(4)?.checked_add(total_size)?))
+}
+
+fn split_u32(data: &[u8]) -> Option<(usize, &[u8])> {
+    let (head, rest) = data.split_first_chunk::<4>()?;
+    Some((usize::try_from(u32::from_be_bytes(*head)).ok()?, rest))
+}
+
+/// The content of a command that consists of its type and this content alone.
+fn content_of(command: &[u8], envelope: [u8; 3]) -> Option<&[u8]> {
+    let mut rest = command.strip_prefix(&envelope)?;
+    let size = take_varint(&mut rest)?;
+    (u64::try_from(rest.len()).ok()? == size).then_some(rest)
+}
+
+/// Producer id and sequence id.
+fn plain_send(mut content: &[u8]) -> Option<(u64, u64)> {
+    let (mut producer_id, mut sequence_id) = (None, None);
+    while let Some((&tag, rest)) = content.split_first() {
+        content = rest;
+        let value = take_varint(&mut content)?;
+        match (tag, value) {
+            (0x08, _) => producer_id = Some(value),
+            (0x10, _) => sequence_id = Some(value),
+            (0x18, 1) => {}               // num_messages
+            (0x30 | 0x38 | 0x40, 0) => {} // highest_sequence_id, is_chunk, marker: as if not there
+            _ => return None,
+        }
+    }
+    Some((producer_id?, sequence_id?))
+}
+
+fn fits_its_checksum(entry: &[u8]) -> bool {
+    let Some((expected, sealed)) = entry.strip_prefix(&CHECKSUM_MARK).and_then(|rest| rest.split_first_chunk()) else {
+        return false;
+    };
+    crc32c(sealed) == u32::from_be_bytes(*expected)
+}
+
+/// The consumer id; the positions go to `into`, also those before something unusual.
+fn plain_ack(mut content: &[u8], into: &mut Vec<(i64, i64)>) -> Option<u64> {
+    let (mut consumer_id, mut individual) = (None, false);
+    let named_before = into.len();
+    while let Some((&tag, rest)) = content.split_first() {
+        content = rest;
+        let value = take_varint(&mut content)?;
+        match (tag, value) {
+            (0x08, _) => consumer_id = Some(value),
+            (0x10, 0) => individual = true,
+            (0x1a, size) => {
+                let (message_id, rest) = content.split_at_checked(usize::try_from(size).ok()?)?;
+                content = rest;
+                into.push(whole_entry(message_id)?);
+            }
+            _ => return None,
+        }
+    }
+    if !individual || into.len() == named_before {
+        return None;
+    }
+    consumer_id
+}
+
+/// Ledger and entry of a message id that names no part of a batch and no chunk.
+fn whole_entry(mut message_id: &[u8]) -> Option<(i64, i64)> {
+    let (mut ledger, mut entry) = (None, None);
+    while let Some((&tag, rest)) = message_id.split_first() {
+        message_id = rest;
+        let value = take_varint(&mut message_id)?;
+        match tag {
+            0x08 => ledger = Some(value.cast_signed()),
+            0x10 => entry = Some(value.cast_signed()),
+            0x18 | 0x20 | 0x30 => {} // partition, batch_index, batch_size say nothing about which entry it is
+            _ => return None,
+        }
+    }
+    Some((ledger?, entry?))
+}
+
+/// A number of up to ten bytes; None if it is cut off or above 2^64-1.
+fn take_varint(data: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for shift in (0u32..64).step_by(7) {
+        let (&byte, rest) = data.split_first()?;
+        *data = rest;
+        if shift == 63 && byte > 1 {
+            return None;
+        }
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}

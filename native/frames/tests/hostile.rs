@@ -1,0 +1,152 @@
+//! Whatever a peer sends: a run of what is really there, or nothing. Best run with a sanitizer:
+//!
+//!     RUSTFLAGS=-Zsanitizer=address cargo +nightly test -p interpulse-frames --target x86_64-unknown-linux-gnu
+#![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used)]
+
+use interpulse_frames::{Delivery, Messages, Receipt, take_acks, take_sends, write_receipts};
+use std::time::{Duration, Instant};
+
+/// How long bytes are made up; `FUZZ_SECONDS` in the environment asks for more.
+const SECONDS: u64 = 2;
+
+/// Numbers that look random and are the same in every run.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % u64::try_from(end).unwrap()).unwrap()
+    }
+}
+
+fn frame(command: &[u8], entry: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.extend(u32::try_from(4 + command.len() + entry.len()).unwrap().to_be_bytes());
+    out.extend(u32::try_from(command.len()).unwrap().to_be_bytes());
+    out.extend(command);
+    out.extend(entry);
+    out
+}
+
+fn entry(payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x0e, 0x01];
+    out.extend(crc32c::crc32c(payload).to_be_bytes());
+    out.extend(payload);
+    out
+}
+
+fn send(producer: u8, sequence_id: u8, payload: &[u8]) -> Vec<u8> {
+    frame(&[0x08, 0x06, 0x32, 4, 0x08, producer, 0x10, sequence_id], &entry(payload))
+}
+
+fn ack(consumer: u8, number: u8) -> Vec<u8> {
+    frame(&[0x08, 0x0a, 0x52, 10, 0x08, consumer, 0x10, 0, 0x1a, 4, 0x08, 3, 0x10, number], &[])
+}
+
+#[test]
+fn a_run_ends_before_what_is_not_plain() {
+    let flow: &[u8] = &frame(&[0x08, 0x0b, 0x5a, 4, 0x08, 1, 0x10, 1], &[]);
+    let stream = [&send(1, 7, b"a"), &send(1, 8, b""), &send(2, 9, b"c"), flow].map(<[u8]>::to_vec).concat();
+    let run = take_sends(&stream, 0, 1000).unwrap();
+    assert_eq!((run.producer_id, run.sequence_ids, run.entries), (1, vec![7, 8], vec![&entry(b"a")[..], &entry(b"")]));
+    let next = take_sends(&stream, run.end, 1000).unwrap();
+    assert_eq!((next.producer_id, next.end), (2, stream.len() - flow.len()));
+    assert_eq!(take_sends(&stream, next.end, 1000), None);
+    assert_eq!(take_sends(&stream, 0, 10), None, "a frame above the limit");
+    assert_eq!(take_acks(&stream, 0, 1000), None);
+}
+
+#[test]
+fn acks_of_one_consumer_make_a_run() {
+    let stream = [ack(4, 1), ack(4, 2), ack(5, 3)].concat();
+    let run = take_acks(&stream, 0, 1000).unwrap();
+    assert_eq!((run.consumer_id, run.positions), (4, vec![(3, 1), (3, 2)]));
+    assert_eq!(take_acks(&stream, run.end, 1000).unwrap().positions, [(3, 3)]);
+}
+
+#[test]
+fn any_bytes_are_read_or_left() {
+    let seconds = std::env::var("FUZZ_SECONDS").map_or(SECONDS, |text| text.parse().unwrap());
+    let until = Instant::now() + Duration::from_secs(seconds);
+    let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
+    let (mut rounds, mut taken) = (0u64, 0u64);
+    while Instant::now() < until {
+        for _ in 0..1000 {
+            let data = damaged_stream(&mut chance);
+            taken += u64::try_from(read_all(&data)).unwrap();
+            rounds += 1;
+        }
+    }
+    assert!(taken > rounds / 4, "{taken} runs of {rounds} streams: the bytes made up are too wild to test anything");
+}
+
+#[test]
+fn what_is_written_is_as_long_as_it_says() {
+    let mut chance = Chance(42);
+    for _ in 0..20_000 {
+        let bits = u32::try_from(chance.below(64)).unwrap();
+        let number = u64::MAX >> bits;
+        let mut out = Vec::new();
+        let receipt = Receipt { sequence_id: number, highest_sequence_id: number, ledger: number, entry: 1 };
+        write_receipts(&mut out, number, Some(number), &[receipt, receipt]);
+        assert_eq!(out.len() % 2, 0);
+        assert_frame(&out[..out.len() / 2], 0);
+        out.clear();
+        let frames = Messages { consumer_id: number, partition: None, epoch: Some(number) };
+        let words = vec![number; chance.below(20)];
+        let delivery =
+            Delivery { ledger: 1, entry_id: number, entry: b"entry", redelivery_count: number, ack_set: &words };
+        frames.write_head(&mut out, &mut Vec::new(), &delivery);
+        assert_frame(&out, 5);
+    }
+}
+
+fn damaged_stream(chance: &mut Chance) -> Vec<u8> {
+    let mut data = Vec::new();
+    for _ in 0..=chance.below(5) {
+        let (id, number) = (u8::try_from(chance.below(3)).unwrap(), u8::try_from(chance.below(128)).unwrap());
+        let payload = vec![number; chance.below(40)];
+        data.extend(if chance.below(3) == 0 { ack(id, number) } else { send(id, number, &payload) });
+    }
+    for _ in 0..chance.below(4) {
+        let place = chance.below(data.len());
+        match chance.below(3) {
+            0 => data[place] = u8::try_from(chance.below(256)).unwrap(),
+            1 => data.truncate(place.max(1)),
+            _ => data.insert(place, 0xff),
+        }
+    }
+    data
+}
+
+/// How many runs begin somewhere in these bytes. What is not read is skipped, byte by byte.
+fn read_all(data: &[u8]) -> usize {
+    let (mut start, mut found) = (0, 0);
+    while start <= data.len() {
+        let end = if let Some(run) = take_sends(data, start, 10_000) {
+            assert_eq!(run.sequence_ids.len(), run.entries.len());
+            assert!(run.entries.iter().all(|entry| entry.len() >= 6));
+            Some(run.end)
+        } else {
+            take_acks(data, start, 10_000).map(|run| {
+                assert!(!run.positions.is_empty());
+                run.end
+            })
+        };
+        if let Some(end) = end {
+            assert!(start < end && end <= data.len());
+            found += 1;
+        }
+        start = end.unwrap_or(start + 1);
+    }
+    assert!(take_sends(data, usize::MAX, usize::MAX).is_none());
+    found
+}
+
+fn assert_frame(frame: &[u8], entry_bytes: usize) {
+    let size = |at: usize| usize::try_from(u32::from_be_bytes(frame[at..at + 4].try_into().unwrap())).unwrap();
+    assert_eq!(size(0), frame.len() - 4 + entry_bytes);
+    assert_eq!(size(4), frame.len() - 8);
+}

@@ -1,0 +1,140 @@
+//! The frame codec as a Python module. `interpulse/wire/codec.py` says what each function does, and has its twin.
+
+use interpulse_frames::{
+    Delivery, Messages, Receipt, take_acks as read_acks, take_sends as read_sends, write_receipts,
+};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use std::panic::catch_unwind;
+
+type SendRun<'py> = (u64, Bound<'py, PyList>, Bound<'py, PyList>, usize);
+type AckRun<'py> = (u64, Bound<'py, PyList>, usize);
+
+#[pyfunction]
+fn take_sends<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyBytes>,
+    start: usize,
+    frame_bytes_max: usize,
+) -> PyResult<Option<SendRun<'py>>> {
+    let bytes = data.as_bytes();
+    // Nothing there can panic. If it does, the frame is one of those that are left to protobuf, and the broker lives on.
+    let Ok(Some(run)) = catch_unwind(|| read_sends(bytes, start, frame_bytes_max)) else {
+        return Ok(None);
+    };
+    let sequence_ids = PyList::new(py, run.sequence_ids)?;
+    let entries = PyList::new(py, run.entries.iter().map(|entry| PyBytes::new(py, entry)))?;
+    Ok(Some((run.producer_id, sequence_ids, entries, run.end)))
+}
+
+#[pyfunction]
+fn take_acks<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyBytes>,
+    start: usize,
+    frame_bytes_max: usize,
+) -> PyResult<Option<AckRun<'py>>> {
+    let bytes = data.as_bytes();
+    let Ok(Some(run)) = catch_unwind(|| read_acks(bytes, start, frame_bytes_max)) else {
+        return Ok(None);
+    };
+    Ok(Some((run.consumer_id, PyList::new(py, run.positions)?, run.end)))
+}
+
+#[pyfunction]
+fn encode_receipts<'py>(
+    py: Python<'py>,
+    producer_id: u64,
+    partition: i64,
+    receipts: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let mut rows = Vec::with_capacity(receipts.len().unwrap_or(0));
+    for row in receipts.try_iter()? {
+        let row = row?;
+        let row = row.cast::<PyTuple>()?;
+        rows.push(Receipt {
+            sequence_id: number_at(row, 0)?,
+            highest_sequence_id: if row.get_item(1)?.lt(0)? { 0 } else { number_at(row, 1)? },
+            ledger: number_at(row, 2)?,
+            entry: number_at(row, 3)?,
+        });
+    }
+    let partition = u64::try_from(partition).ok();
+    let written = catch_unwind(|| {
+        let mut out = Vec::with_capacity(rows.len().saturating_mul(48));
+        write_receipts(&mut out, producer_id, partition, &rows);
+        out
+    });
+    Ok(PyBytes::new(py, &written.map_err(|_| failed("receipts"))?))
+}
+
+#[pyfunction]
+fn encode_messages<'py>(
+    py: Python<'py>,
+    consumer_id: u64,
+    partition: i64,
+    epoch: Option<i64>,
+    batch: &Bound<'py, PyAny>,
+    piece_bytes_large: usize,
+) -> PyResult<Bound<'py, PyList>> {
+    let frames =
+        Messages { consumer_id, partition: u64::try_from(partition).ok(), epoch: epoch.map(i64::cast_unsigned) };
+    let pieces = PyList::empty(py);
+    let (mut out, mut scratch) = (Vec::new(), Vec::new());
+    for row in batch.try_iter()? {
+        let row = row?;
+        let row = row.cast::<PyTuple>()?;
+        let place = row.get_borrowed_item(0)?;
+        let place = place.cast::<PyTuple>()?;
+        let entry = row.get_borrowed_item(1)?;
+        let entry = entry.cast::<PyBytes>()?;
+        let ack_set = words(&row.get_item(3)?)?;
+        let delivery = Delivery {
+            ledger: number_at(&place, 0)?,
+            entry_id: number_at(&place, 1)?,
+            entry: entry.as_bytes(),
+            redelivery_count: number_at(row, 2)?,
+            ack_set: &ack_set,
+        };
+        frames.write_head(&mut out, &mut scratch, &delivery);
+        if delivery.entry.len() < piece_bytes_large {
+            out.extend_from_slice(delivery.entry);
+        } else {
+            pieces.append(PyBytes::new(py, &out))?;
+            pieces.append(entry)?;
+            out.clear();
+        }
+    }
+    if !out.is_empty() {
+        pieces.append(PyBytes::new(py, &out))?;
+    }
+    Ok(pieces)
+}
+
+fn number_at(row: &Bound<'_, PyTuple>, index: usize) -> PyResult<u64> {
+    number(&row.get_item(index)?)
+}
+
+/// A number of the wire: Python's from -2^63 to 2^64-1, those below zero as 2^64 minus their amount.
+fn number(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    match value.extract::<i64>() {
+        Ok(small) => Ok(small.cast_unsigned()),
+        Err(_) => value.extract::<u64>(),
+    }
+}
+
+fn words(ack_set: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+    ack_set.cast::<PyTuple>()?.iter().map(|word| number(&word)).collect()
+}
+
+fn failed(what: &str) -> PyErr {
+    PyRuntimeError::new_err(format!("the native codec failed to write {what}"))
+}
+
+/// Frames of Pulsar's binary protocol, compiled.
+#[pymodule]
+mod interpulse_codec {
+    #[pymodule_export]
+    use super::{encode_messages, encode_receipts, take_acks, take_sends};
+}

@@ -1,0 +1,106 @@
+"""The frame codec: what travels once per message, read and written in runs.
+
+There are two: one compiled, the module `interpulse_codec` of the folder ``native``, and one in Python. They give the
+same bytes and read the same frames; whichever is there is taken, the compiled one first. ``INTERPULSE_CODEC=python``
+or ``native`` in the environment demands one of them.
+
+A codec reads plain frames only, those that clients send for nearly every message. Everything else, be it unusual,
+damaged, too large or not complete, it leaves where it is: for protobuf, which has the errors.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from importlib.util import find_spec
+from typing import Any, Final, NamedTuple, TypeAlias
+
+__all__ = ["Codec", "chosen_codec", "chosen_name", "codec", "native_codec", "python_codec"]
+
+Receipts: TypeAlias = Sequence[tuple[int, int, int, int]]
+Messages: TypeAlias = Sequence[tuple[Any, bytes, int, tuple[int, ...], int]]
+
+_VARIABLE: Final = "INTERPULSE_CODEC"
+_PIECE_BYTES_LARGE: Final = 32 * 1024
+"""An entry from this size on stays a piece of its own: copying it costs more than another piece."""
+
+
+class Codec(NamedTuple):
+    """One implementation. Positions are pairs of ledger and entry, -1 where the wire has 2^64-1."""
+
+    name: str
+    take_sends: Callable[[bytes, int, int], tuple[int, Sequence[int], Sequence[bytes], int] | None]
+    """(bytes, where to begin, largest frame) -> producer id, sequence ids, entries, where to go on.
+
+    The plain SENDs of one producer that follow each other: each one whole message that is no marker, with a checksum,
+    which fits. The entries are copies. None if there is no such SEND.
+    """
+    take_acks: Callable[[bytes, int, int], tuple[int, Sequence[tuple[int, int]], int] | None]
+    """The same for the plain ACKs of one consumer: individual, of whole entries, without an answer."""
+    receipt_encoder: Callable[[int, int], Callable[[Receipts], bytes]]
+    """(producer id, partition or -1) -> the function that makes the frames of some receipts.
+
+    A receipt is (sequence id, highest sequence id, ledger, entry); a highest one of 0 or less was not sent.
+    """
+    message_encoder: Callable[[int, int], Callable[[Messages, int | None], list[bytes]]]
+    """(consumer id, partition or -1) -> the function that makes the frames of some deliveries.
+
+    Its arguments are the deliveries and the consumer epoch, None = without; its pieces joined are the frames.
+    """
+
+
+def python_codec() -> Codec:
+    """The codec in Python, the reference."""
+    from interpulse.wire import python_codec as module
+
+    return Codec("python", module.take_sends, module.take_acks, module.receipt_encoder, module.message_encoder)
+
+
+def native_codec() -> Codec:
+    """The compiled codec. Raises ImportError where it is not installed."""
+    import interpulse_codec as module
+
+    def message_encoder(consumer_id: int, partition: int) -> Callable[[Messages, int | None], list[bytes]]:
+        def encode(batch: Messages, epoch: int | None) -> list[bytes]:
+            return module.encode_messages(consumer_id, partition, epoch, batch, _PIECE_BYTES_LARGE)
+
+        return encode
+
+    def receipt_encoder(producer_id: int, partition: int) -> Callable[[Receipts], bytes]:
+        return partial(module.encode_receipts, producer_id, partition)
+
+    return Codec("native", module.take_sends, module.take_acks, receipt_encoder, message_encoder)
+
+
+def chosen_name(environment: Mapping[str, str]) -> str:
+    """The name of the codec that the environment demands, else of the best one. Raises ImportError, ValueError."""
+    wanted = environment.get(_VARIABLE, "")
+    if wanted not in ("", "native", "python"):
+        raise ValueError(f"{_VARIABLE}={wanted} names no codec: set it to native or python, or not at all")
+    if wanted == "python" or (installed := _native_installed()):
+        return wanted or "native"
+    if wanted == "native" and not installed:
+        raise ImportError(
+            f"{_VARIABLE}=native, and the module interpulse_codec is not installed:"
+            " install it from the folder native (pip install ./native), or unset the variable"
+        )
+    return "python"
+
+
+def chosen_codec(environment: Mapping[str, str]) -> Codec:
+    """The codec of that name. Raises ImportError, ValueError."""
+    return native_codec() if chosen_name(environment) == "native" else python_codec()
+
+
+@cache
+def codec() -> Codec:
+    """The codec of this process. Raises ImportError, ValueError."""
+    return chosen_codec(os.environ)
+
+
+def _native_installed() -> bool:
+    try:
+        return find_spec("interpulse_codec") is not None
+    except ValueError:  # something without a specification has its name
+        return False

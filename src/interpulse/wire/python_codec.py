@@ -1,0 +1,125 @@
+"""The frame codec in Python, the reference for the compiled one; `interpulse.wire.codec` says what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.checksum import crc32c
+from interpulse.wire.commands.consuming import MessageHeadEncoder, message_head
+from interpulse.wire.commands.producing import ReceiptEncoder
+from interpulse.wire.ids import signed
+
+__all__ = ["message_encoder", "receipt_encoder", "take_acks", "take_sends"]
+
+_unpack_sizes: Final = Struct(">II").unpack_from
+_unpack_checksum: Final = Struct(">HI").unpack_from
+_CHECKSUM_MAGIC: Final = 0x0E01
+_parse_command: Final = pb.BaseCommand.FromString
+
+
+def take_sends(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Sequence[int], Sequence[bytes], int] | None:
+    """The plain SENDs of one producer that follow each other."""
+    producer_id, end = -1, start
+    sequence_ids: list[int] = []
+    entries: list[bytes] = []
+    for command, body, after in _frames(data, start, frame_bytes_max, b"\x08\x06"):
+        send = command.send
+        if not sequence_ids:
+            producer_id = send.producer_id
+        entry = data[body:after]
+        if send.producer_id != producer_id or not _is_plain(send) or not _fits_its_checksum(entry):
+            break
+        sequence_ids.append(send.sequence_id)
+        entries.append(entry)
+        end = after
+    return (producer_id, sequence_ids, entries, end) if sequence_ids else None
+
+
+def take_acks(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Sequence[tuple[int, int]], int] | None:
+    """The plain ACKs of one consumer that follow each other."""
+    consumer_id, end = -1, start
+    positions: list[tuple[int, int]] = []
+    for command, body, after in _frames(data, start, frame_bytes_max, b"\x08\x0a"):
+        ack = command.ack
+        if not positions:
+            consumer_id = ack.consumer_id
+        if ack.consumer_id != consumer_id or body < after or not _is_individual(ack):
+            break
+        positions += [(signed(each.ledgerId), signed(each.entryId)) for each in ack.message_id]
+        end = after
+    return (consumer_id, positions, end) if positions else None
+
+
+def receipt_encoder(producer_id: int, partition: int) -> Any:
+    """The function that makes the frames of receipts."""
+    return ReceiptEncoder(producer_id, partition).encode_all
+
+
+def message_encoder(consumer_id: int, partition: int) -> Any:
+    """The function that makes the frames of deliveries."""
+    encode = MessageHeadEncoder(consumer_id, partition).encode
+
+    def encode_all(batch: Sequence[Any], epoch: int | None) -> list[bytes]:
+        pieces: list[bytes] = []
+        for (ledger, entry_id), entry, redelivery_count, ack_set, _ in batch:
+            if redelivery_count or ack_set or epoch is not None:
+                head = message_head(
+                    consumer_id,
+                    ledger,
+                    entry_id,
+                    len(entry),
+                    partition=partition,
+                    redelivery_count=redelivery_count,
+                    ack_set=ack_set,
+                    consumer_epoch=epoch,
+                )
+            else:
+                head = encode(ledger, entry_id, len(entry))
+            pieces += (head, entry)
+        return pieces
+
+    return encode_all
+
+
+def _frames(
+    data: bytes, start: int, frame_bytes_max: int, command_type: bytes
+) -> Iterator[tuple[pb.BaseCommand, int, int]]:
+    """The complete commands of one type that follow each other, with begin and end of what stands behind each."""
+    while data.startswith(command_type, start + 8):
+        total_size, command_size = _unpack_sizes(data, start)
+        body, end = start + 8 + command_size, start + 4 + total_size
+        if total_size > frame_bytes_max or body > end or end > len(data):
+            return
+        try:
+            command = _parse_command(data[start + 8 : body])
+        except DecodeError:
+            return
+        yield command, body, end
+        start = end
+
+
+def _is_plain(send: pb.CommandSend) -> bool:
+    if send.num_messages != 1 or send.highest_sequence_id or send.is_chunk or send.marker:
+        return False
+    return bool(send.sequence_id or send.HasField("sequence_id")) and bool(
+        send.producer_id or send.HasField("producer_id")
+    )
+
+
+def _is_individual(ack: pb.CommandAck) -> bool:
+    if ack.ack_type != pb.CommandAck.Individual or ack.HasField("request_id") or ack.properties:
+        return False
+    ids = ack.message_id
+    return bool(ids) and ack.IsInitialized() and not any(each.ack_set for each in ids)
+
+
+def _fits_its_checksum(entry: bytes) -> bool:
+    if len(entry) < 6:
+        return False
+    magic, expected = _unpack_checksum(entry)
+    return bool(magic == _CHECKSUM_MAGIC and expected == crc32c(memoryview(entry)[6:]))

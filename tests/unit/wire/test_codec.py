@@ -1,0 +1,228 @@
+"""What both codecs read in runs, what they leave to protobuf, and what they write."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from typing import Any
+
+import pytest
+
+from interpulse.model.ids import Position
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.codec import Codec, chosen_codec, chosen_name
+from interpulse.wire.frames import AckRun, FrameDecoder, SendRun, build_entry, encode_command, encode_with_entry
+from tests.support.codecs import CODECS, NATIVE_INSTALLED, said
+
+LIMIT = 100_000
+METADATA = pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1).SerializeToString()
+ENTRIES = [build_entry(METADATA, bytes([65 + number]) * number) for number in range(5)]
+ENTRY = ENTRIES[4]
+FLOW = commands.flow(1, 5)
+NUMBERS = (0, 1, 127, 128, 16383, 16384, 2**21, 2**32, 2**62)
+
+
+@pytest.fixture(params=CODECS)
+def codec(request: pytest.FixtureRequest) -> Codec:
+    found: Codec = request.param
+    return found
+
+
+def runs_of(codec: Codec, data: bytes) -> list[Any]:
+    decoder = FrameDecoder(LIMIT)
+    decoder.gather_runs(codec)
+    return list(decoder.feed_runs(data))
+
+
+def send(entry: bytes = ENTRY, **fields: object) -> bytes:
+    content = pb.CommandSend(**{"producer_id": 1, "sequence_id": 7, **fields})
+    return encode_with_entry(pb.BaseCommand(type=pb.BaseCommand.SEND, send=content), entry)
+
+
+def ack(*ids: pb.MessageIdData, **fields: object) -> bytes:
+    content = pb.CommandAck(**{"consumer_id": 1, "ack_type": pb.CommandAck.Individual, "message_id": ids, **fields})
+    return commands.encode(content)
+
+
+def place(entry: int, **fields: object) -> pb.MessageIdData:
+    return pb.MessageIdData(ledgerId=3, entryId=entry, **fields)
+
+
+def test_sends_of_one_producer_when_they_follow_each_other_then_one_run(codec: Codec) -> None:
+    data = b"".join(commands.send(1, 5 + number, entry) for number, entry in enumerate(ENTRIES))
+    assert runs_of(codec, data) == [SendRun(1, [5, 6, 7, 8, 9], ENTRIES)]
+
+
+def test_run_when_another_producer_or_command_comes_then_ends(codec: Codec) -> None:
+    first, other, flow, last = runs_of(codec, send() + send(producer_id=2) + FLOW + send() + send())
+    assert (first, other) == (SendRun(1, [7], [ENTRY]), SendRun(2, [7], [ENTRY]))
+    assert flow.command.type == pb.BaseCommand.FLOW
+    assert last == SendRun(1, [7, 7], [ENTRY, ENTRY])
+
+
+def test_ids_when_they_are_the_largest_then_read_as_they_are(codec: Codec) -> None:
+    largest = 2**64 - 1
+    assert runs_of(codec, send(producer_id=largest, sequence_id=largest)) == [SendRun(largest, [largest], [ENTRY])]
+    run = AckRun(largest, [Position(-1, -1)])
+    position = pb.MessageIdData(ledgerId=largest, entryId=largest)
+    assert runs_of(codec, ack(position, consumer_id=largest)) == [run]
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        send(num_messages=1),
+        send(highest_sequence_id=0, is_chunk=False, marker=False),
+        encode_with_entry(
+            pb.BaseCommand.FromString(bytes.fromhex("080632041007 0801".replace(" ", ""))), ENTRY
+        ),  # the numbers in the other order
+    ],
+    ids=["one-message", "defaults-spelled-out", "other-order"],
+)
+def test_send_when_it_says_nothing_beyond_a_plain_one_then_is_part_of_a_run(codec: Codec, plain: bytes) -> None:
+    assert runs_of(codec, send() + plain + send()) == [SendRun(1, [7, 7, 7], [ENTRY] * 3)]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        send(num_messages=2),
+        send(num_messages=0),
+        send(highest_sequence_id=9),
+        send(is_chunk=True),
+        send(marker=True),
+        send(ENTRY[6:]),
+        send(ENTRY[:-1] + b"x"),
+        send(ENTRY[:5]),
+        send(b""),
+    ],
+    ids=["batch", "no-message", "highest", "chunk", "marker", "no-checksum", "wrong-checksum", "cut-off", "no-entry"],
+)
+def test_send_when_unusual_then_is_a_frame_and_says_the_same(codec: Codec, frame: bytes) -> None:
+    received = runs_of(codec, send() + frame + send())
+    assert [type(each) for each in (received[0], received[-1])] == [SendRun, SendRun]
+    assert len(received) == 3
+    assert said(received) == said(FrameDecoder(LIMIT).feed(send() + frame + send()))
+
+
+def test_acks_of_one_consumer_when_they_follow_each_other_then_one_run(codec: Codec) -> None:
+    data = commands.ack_one(1, 3, 4) + ack(place(5), place(6, partition=2, batch_index=-1, batch_size=0)) + FLOW
+    run, _ = runs_of(codec, data)
+    assert run == AckRun(1, [Position(3, 4), Position(3, 5), Position(3, 6)])
+    assert {type(each) for each in run.positions} == {Position}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        ack(place(5), ack_type=pb.CommandAck.Cumulative),
+        ack(place(5), request_id=0),
+        ack(place(4), place(5, ack_set=[1])),
+        ack(place(5), properties=[pb.KeyLongValue(key="k", value=1)]),
+        ack(),
+    ],
+    ids=["cumulative", "answer-wanted", "part-of-a-batch", "properties", "no-id"],
+)
+def test_ack_when_unusual_then_is_a_frame_and_says_the_same(codec: Codec, frame: bytes) -> None:
+    data = commands.ack_one(1, 3, 4) + frame + commands.ack_one(1, 3, 9)
+    received = runs_of(codec, data)
+    assert [type(each) is AckRun for each in received] == [True, False, True]
+    assert said(received) == said(FrameDecoder(LIMIT).feed(data))
+
+
+def test_run_when_the_last_frame_is_not_complete_then_ends_before_it(codec: Codec) -> None:
+    whole = send() * 3
+    for end in range(2 * len(send()), len(whole)):
+        decoder = FrameDecoder(LIMIT)
+        decoder.gather_runs(codec)
+        received = [*decoder.feed_runs(whole[:end]), *decoder.feed_runs(whole[end:])]
+        assert received[0] == SendRun(1, [7, 7], [ENTRY, ENTRY])
+        assert said(received) == said(FrameDecoder(LIMIT).feed(whole))
+
+
+def test_frame_when_above_the_limit_then_is_in_no_run(codec: Codec) -> None:
+    frame = send()
+    assert codec.take_sends(frame, 0, len(frame) - 4) is not None
+    assert codec.take_sends(frame, 0, len(frame) - 5) is None
+    assert codec.take_acks(commands.ack_one(1, 2, 3), 0, 5) is None
+
+
+@pytest.mark.parametrize("start", [0, 1, 7, 8, 1000])
+def test_take_when_nothing_begins_there_then_none(codec: Codec, start: int) -> None:
+    for data in (b"", b"\0" * 8, b"\xff" * 40, FLOW):
+        assert codec.take_sends(data, start, LIMIT) is None
+        assert codec.take_acks(data, start, LIMIT) is None
+
+
+@pytest.mark.parametrize("partition", [-1, 0, 3])
+def test_receipts_when_numbers_vary_then_bytes_of_send_receipt(codec: Codec, partition: int) -> None:
+    receipts = [
+        (number, highest, ledger, entry)
+        for number in (*NUMBERS, 2**64 - 1)
+        for highest, ledger, entry in [(0, 1, 0), (-1, 5, 2**62), (number, 7, 8), (0, -1, -1), (0, 1, 1)]
+    ]
+    expected = [
+        commands.send_receipt(5, number, max(highest, 0), ledger, entry, partition)
+        for number, highest, ledger, entry in receipts
+    ]
+    encode = codec.receipt_encoder(5, partition)
+    assert encode(receipts) == b"".join(expected)
+    assert encode([]) == b""
+
+
+@pytest.mark.parametrize("partition", [-1, 0, 3])
+@pytest.mark.parametrize("epoch", [None, 0, 300])
+def test_messages_when_numbers_vary_then_bytes_of_message(codec: Codec, partition: int, epoch: int | None) -> None:
+    sets = [(), (-1,), (5, -(2**63), 2**63 - 1)]
+    batch = [
+        (Position(number, number), bytes(size), count, ack_set, 1)
+        for number, count, ack_set in itertools.product(NUMBERS, (0, 200), sets)
+        for size in (0, 100)
+    ]
+    expected = [
+        commands.message(
+            5, each[0], each[1], partition=partition, redelivery_count=each[2], ack_set=each[3], consumer_epoch=epoch
+        )
+        for each in batch
+    ]
+    assert b"".join(codec.message_encoder(5, partition)(batch, epoch)) == b"".join(expected)
+
+
+def test_messages_when_large_then_their_entries_are_not_copied(codec: Codec) -> None:
+    small, large = bytes(100), bytes(1_000_000)
+    batch = [(Position(1, number), entry, 0, (), 1) for number, entry in enumerate([small, large, large, small])]
+    pieces = codec.message_encoder(5, -1)(batch, None)
+    assert [piece for piece in pieces if len(piece) >= len(large)] == [large, large]
+    assert all(piece is large for piece in pieces if len(piece) >= len(large))
+    expected = [commands.message(5, position, entry) for position, entry, *_ in batch]
+    assert b"".join(pieces) == b"".join(expected)
+
+
+def test_command_when_written_by_protobuf_then_no_frame_of_another_type_is_touched(codec: Codec) -> None:
+    data = commands.PING + encode_command(pb.BaseCommand(type=pb.BaseCommand.PONG, pong=pb.CommandPong()))
+    assert [each.command.type for each in runs_of(codec, data)] == [pb.BaseCommand.PING, pb.BaseCommand.PONG]
+
+
+def test_codec_when_demanded_then_taken(codec: Codec) -> None:
+    assert chosen_name({"INTERPULSE_CODEC": codec.name}) == codec.name
+    assert chosen_codec({"INTERPULSE_CODEC": codec.name}).name == codec.name
+
+
+class TestChoice:
+    def test_when_nothing_is_demanded_then_the_compiled_one_if_it_is_there(self) -> None:
+        assert chosen_codec({}).name == ("native" if NATIVE_INSTALLED else "python")
+
+    def test_when_the_compiled_one_is_missing_then_python_unless_it_was_demanded(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "interpulse_codec", None)
+        assert chosen_codec({}).name == "python"
+        with pytest.raises(ImportError, match=re.escape("pip install ./native")):
+            chosen_codec({"INTERPULSE_CODEC": "native"})
+
+    def test_when_the_name_is_none_then_refused_with_the_names(self) -> None:
+        text = "INTERPULSE_CODEC=rust names no codec: set it to native or python"
+        with pytest.raises(ValueError, match=re.escape(text)):
+            chosen_codec({"INTERPULSE_CODEC": "rust"})

@@ -15,6 +15,7 @@ from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.rules.replication import (
     check_allowed_clusters,
     check_global_topic_clusters,
+    check_namespace_left_by_others,
     check_new_namespace_clusters,
     check_replication_clusters,
     check_topic_replication_clusters,
@@ -238,3 +239,25 @@ def test_system_topic_is_copied_where_clusters_are_set_for_itself(
     name: str, policies: TopicPolicies, copied: bool
 ) -> None:
     assert is_copied_by_default(TopicName.parse(name), policies) is copied
+
+
+@pytest.mark.parametrize(
+    ("clusters", "deleted", "refused"),
+    [
+        ((), False, False),
+        (("east",), False, False),
+        (("west", "east"), False, True),
+        (("west", "east"), True, False),
+    ],
+)
+def test_namespace_on_several_clusters_is_not_deleted(clusters: tuple[str, ...], deleted: bool, refused: bool) -> None:
+    policies = NamespacePolicies(replication_clusters=clusters, deleted=deleted)
+    with pytest.raises(PreconditionFailed, match="configured: east, west; leave") if refused else nullcontext():
+        check_namespace_left_by_others(DEMO, policies)
+
+
+def test_new_namespace_names_the_tenant_that_may_not_use_a_cluster() -> None:
+    with pytest.raises(Forbidden, match=r"Cluster \[west\] is not .* for tenant \[demo\]"):
+        check_new_namespace_clusters(
+            DEMO, NamespacePolicies(replication_clusters=("west",)), registered=KNOWN, tenant=EAST_ONLY
+        )

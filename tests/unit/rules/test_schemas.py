@@ -39,6 +39,14 @@ def test_registration_when_only_white_space_differs_then_old_version() -> None:
     assert register(history(AVRO_2, AVRO), AVRO_RESPACED) == 1
 
 
+def test_registration_when_attributes_come_in_another_order_then_old_version() -> None:
+    one, other = (
+        SchemaInfo(SchemaType.AVRO, b'{"type": "record", "name": "a", "fields": [], %s}' % attributes)
+        for attributes in (b'"x": 1, "y": 2', b'"y": 2, "x": 1')
+    )
+    assert register(history(one), other) == 0
+
+
 def test_registration_when_bytes_of_other_types_differ_then_not_equal() -> None:
     assert find_equal(history(SchemaInfo(SchemaType.STRING, b"{}")), SchemaInfo(SchemaType.STRING, b"{ }")) is None
 

@@ -33,7 +33,10 @@ def _collect(kind: AvroType, types: dict[str, str], fields: dict[str, dict[str, 
 
 
 class _Renaming:
-    """Copies a tree under other names; a record that holds itself is copied once."""
+    """Copies a tree under other names; a record that holds itself is copied once.
+
+    Aliases and defaults are left out: nothing asks for those of a writer.
+    """
 
     def __init__(self, types: dict[str, str], fields: dict[str, dict[str, str]]) -> None:
         self._types = types
@@ -44,7 +47,7 @@ class _Renaming:
         if kind in self._copies:
             return self._copies[kind]
         name = self._types.get(kind.name, kind.name)
-        copy = AvroType(kind.kind, name, kind.aliases, symbols=kind.symbols, size=kind.size)
+        copy = AvroType(kind.kind, name, symbols=kind.symbols, size=kind.size)
         self._copies[kind] = copy
         copy.parts = [self.apply(part) for part in kind.parts]
         renamed = self._fields.get(name, {})
@@ -54,5 +57,5 @@ class _Renaming:
             if known in given:
                 raise AliasConflict(f"the aliases of {name} give two of its fields the name {known}")
             given.add(known)
-            copy.fields.append(AvroField(known, self.apply(each.type), each.has_default, each.aliases))
+            copy.fields.append(AvroField(known, self.apply(each.type)))
         return copy

@@ -40,6 +40,11 @@ def unreadable(writer: Any, reader: Any) -> str | None:
         (record(), record(fld("int", default=1))),
         (record(fld("int")), record(fld("long", "g", aliases=["f"]))),
         (record(fld(["null", "A"])), record(fld(["null", "A"]), fld("int", "g", default=1))),
+        (record(fld(["null", "A"])), record(fld(["null", "A"]))),
+        (
+            record(fld(["null", enum("P")]), fld("int", "old")),
+            record(fld(["null", enum("P", name="n.E")]), fld("int", "new", aliases=["old"])),
+        ),
         ({**B, "name": "Z"}, [record(fld("string", "b"), name="Y"), {**B, "name": "X"}]),
         (["null", enum("P")], ["null", enum("P", name="n.E")]),
     ],
@@ -78,6 +83,11 @@ def test_reader_when_it_can_read_then_no_reason(writer: Any, reader: Any) -> Non
 )
 def test_reader_when_it_cannot_read_then_reason_names_place_and_types(writer: Any, reader: Any, reason: str) -> None:
     assert reason in str(unreadable(writer, reader))
+
+
+def test_reason_when_the_type_is_no_part_of_another_then_names_no_place() -> None:
+    assert unreadable("long", "int") == "found long, expecting int"
+    assert unreadable("long", []) == "found long, expecting a union of nothing"
 
 
 @given(st.sampled_from(GENERATED))

@@ -1,14 +1,15 @@
 """Reads of a topic's log, shared by its subscriptions.
 
 Subscriptions that are close together read a backlog from disk once: one that asks for entries under way waits for that
-read, and the last pieces are kept for those a little behind, as long as the read buffer limiter lets them.
-A topic with one subscription keeps nothing.
+read, and the last pieces are kept for those a little behind, as long as the read buffer limiter lets them. Entries that
+the log has in memory are looked up for all of them once, too. A topic with one subscription keeps nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable
 from operator import itemgetter
 from typing import NamedTuple
@@ -22,7 +23,14 @@ __all__ = ["KEPT_BYTES_MAX", "SharedReads"]
 KEPT_BYTES_MAX = 10 * 1024 * 1024
 """Of all pieces of a topic together; the newest one stays, however large."""
 
-_position = itemgetter(0)
+_LOOKED_UP_MAX = 4
+"""Pieces that the log has in memory: they save little, and subscriptions that drain a topic together are close."""
+
+_LOOKED_UP_ENTRIES = 1000
+_LOOKED_UP_ENTRIES_MIN = 100
+"""Fewer are looked up as quickly as they are found here."""
+
+_position, _entry = itemgetter(0), itemgetter(1)
 
 
 class _Piece(NamedTuple):
@@ -43,6 +51,8 @@ class SharedReads:
         self._shared = shared
         self._pieces: dict[int, _Piece] = {}
         """By their number in the limiter, oldest first."""
+        self._looked_up: deque[int] = deque()
+        """The numbers of those pieces that the log has in memory, too."""
         self._under_way: dict[Position, asyncio.Event] = {}
         self._used = False
 
@@ -53,14 +63,29 @@ class SharedReads:
     async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
         """As `Log.read`; entries that were read together may come in smaller pieces."""
         while True:
-            found = self._kept(start)
+            found = self._kept(start, entries_max)
             if found:
-                self._used = True
                 return found
             reading = self._under_way.get(start)
             if reading is None:
                 return await self._read(start, entries_max, bytes_max)
             await reading.wait()
+
+    def read_cached(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry] | None:
+        """As `Log.read_cached`; entries that were looked up together may come in smaller pieces."""
+        if not self._shared():
+            return self._log.read_cached(start, entries_max=entries_max, bytes_max=bytes_max)
+        kept = self._kept(start, entries_max)
+        if kept:
+            return kept
+        found = self._log.read_cached(start, entries_max=max(entries_max, _LOOKED_UP_ENTRIES), bytes_max=bytes_max)
+        if found is None:
+            return None
+        if len(found) >= _LOOKED_UP_ENTRIES_MIN:
+            self._looked_up.append(self._keep(_Piece(start, found, sum(map(len, map(_entry, found))))))
+            if len(self._looked_up) > _LOOKED_UP_MAX:
+                self._drop(self._looked_up.popleft())
+        return found[:entries_max]
 
     def forget_unused(self) -> None:
         """Called from time to time: what was not read meanwhile goes."""
@@ -80,23 +105,29 @@ class SharedReads:
             self._keep(_Piece(start, found, sum(len(each.entry) for each in found)))
         return list(found)
 
-    def _keep(self, piece: _Piece) -> None:
+    def _keep(self, piece: _Piece) -> int:
+        """The number of this piece."""
         self._used = True
-        self._pieces[self.limiter.hold(piece.size, self._let_go)] = piece
+        number = self.limiter.hold(piece.size, self._let_go)
+        self._pieces[number] = piece
         kept = self.kept_bytes
         while kept > KEPT_BYTES_MAX and len(self._pieces) > 1:
             kept -= self._drop(next(iter(self._pieces)))
+        return number
 
     def _drop(self, number: int) -> int:
         """The bytes that are kept no more."""
         self.limiter.free(number)
-        return self._pieces.pop(number).size
+        piece = self._pieces.pop(number, None)
+        return piece.size if piece is not None else 0
 
     def _let_go(self, number: int) -> None:
         del self._pieces[number]
 
-    def _kept(self, start: Position) -> list[LogEntry]:
+    def _kept(self, start: Position, entries_max: int) -> list[LogEntry]:
         for piece in reversed(self._pieces.values()):
             if piece.start <= start <= piece.entries[-1].position:
-                return piece.entries[bisect_left(piece.entries, start, key=_position) :]
+                self._used = True
+                first = bisect_left(piece.entries, start, key=_position)
+                return piece.entries[first : first + entries_max]
         return []

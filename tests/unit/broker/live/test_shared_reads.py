@@ -27,6 +27,14 @@ class CountingLog:
         self.reads: list[int] = []
         self.failing = False
 
+    def read_cached(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry] | None:
+        """Entries from 1000 on are in memory, up to 3000."""
+        self.reads.append(start.entry)
+        if start.entry < 1000:
+            return None
+        numbers = range(start.entry, min(start.entry + entries_max, 3000))
+        return [LogEntry(Position(1, number), b"x" * 10) for number in numbers]
+
     async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
         self.reads.append(start.entry)
         await asyncio.sleep(0)
@@ -132,6 +140,45 @@ async def test_many_slow_subscriptions_hold_no_more_than_the_broker_has_room_for
     assert 10_000 < max(held) <= 20_000 < 20 * 100 * len(bench.entry(0))
     assert bench.registry.read_buffer_limiter.bytes_held == 0
     assert wanted == [1] * 99  # not a hundred entries again and again, to be let go again
+
+
+def looked_up(reads: SharedReads, start: int, entries_max: int = 400) -> list[int] | None:
+    found = reads.read_cached(Position(1, start), entries_max=entries_max, bytes_max=10**6)
+    if found is None:
+        return None
+    numbers = entries(found)
+    assert numbers == list(range(start, start + len(numbers)))
+    return [len(numbers)]
+
+
+def test_what_the_log_has_in_memory_is_looked_up_once_for_all(log: Any) -> None:
+    reads = SharedReads(log, lambda: True, ReadBufferLimiter(10**6))
+    assert looked_up(reads, 0) is None
+    for _ in range(5):
+        assert [looked_up(reads, start) for start in (1000, 1400, 1800)] == [[400], [400], [200]]
+    assert log.reads == [0, 1000]
+    assert looked_up(reads, 2000, 1000) == [1000]
+    assert looked_up(reads, 1999) == [1]
+    assert log.reads == [0, 1000, 2000]
+    assert reads.kept_bytes == reads.limiter.bytes_held == 20_000
+    reads.forget_unused()
+    reads.forget_unused()
+    assert (reads.kept_bytes, reads.limiter.bytes_held) == (0, 0)
+
+
+def test_of_what_the_log_has_in_memory_little_is_kept(log: Any) -> None:
+    reads = SharedReads(log, lambda: True, ReadBufferLimiter(10**6))
+    for start in (1900, 1700, 1500, 1300, 1100):  # backwards, so that each look is one of its own
+        assert looked_up(reads, start) == [400]
+    assert reads.kept_bytes == 40_000
+    assert looked_up(reads, 2950, 10) == [10]  # few, and found in no time
+    assert reads.kept_bytes == 40_000
+
+
+def test_alone_the_log_is_asked_for_what_is_wanted(log: Any) -> None:
+    reads = SharedReads(log, lambda: False, ReadBufferLimiter(10**6))
+    assert looked_up(reads, 1000) == looked_up(reads, 1000) == [400]
+    assert (log.reads, reads.kept_bytes) == ([1000, 1000], 0)
 
 
 async def test_alone_nothing_is_kept(log: Any) -> None:

@@ -143,7 +143,7 @@ class EntryFeed:
         if compacted is None:
             if self.read_compacted:
                 self._cursor.compacted_read()
-            found = log.read_cached(start, entries_max=entries_max, bytes_max=READ_BYTES_MAX)
+            found = self._source.reads.read_cached(start, entries_max=entries_max, bytes_max=READ_BYTES_MAX)
             if found is not None:
                 return found
         self._reading = True

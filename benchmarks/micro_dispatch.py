@@ -64,8 +64,7 @@ class Member:
         self.consumer, self.sink = consumer, sink
 
     def work(self) -> None:
-        for position in list(self.consumer.pending):
-            self.consumer.acknowledge(position)
+        self.consumer.acknowledge_all(list(self.consumer.pending))
         self.consumer.flow(1000 - self.consumer.permits)
 
 

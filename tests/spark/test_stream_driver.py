@@ -205,3 +205,20 @@ def test_batch_read_of_what_is_compacted(broker, client, options):
         until(lambda: admin.topics.compaction_status(topic)["status"] == "SUCCESS")
     rows = read_batch({"service.url": options["service.url"], "topic": topic, "readCompacted": "true"})
     assert sorted(int(row["value"]) for row in rows) == list(range(13, 20))
+
+
+def test_reads_that_start_and_end_inside_a_batch(client, options):
+    topic = "persistent://public/default/inside-a-batch"
+    publish(client, topic, range(5))
+    given = {"service.url": options["service.url"], "topic": topic}
+    first = read_batch({**given, "includeColumns": "__ledgerId,__entryId"})[0]
+    place = f"{first['__ledgerId']}:{first['__entryId']}"
+
+    def point(index):
+        return f'{{"{topic}": "{place}:{index}"}}'
+
+    rows = read_batch({**given, "startingOffsets": point(1), "endingOffsets": point(3)})
+    assert [int(row["value"]) for row in rows] == [1, 2, 3]
+    seen = Seen()
+    drain(StreamDriver({**given, **FAST, "startingOffsets": point(3)}, CheckpointLog(), seen))
+    assert seen.values == [3, 4]

@@ -7,21 +7,28 @@ give the same value.
 
 from __future__ import annotations
 
+import base64
 import heapq
 import json
 import math
+import re
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeVar
 
-from interpulse.model.ids import EARLIEST, LATEST, Position
+from google.protobuf.message import DecodeError
+
+from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.spark.options import OptionError
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.ids import message_id_from_wire
 
 __all__ = [
     "OFFSET_VERSION",
+    "CutPosition",
     "StartPoint",
     "StreamOffset",
     "TopicRange",
@@ -47,8 +54,27 @@ _TIMES_TEXT: Final = (
     '{"topic": {"0": 1769860800000}}'
 )
 
+_IN_BATCH: Final = re.compile(r"(-?[0-9]+:-?[0-9]+):([0-9]+)")
+
 StartPoint = Position
 """The position to start after: EARLIEST, LATEST or the position of the last entry that is *not* read."""
+
+
+class CutPosition(Position):
+    """A position given with a batch index: of the entry it was given for, some messages are not read.
+
+    It equals, and is ordered like, the plain position.
+    """
+
+    batch_index: int
+
+    def __new__(cls, ledger: int, entry: int, batch_index: int) -> CutPosition:
+        made = super().__new__(cls, ledger, entry)
+        made.batch_index = batch_index
+        return made
+
+    def __getnewargs__(self) -> tuple[int, int, int]:
+        return (self.ledger, self.entry, self.batch_index)
 
 
 class TopicRange(NamedTuple):
@@ -215,8 +241,9 @@ def pack_ranges(ranges: Sequence[TopicRange], tasks: int, mode: str = "balanced"
 def parse_offsets(text: str, *, inclusive_start: bool) -> Position | dict[str, Position]:
     """Read ``startingOffsets`` or ``endingOffsets``: one word for all topics, or JSON per topic or partition.
 
-    Values are ``earliest``, ``latest``, -2, -1 or ``ledger:entry``. A start names the first entry that is read, so
-    the result is the entry before it; an end names the last one. Raises ValueError that says what is wrong.
+    Values are ``earliest``, ``latest``, -2, -1, ``ledger:entry``, ``ledger:entry:batch index``, or a serialized message
+    id as base64 or as a list of its bytes. A start names the first entry that is read, so the result is the entry
+    before it; an end names the last one. Raises ValueError that says what is wrong.
     """
     if not text.lstrip().startswith("{"):
         return _parse_point(text.strip(), inclusive_start=inclusive_start)
@@ -292,10 +319,24 @@ def _parse_point(value: object, *, inclusive_start: bool) -> Position:
     named = {"earliest": EARLIEST, "latest": LATEST, -2: EARLIEST, -1: LATEST}
     if isinstance(value, str | int) and value in named:
         return named[value]
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a position; {_POINTS_TEXT}")
+    place = _message_id(value)
+    entry = place.entry - 1 if inclusive_start else place.entry
+    if place.batch_index >= 0:
+        return CutPosition(place.ledger, entry, place.batch_index)
+    return Position(place.ledger, entry)
+
+
+def _message_id(value: object) -> MessageId:
+    """``ledger:entry``, ``ledger:entry:batch index``, or a serialized id as base64 or as a list of its bytes."""
     try:
-        position = Position.parse(value)
-    except ValueError:
+        if isinstance(value, list):
+            return message_id_from_wire(pb.MessageIdData.FromString(bytes(byte % 256 for byte in value)))
+        text = str(value)
+        if ":" not in text:
+            return message_id_from_wire(pb.MessageIdData.FromString(base64.b64decode(text, validate=True)))
+        position, batch_index = _IN_BATCH.fullmatch(text), -1
+        if position is not None:
+            text, batch_index = position[1], int(position[2])
+        return MessageId(*Position.parse(text), batch_index=batch_index)
+    except (ValueError, TypeError, DecodeError):
         raise ValueError(f"{value!r} is not a position; {_POINTS_TEXT}") from None
-    return Position(position.ledger, position.entry - 1) if inclusive_start else position

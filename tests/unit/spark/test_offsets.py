@@ -1,6 +1,7 @@
 """Offsets, admission and packing."""
 
 import json
+import pickle
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import (
+    CutPosition,
     StreamOffset,
     TopicRange,
     entries_between,
@@ -199,3 +201,17 @@ def test_times_are_read(text, expected):
 def test_times_that_make_no_sense_are_refused(text, said):
     with pytest.raises(ValueError, match=said):
         parse_times(text)
+
+
+@pytest.mark.parametrize("text", ['"3:7:2"', '"CAMQByACMAI="', "[8, 3, 16, 7, 32, 2]"])
+def test_position_with_a_batch_index(text):
+    found = parse_offsets(f'{{"a": {text}}}', inclusive_start=True)
+    point = pickle.loads(pickle.dumps(found))["persistent://public/default/a"]
+    assert isinstance(point, CutPosition)
+    assert (point, point.batch_index, str(point)) == (Position(3, 6), 2, "3:6")
+
+
+def test_serialized_id_without_a_batch_index():
+    assert parse_offsets('{"a": "CAMQBw=="}', inclusive_start=False) == {
+        "persistent://public/default/a": Position(3, 7)
+    }

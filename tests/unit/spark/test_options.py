@@ -225,6 +225,7 @@ def test_ways_to_authenticate(given, method, source):
     [
         ({"authTokenFile": "/t.jwt", "authToken": "secret"}, "authTokenFile excludes authToken"),
         ({"pulsar.client.authPluginClassName": "x.AuthenticationAthenz"}, "AuthenticationAthenz is not supported"),
+        ({"mode": "entry", "startingOffsets": '{"x": "1:2:3"}'}, "batch index only count with mode=message"),
         ({"maxTriggerDelay": "3s"}, "maxTriggerDelay only counts with minEntriesPerTrigger"),
     ],
 )

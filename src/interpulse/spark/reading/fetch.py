@@ -27,6 +27,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.offsets import TopicRange
 from interpulse.spark.process_client import process_portal, relaxed_collector, session_for
+from interpulse.spark.reading.cuts import admission
 from interpulse.spark.reading.read_columns import ReadColumns
 from interpulse.spark.reading.read_options import ReadOptions
 
@@ -68,7 +69,7 @@ def fetch_batches(options: ReadOptions, columns: ReadColumns, ranges: Sequence[T
 
 
 def _fetch(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
-    builder = columns.builder(partial(_schema_of_version, options))
+    builder = columns.builder(partial(_schema_of_version, options), admission(options))
     arrived: queue.Queue[_Arrival] = queue.Queue()
     taken = asyncio.Semaphore(_CHUNKS_WAITING)
     portal = process_portal()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from interpulse.spark.rows.columns import Layout, check_schema, read_schema
 from interpulse.spark.schemas.payload_columns import check_same_schemas, payload_fields
 
 if TYPE_CHECKING:
+    from interpulse.spark.rows.columns import Message
     from interpulse.spark.rows.row_builder import RowBuilder
     from interpulse.spark.schemas.payload_decoder import SchemaOfVersion
 
@@ -30,15 +31,15 @@ class ReadColumns:
     topic_schema: SchemaInfo | None = None
     corrupt_column: str | None = None
 
-    def builder(self, schema_of: SchemaOfVersion) -> RowBuilder:
-        """Makes rows of entries; ``schema_of`` asks the cluster."""
+    def builder(self, schema_of: SchemaOfVersion, admits: Callable[[Message], bool] | None = None) -> RowBuilder:
+        """Makes rows of entries; ``schema_of`` asks the cluster, ``admits`` says which messages are read."""
         from interpulse.spark.rows.row_builder import RowBuilder
         from interpulse.spark.schemas.payload_decoder import PayloadDecoder
 
         decoder = None
         if self.topic_schema is not None:
             decoder = PayloadDecoder(self.topic_schema, self.wanted, schema_of, corrupt_column=self.corrupt_column)
-        return RowBuilder(self.wanted, self.layout, decoder)
+        return RowBuilder(self.wanted, self.layout, decoder, admits)
 
 
 def schema_of_query(options: ReadOptions, schemas: Mapping[str, SchemaInfo | None]) -> StructType:

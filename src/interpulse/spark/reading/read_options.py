@@ -14,7 +14,7 @@ from interpulse.spark.connection_options import (
     operation_timeout_option,
     service_url_option,
 )
-from interpulse.spark.offsets import parse_offsets, parse_times
+from interpulse.spark.offsets import CutPosition, parse_offsets, parse_times
 from interpulse.spark.option_values import (
     one_of,
     parse_assignment,
@@ -99,7 +99,8 @@ class ReadOptions:
         None,
         purpose=Purpose.READ,
         text="`earliest`, `latest` (streams), `subscription` (with `predefinedSubscription`), or JSON: topic or "
-        'partition to `"earliest"`, `"latest"`, `-2`, `-1`, `"ledger:entry"` or `{"partition": value}`; inclusive. '
+        'partition to `"earliest"`, `"latest"`, `-2`, `-1`, `"ledger:entry"`, `"ledger:entry:batch index"`, a '
+        'serialized message id (base64, or a list of its bytes) or `{"partition": value}`; inclusive. '
         "Default: batch `earliest`, stream `latest`",
     )
     ending_offsets: Position | dict[str, Position] = option(  # noqa: RUF009 - a dataclass field
@@ -388,6 +389,10 @@ def _check_starting(values: Mapping[str, Any], purpose: Purpose, problems: list[
         for end in ("starting", "ending")
         if f"{end}_offsets" in values and f"{end}_time" in values
     )
+    given = [values.get("starting_offsets"), values.get("ending_offsets")]
+    cuts = [point for each in given if isinstance(each, dict) for point in each.values()]
+    if values.get("mode") == "entry" and any(isinstance(point, CutPosition) for point in cuts):
+        problems.append("positions with a batch index only count with mode=message: entries are read whole")
     if "max_trigger_delay_ms" in values and "min_entries_per_trigger" not in values:
         problems.append("maxTriggerDelay only counts with minEntriesPerTrigger")
     if "late_start" in values and "starting_time" not in values:

@@ -57,10 +57,18 @@ class PayloadColumns(Protocol):
 class RowBuilder:
     """Collects rows of one schema and gives them out as Arrow batches.
 
-    ``decoder`` fills the columns that ``layout`` has for payloads; without it payloads are bytes.
+    ``decoder`` fills the columns that ``layout`` has for payloads; without it payloads are bytes. ``admits`` says which
+    messages become rows, without it all.
     """
 
-    def __init__(self, schema: StructType, layout: Layout, decoder: PayloadColumns | None = None) -> None:
+    def __init__(
+        self,
+        schema: StructType,
+        layout: Layout,
+        decoder: PayloadColumns | None = None,
+        admits: Callable[[Message], bool] | None = None,
+    ) -> None:
+        self._admits = admits
         self._schema = schema
         columns = layout.metadata
         typed = () if layout.payload is None else layout.payload.names
@@ -138,7 +146,8 @@ class RowBuilder:
                 self.bytes += len(parsed.metadata_bytes)
         elif not parsed.metadata.HasField("marker_type"):
             for message in _messages_of(whole, is_batch=parsed.is_batch):
-                self._append(message)
+                if self._admits is None or self._admits(message):
+                    self._append(message)
 
     def _append(self, message: Message) -> None:
         for target in self._targets:

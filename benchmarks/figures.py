@@ -14,6 +14,7 @@ from benchmarks.http_load import Request, run_requests
 from benchmarks.raw_load import (
     RawConnection,
     ask_partitions_pipelined,
+    create_producers,
     drain,
     encode_flow,
     encode_sends,
@@ -172,6 +173,26 @@ def measure_start(contender: Contender, round_number: int) -> Samples:
         return {"start": Sample(seconds), "memory": Sample(pss_bytes(contender) / 1e6)}
     finally:
         contender.stop()
+
+
+def measure_topic_memory(contender: Contender, round_number: int) -> Samples:
+    """Memory of topics that are loaded, each with a producer; others were loaded before, so that the broker is warm."""
+    contender.start()
+    try:
+        _load_topics(contender, _topic("warm", round_number))
+        before = pss_bytes(contender)
+        _load_topics(contender, _topic("loaded", round_number))
+        return {"topic_memory": Sample((pss_bytes(contender) - before) / PARTITIONS / 1e3)}
+    finally:
+        contender.stop()
+
+
+def _load_topics(contender: Contender, topic: str) -> None:
+    path = f"/admin/v2/{topic.replace('://', '/')}/partitions"
+    run_requests(contender.web_url, [Request("PUT", path, str(PARTITIONS).encode())], connections=1)
+    names = [f"{topic}-partition-{number}" for number in range(PARTITIONS)]
+    look_up_pipelined(contender.service_url, names)
+    create_producers(contender.service_url, names)
 
 
 def measure_restart(contender: Contender, round_number: int) -> Samples:
@@ -353,7 +374,11 @@ def measure_admin(contender: Contender, round_number: int) -> Samples:
 Measure = Callable[[Contender, int], Samples]
 
 # On a broker of their own, started by the measurement; then on one broker that stays up and warms up.
-ON_FRESH_BROKER: Mapping[str, Measure] = {"start": measure_start, "restart": measure_restart}
+ON_FRESH_BROKER: Mapping[str, Measure] = {
+    "start": measure_start,
+    "topics": measure_topic_memory,
+    "restart": measure_restart,
+}
 ON_WARM_BROKER: Mapping[str, Measure] = {
     "raw": measure_raw,
     "shared": measure_shared,

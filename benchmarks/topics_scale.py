@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.contenders import Contender, Interpulse, Pulsar, cpu_seconds
 from benchmarks.http_load import Request, fetch, run_requests
-from benchmarks.raw_load import RawConnection, encode
+from benchmarks.raw_load import RawConnection, create_producers, encode
 from interpulse.wire import pulsar_api_pb2 as pb
 
 PROBES = 500
@@ -195,11 +195,7 @@ def pipeline(contender: Contender, commands: Sequence[pb.BaseCommand], answer_ty
 def open_producers(contender: Contender, topics: Sequence[str]) -> None:
     """One producer on each topic, all asked for at once, as clients of partitioned topics do."""
     pipeline(contender, [lookup(topic) for topic in topics], _LOOKUP_ANSWER)
-    producers = (
-        pb.CommandProducer(topic=topic, producer_id=number, request_id=number) for number, topic in enumerate(topics)
-    )
-    commands = [pb.BaseCommand(type=pb.BaseCommand.PRODUCER, producer=each) for each in producers]
-    pipeline(contender, commands, pb.BaseCommand.PRODUCER_SUCCESS)
+    create_producers(contender.service_url, topics)
 
 
 def list_topics(contender: Contender, namespace: str) -> None:

@@ -16,9 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-import fastavro
-from fastavro.schema import SchemaParseException, UnknownType
-
 from interpulse.model.errors import InvalidSchemaDefinition
 from interpulse.model.strings import are_strings
 
@@ -83,6 +80,10 @@ def avro_identity(definition: bytes) -> object:
 
 
 def _parse(definition: bytes) -> Any:
+    # The package takes nearly four megabytes: a broker pays for it with its first schema.
+    import fastavro
+    from fastavro.schema import SchemaParseException, UnknownType
+
     try:
         body = json.loads(definition.decode())
         parsed = fastavro.parse_schema(_without_defaults(body), named_schemas={}, _write_hint=False)

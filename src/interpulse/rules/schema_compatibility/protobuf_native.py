@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
 from interpulse.model.errors import InvalidSchemaDefinition
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 __all__ = ["root_message"]
 
@@ -35,6 +37,9 @@ def root_message(definition: bytes) -> str:
 
 
 def _files(text: str) -> dict[str, FileDescriptorProto]:
+    # The module takes four megabytes: a broker pays for it with its first schema of this type.
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
     try:
         parsed = FileDescriptorSet.FromString(base64.b64decode(text, validate=True))
     except (ValueError, DecodeError) as error:

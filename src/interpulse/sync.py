@@ -13,7 +13,7 @@ __all__ = ["AdminClient", "Client", "Consumer", "Producer", "Reader", "TableView
 
 
 def __getattr__(name: str) -> Any:
-    """What needs the HTTP library is loaded when it is asked for."""
+    """Names that need the HTTP library are loaded at their first use."""
     if name != "AdminClient":
         raise AttributeError(f"module {__name__} has no attribute {name}")
     from interpulse.client.sync_admin import AdminClient

@@ -65,7 +65,7 @@ _LAZY = {"AdminClient": "interpulse.client.admin.admin_client"}
 
 
 def __getattr__(name: str) -> Any:
-    """What needs the HTTP library is loaded when it is asked for."""
+    """Names that need the HTTP library are loaded at their first use."""
     if name not in _LAZY:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     from importlib import import_module

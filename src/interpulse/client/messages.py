@@ -21,7 +21,7 @@ UNCOMPRESSED_BYTES_MAX = 512 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """What a producer sends. ``content`` None is a tombstone. Times are ms since the epoch."""
+    """A message as a producer sends it. ``content`` None is a tombstone. Times are ms since the epoch."""
 
     content: bytes | None
     key: str | bytes | None = None

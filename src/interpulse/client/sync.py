@@ -91,7 +91,7 @@ class Consumer(Closes):
     def receive_batch(
         self, *, messages_max: int | None = None, bytes_max: int = 10 * 1024 * 1024, timeout_ms: int = 100
     ) -> list[Message]:
-        """What comes until one of the limits is reached; perhaps nothing."""
+        """The messages up to one of the limits; perhaps none."""
         return self._portal.call(
             lambda: self._consumer.receive_batch(messages_max=messages_max, bytes_max=bytes_max, timeout_ms=timeout_ms)
         )

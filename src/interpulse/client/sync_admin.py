@@ -265,7 +265,7 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.policies_json(namespace))
 
     def properties(self, namespace: NamespaceName | str) -> dict[str, str]:
-        """What operators noted; it means nothing to the broker."""
+        """The properties set by operators, without a meaning to the broker."""
         return self._portal.call(lambda: self._area.properties(namespace))
 
     def update_properties(self, namespace: NamespaceName | str, properties: Mapping[str, str]) -> None:
@@ -460,7 +460,7 @@ class NamespacesAdmin:
         return self._portal.call(lambda: self._area.set_schema_compatibility_strategy(namespace, strategy))
 
     def schema_auto_update_strategy(self, namespace: NamespaceName | str) -> str | None:
-        """What older clusters know as compatibility, such as ``Full``; None if it was never set."""
+        """The older compatibility policy, such as ``Full``; None if it was never set."""
         return self._portal.call(lambda: self._area.schema_auto_update_strategy(namespace))
 
     def set_schema_auto_update_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
@@ -483,7 +483,7 @@ class PermissionsAdmin:
         self._area = area
 
     def of_namespace(self, namespace: NamespaceName | str) -> Grants:
-        """What every role may do in the whole namespace."""
+        """The permissions of every role in the whole namespace."""
         return self._portal.call(lambda: self._area.of_namespace(namespace))
 
     def grant(self, namespace: NamespaceName | str, role: str, actions: Iterable[str]) -> None:
@@ -494,7 +494,7 @@ class PermissionsAdmin:
         return self._portal.call(lambda: self._area.revoke(namespace, role))
 
     def of_topic(self, topic: TopicName | str) -> Grants:
-        """What every role may do with a topic, whichever level it is granted at. Raises TopicNotFound."""
+        """The permissions of every role on a topic, from both levels. Raises TopicNotFound."""
         return self._portal.call(lambda: self._area.of_topic(topic))
 
     def grant_on_topic(self, topic: TopicName | str, role: str, actions: Iterable[str]) -> None:
@@ -584,7 +584,7 @@ class TenantsAdmin:
 
 
 class TopicPoliciesAdmin:
-    """What a topic, with all its partitions, says for itself. Raises PreconditionFailed for a single partition."""
+    """The policies of a topic, with all its partitions. Raises PreconditionFailed for a single partition."""
 
     def __init__(self, portal: Portal, area: admin_topic_policies.TopicPoliciesAdmin) -> None:
         self._portal = portal
@@ -747,7 +747,7 @@ class TopicsAdmin:
         return self._portal.call(lambda: self._area.terminate_partitioned(topic))
 
     def properties(self, topic: TopicName | str) -> dict[str, str]:
-        """What was given to the topic at its creation or since. Raises TopicNotFound."""
+        """The properties of a topic, from its creation or later. Raises TopicNotFound."""
         return self._portal.call(lambda: self._area.properties(topic))
 
     def update_properties(self, topic: TopicName | str, properties: Mapping[str, str]) -> None:
@@ -945,7 +945,7 @@ class TopicsAdmin:
         return self._portal.call(lambda: self._area.set_subscription_properties(topic, subscription, properties))
 
     def inactive_topic_policies(self, topic: TopicName | str, *, applied: bool = False) -> InactiveTopicPolicies | None:
-        """What is set for this topic; None if its namespace decides. ``applied`` asks for what is in force."""
+        """The topic's own value; None if its namespace decides. ``applied`` asks for the value in force."""
         return self._portal.call(lambda: self._area.inactive_topic_policies(topic, applied=applied))
 
     def set_inactive_topic_policies(self, topic: TopicName | str, policies: InactiveTopicPolicies) -> None:

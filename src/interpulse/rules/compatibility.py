@@ -47,7 +47,7 @@ class NamespaceSnapshot:
 
 
 def as_override(policy: AutoTopicCreation) -> AutoTopicCreation:
-    """What a policy means, in a form that can be set for a namespace: the type counts in its exact spelling."""
+    """A policy in a form that can be set for a namespace: the type counts in its exact spelling."""
     partitioned = policy.topic_type == PARTITIONED
     return AutoTopicCreation(
         policy.allowed,
@@ -209,7 +209,7 @@ def _topic_conflict(cluster: str, topic: TopicName, local: int, remote: int, rem
 
 
 def _way_out(cluster: str, topic: TopicName, local: int, remote: int, *, left_over: bool) -> str:
-    """What ends a conflict about a topic, as commands that can be copied."""
+    """The commands that end a conflict about a topic, to be copied."""
     name = shlex.quote(str(topic))
     if local and remote:
         way = f"expand it here (topics update-partitioned-topic {name} -p {remote})"

@@ -50,7 +50,7 @@ LEGACY_STRATEGIES: Final = {
 
 
 def topic_level(record: TopicPolicyRecord, *, everywhere: bool = False) -> TopicPolicies:
-    """What a topic says for itself: on this cluster, else on all its clusters; or ``everywhere``, on all alone."""
+    """A topic's own policy: of this cluster, else of all its clusters; with ``everywhere``, of all alone."""
     if everywhere:
         return record.everywhere
     if record.everywhere == _NOTHING_SET:
@@ -59,7 +59,7 @@ def topic_level(record: TopicPolicyRecord, *, everywhere: bool = False) -> Topic
 
 
 def namespace_level(policies: NamespacePolicies | None, *, cluster: str) -> TopicPolicies:
-    """What a namespace says about each of its topics on this cluster."""
+    """The policies of a namespace on each of its topics on this cluster."""
     if policies is None:
         return _NOTHING_SET
     return TopicPolicies(

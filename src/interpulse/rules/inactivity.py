@@ -40,7 +40,7 @@ DELETE_MODES: Final = (DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP)
 
 @dataclass(frozen=True, slots=True)
 class TopicActivity:
-    """What a loaded topic is used for.
+    """The use of a loaded topic.
 
     ``in_use``: a producer, a consumer or the replication to another cluster is connected. ``subscribed``: it has a
     subscription. ``backlog``: a subscription has entries that it has not acknowledged. ``unreplicated``: another

@@ -54,7 +54,7 @@ _REASON_CHARS_MAX: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class LookupTarget:
-    """What a lookup answers: the broker to connect to, or with ``redirect`` the one to ask next. "" = not offered."""
+    """The answer to a lookup: the broker to connect to, or with ``redirect`` the one to ask next. "" = not offered."""
 
     service_url: str
     service_url_tls: str = ""
@@ -73,7 +73,7 @@ being unloaded or its owner cannot be read."""
 
 
 class NamespaceView:
-    """What a lookup may know about a namespace, read once for all topics of a batch."""
+    """The view of a namespace for lookups, read once for all topics of a batch."""
 
     __slots__ = ("bundles", "lower_ends", "name", "peer", "serves_all", "standing")
 
@@ -123,7 +123,7 @@ def _elsewhere(topic: TopicName, namespace: NamespaceView) -> LookupTarget | Non
 
 
 def find_owner(namespace: NamespaceView, index: int, owner: Owner) -> LookupTarget:
-    """Who owns this bundle of a namespace that is served here.
+    """The owner of this bundle of a namespace that is served here.
 
     Everything but trouble with metadata means that no broker can take the bundle now: the client asks again.
     """

@@ -52,7 +52,7 @@ def check_new_policies(body: Mapping[str, Any], *, partitions_max: int) -> Names
 
 
 def _check_permissions(body: Mapping[str, Any]) -> None:
-    """What is granted from the beginning, by the rules of granting."""
+    """The grants of a new namespace, by the rules of granting."""
     granted = Permissions.from_json(body)
     for roles in (granted.namespace, *granted.topics.values()):
         for actions in filter(None, roles.values()):

@@ -152,7 +152,7 @@ def check_principals(
 
 
 def check_actions(actions: Iterable[str]) -> list[Action]:
-    """What an operator grants; raises InvalidRequest for nothing, or for something that cannot be granted."""
+    """The actions of a grant; raises InvalidRequest for none, or for one that cannot be granted."""
     known = {str(action) for action in Action}
     wanted = list(actions)
     unknown = [action for action in wanted if action not in known]

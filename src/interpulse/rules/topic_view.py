@@ -41,7 +41,7 @@ Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
 class NamespaceStanding(Enum):
-    """What a namespace lets its topics do."""
+    """The state of a namespace, as far as its topics depend on it."""
 
     SERVED = "served"
     NOT_SERVED = "its replication clusters leave out the local cluster"
@@ -91,7 +91,7 @@ class TopicView:
 
 
 class Part(Enum):
-    """What of a view is read only for the rules that look at it."""
+    """A part of a view that is read only for rules that declare it."""
 
     RELATED_METADATA = "partition metadata of all `metadata_names`, not only of the base name"
     PARTITION_RECORDS = "which partitions of the base name have a record"
@@ -108,7 +108,7 @@ def looks_at(*parts: Part) -> Callable[[Rule], Rule]:
 
 
 def looked_at(rule: Callable[..., Any]) -> tuple[Part, ...]:
-    """What the rule declares with `looks_at`."""
+    """The parts that the rule declares with `looks_at`."""
     declared: tuple[Part, ...] = getattr(rule, _DECLARED, ())
     return declared
 
@@ -132,7 +132,7 @@ def first_part(name: TopicName) -> TopicName:
 
 
 def existence(view: TopicView) -> Existence:
-    """What the name stands for now: a partitioned topic, one topic, or nothing.
+    """The existence of the name: a partitioned topic, one topic, or nothing.
 
     PIP-344, rows 1 and 2 of the new behaviour ("the topic exists"). A partition of a non-persistent topic exists with
     the metadata that counts it, any other topic with its record.

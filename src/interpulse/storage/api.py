@@ -234,7 +234,7 @@ class LogEntry(NamedTuple):
 
 
 class CompactedLedger(NamedTuple):
-    """What compaction kept of a log up to and including ``horizon``: a ledger of entries with their old positions."""
+    """The compacted entries of a log up to and including ``horizon``: a ledger of entries with their old positions."""
 
     ledger_id: int
     entries: int
@@ -244,7 +244,7 @@ class CompactedLedger(NamedTuple):
 
 
 class CompactedEntries(Protocol):
-    """What compaction kept of one log. There is at most one compacted ledger, and it changes as a whole."""
+    """The compacted entries of one log. There is at most one compacted ledger, and it changes as a whole."""
 
     @property
     def current(self) -> CompactedLedger | None:
@@ -305,7 +305,7 @@ class Log(Protocol):
 
     @property
     def compacted(self) -> CompactedEntries:
-        """What compaction kept."""
+        """The compacted entries."""
 
     @property
     def terminated(self) -> bool:

@@ -65,7 +65,7 @@ class LedgerWriter:
 
 
 class CompactedStore(Protocol):
-    """What the compacted entries of a log need of the store of all logs."""
+    """The store of all logs, as the compacted entries of a log see it."""
 
     ids: LedgerIds
     journal: Journal
@@ -129,7 +129,7 @@ class CompactedLog:
         return await self._of_current(last)
 
     async def _of_current(self, ask: Callable[[CompactedLedger], Awaitable[R]]) -> R | None:
-        """What the current ledger answers, asked again if it was replaced meanwhile; None if there is none."""
+        """The answer of the current ledger, asked again if it was replaced meanwhile; None if there is none."""
         while (ledger := self._current) is not None:
             try:
                 return await ask(ledger)

@@ -41,7 +41,7 @@ class DiskSpace:
     def __init__(self, directory: Path, files: Files, reserve_bytes: int = 0) -> None:
         """``files`` are those of the log. ``reserve_bytes`` is what messages leave free; 0 = nothing."""
         self.problem: str | None = None
-        """What could not be written, or how little is left, in words; None while there is room."""
+        """The failed write, or the free space, in words; None while there is enough."""
         self.on_full: Callable[[], None] = lambda: None
         """Called each time the room has run out."""
         self._directory = directory
@@ -97,7 +97,7 @@ class DiskSpace:
 
     @property
     def free_bytes(self) -> int:
-        """What the file system has left for this program."""
+        """The free bytes of the file system for this program."""
         return shutil.disk_usage(self._directory).free
 
     @property
@@ -106,7 +106,7 @@ class DiskSpace:
         return shutil.disk_usage(self._directory).total
 
     def _reserve(self, size: int) -> int:
-        """What messages leave free on a file system of this size."""
+        """The bytes that messages leave free on a file system of this size."""
         return min(self._reserve_bytes, size // _SHARE_MAX)
 
     def _above_reserve(self, times: float = 1) -> float:

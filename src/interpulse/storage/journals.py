@@ -34,7 +34,7 @@ class LedgerGone(Exception):
 
 
 class JournalClient(Protocol):
-    """What a journal needs of a log that has something to write."""
+    """A log with entries to write, as the journal sees it."""
 
     def take_pending(self) -> list[Run]:
         """The appended runs that are not yet being written, in order."""

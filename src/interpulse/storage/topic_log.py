@@ -52,7 +52,7 @@ class LogConfig:
 
 
 class LogOwner(CompactedStore, Protocol):
-    """What a log needs of the store of all logs."""
+    """The store of all logs, as a log sees it."""
 
     cache: TailCache
     config: LogConfig

@@ -91,7 +91,7 @@ class TopicLogStore:
         return meter
 
     def written(self) -> dict[str, WrittenEntries]:
-        """What became durable in the last full period, by the names of logs without their last part."""
+        """The durable entries of the last full period, by the names of logs without their last part."""
         self._meters = {group: meter for group, meter in self._meters.items() if not meter.is_idle}
         return {group: meter.last_period for group, meter in self._meters.items()}
 

@@ -78,7 +78,7 @@ class WriteMeter:
 
     @property
     def last_period(self) -> WrittenEntries:
-        """What became durable in the last full period."""
+        """The durable entries of the last full period."""
         return self._turned()._last
 
     @property

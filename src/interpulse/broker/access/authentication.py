@@ -43,7 +43,7 @@ class Provider(Protocol):
 
 
 class Refused(Exception):
-    """What a provider raises: ``reason`` as metrics count it, and the detail for the log."""
+    """The error of a provider: ``reason`` as metrics count it, and the detail for the log."""
 
     def __init__(self, reason: str, detail: str, *, expired: bool = False) -> None:
         super().__init__(detail)

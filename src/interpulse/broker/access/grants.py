@@ -23,7 +23,7 @@ class Grants:
         self._lifecycle = lifecycle
 
     async def of_namespace(self, namespace: NamespaceName) -> Permissions:
-        """What is granted in a namespace."""
+        """The grants of a namespace."""
         return (await self._namespaces.get_policies(namespace)).permissions
 
     async def grant(self, namespace: NamespaceName, role: str, actions: Iterable[str]) -> None:
@@ -33,11 +33,11 @@ class Grants:
         await self._change(namespace, lambda permissions: permissions.grant(role, granted))
 
     async def revoke(self, namespace: NamespaceName, role: str) -> None:
-        """What the role has in the whole namespace."""
+        """The role's permissions in the whole namespace."""
         await self._change(namespace, lambda permissions: permissions.revoke(role))
 
     async def on_topic(self, topic: TopicName) -> dict[str, list[str]]:
-        """What every role may do with a topic, whichever level it is granted at."""
+        """The permissions of every role on a topic, from both levels."""
         await self._check_exists(topic)
         permissions = await self.of_namespace(topic.namespace_name)
         return {role: sorted(actions) for role, actions in permissions.granted_on(topic).items()}
@@ -50,7 +50,7 @@ class Grants:
         await self._change(topic.namespace_name, lambda permissions: permissions.grant_topic([topic], role, granted))
 
     async def revoke_on_topic(self, topic: TopicName, role: str) -> None:
-        """What the role was granted on this topic by itself."""
+        """The role's permissions on this topic alone."""
         await self._check_exists(topic)
         await self._change(topic.namespace_name, lambda permissions: permissions.revoke_topic([topic], role))
 
@@ -70,7 +70,7 @@ class Grants:
         await self._change(namespace, without)
 
     async def auth_mode(self, namespace: NamespaceName) -> str:
-        """What the names of subscriptions have to begin with."""
+        """Whether subscription names must begin with the role: a mode of `SUBSCRIPTION_AUTH_MODES`."""
         return check_subscription_auth_mode((await self._namespaces.get_policies(namespace)).subscription_auth_mode)
 
     async def set_auth_mode(self, namespace: NamespaceName, mode: str | None) -> None:

@@ -38,7 +38,7 @@ class WrongAudience(BadToken):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What a token that was verified says."""
+    """The claims of a verified token."""
 
     role: str
     expires_at: float | None = None
@@ -66,7 +66,7 @@ class TokenVerifier:
         self._clock_skew_seconds = clock_skew_seconds
 
     def verify(self, text: str) -> Token:
-        """Who the token stands for; raises BadToken."""
+        """The role of the token; raises BadToken."""
         try:
             claims = jwt.decode(
                 text, self._key, algorithms=self._signatures, leeway=self._clock_skew_seconds, options=_OPTIONS

@@ -101,7 +101,7 @@ def entry_metadata_of(entry: bytes | memoryview) -> EntryMetadata:
 
 
 def entry_metadata_in(metadata: pb.MessageMetadata) -> EntryMetadata:
-    """What the broker keeps of a message's metadata."""
+    """The part of a message's metadata that the broker keeps."""
     if metadata.HasField("marker_type"):
         return MARKER
     if metadata.num_chunks_from_msg > 1:

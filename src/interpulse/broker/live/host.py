@@ -15,7 +15,7 @@ __all__ = ["HostedTopic", "TopicHost"]
 
 
 class HostedTopic(Protocol):
-    """What the host needs of a topic that tells it something."""
+    """A topic, as its host sees it."""
 
     name: TopicName
 
@@ -47,7 +47,7 @@ class TopicHost(Protocol):
 
     @property
     def broker_entry_fields(self) -> BrokerEntryFields | None:
-        """What is put in front of the entries of persistent topics."""
+        """The broker entry metadata in front of the entries of persistent topics."""
 
     def generate_producer_name(self) -> str: ...
 

@@ -68,7 +68,7 @@ class ReplicationMeasure(NamedTuple):
 
 
 class LimitMeasure(NamedTuple):
-    """What the policies of one topic limit, and how often they did."""
+    """The limits of one topic, and how often they held something back."""
 
     publish_throttled: int = 0
     quota_bytes: int = -1

@@ -34,7 +34,7 @@ _position, _entry = itemgetter(0), itemgetter(1)
 
 
 class _Piece(NamedTuple):
-    """What the log held from ``start`` on."""
+    """The entries of the log from ``start`` on."""
 
     start: Position
     entries: list[LogEntry]

@@ -26,7 +26,7 @@ _CURSORS_PER_PAGE = 100
 
 
 class TopicCounters(NamedTuple):
-    """What only grows. None = there never was one."""
+    """Counters that only grow. None = not used yet."""
 
     epoch: int | None = None
     """Of exclusive producers."""

@@ -30,7 +30,7 @@ class Tenants:
         return [name for name in names if keys.tenant(name) in found]
 
     async def get(self, name: str) -> TenantInfo:
-        """Who administers the tenant, and its clusters; raises TenantNotFound."""
+        """The administrators of the tenant, and its clusters; raises TenantNotFound."""
         stored = await self._store.get(keys.tenant(name))
         if stored is None:
             raise TenantNotFound("Tenant does not exist")

@@ -44,7 +44,7 @@ class Remotes(Protocol):
     """The access to other clusters; both raise RemoteClusterUnavailable, and Unprocessable if these refuse."""
 
     async def find(self, cluster: str, name: TopicName) -> Existence:
-        """What the name stands for on the cluster; nothing is created. Refused where its namespace is missing."""
+        """The existence of the name on the cluster; nothing is created. Refused where its namespace is missing."""
 
     async def expand(self, cluster: str, change: RemoteExpansion) -> None:
         """Make it true there, and only there."""

@@ -96,7 +96,7 @@ class InactiveTopics:
         return idle
 
     async def _deleted(self, topic: AnyTopic) -> str | None:
-        """What it held that no subscription wanted, in words; None if it stays."""
+        """Delete the topic; the entries that it had without a subscription, in words; None if it stays."""
         held = ""
 
         def check(found: AnyTopic | None) -> None:

@@ -61,7 +61,7 @@ _NO_PROPERTIES: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class AssociatedMetadata:
-    """What is removed together with a topic, and what its removal rests on."""
+    """The changes that remove a topic's records, and the versions that they expect."""
 
     removal: tuple[StoreChange, ...]
     expect: Mapping[str, int | None]
@@ -135,7 +135,7 @@ class TopicLifecycle:
         await self._ask(self._known_servable, name, topics.decide_lookup)
 
     async def existence(self, name: TopicName) -> Existence:
-        """What the name stands for now."""
+        """The existence of the name: a partitioned topic, one topic, or nothing."""
         return existence((await self._reader.read(name)).view)
 
     async def existences(self, names: Iterable[TopicName]) -> dict[TopicName, Existence]:
@@ -161,7 +161,7 @@ class TopicLifecycle:
         return parsed_metadata(key, stored.value) if stored else None
 
     async def properties(self, name: TopicName) -> dict[str, str]:
-        """What was given to the topic at its creation; empty for a topic without properties or record."""
+        """The properties of a topic; empty for a topic without properties or record."""
         metadata = await self.metadata(name)
         if metadata:
             return dict(metadata.properties)
@@ -169,7 +169,7 @@ class TopicLifecycle:
         return dict(json.loads(record.value).get("properties") or {}) if record else {}
 
     async def internal_info(self, name: TopicName) -> dict[str, Any]:
-        """What is recorded of one stored topic, also of one that may not be loaded; raises TopicNotFound."""
+        """The records of one stored topic, also of one that may not be loaded; raises TopicNotFound."""
         return await internal_info(self._store, name)
 
     async def list_topics(self, namespace: NamespaceName, domain: Domain, *, include_system: bool) -> list[TopicName]:
@@ -429,7 +429,7 @@ def _listed(names: Iterable[TopicName], *, include_system: bool) -> list[TopicNa
 
 
 def _store_change(view: TopicView, change: Change) -> StoreChange:
-    """What a change means in the metadata store; the other interpreter of changes is the admin client."""
+    """The writes of a change in the metadata store; the other interpreter of changes is the admin client."""
     if isinstance(change, CreateTopicRecord):
         record = {"ledgers": [], "properties": dict(change.properties)}
         return Put(keys.topic_record(change.topic), json.dumps(record).encode() if change.properties else _NEW_RECORD)

@@ -67,7 +67,7 @@ _EXPANDED_CHARS_MAX: Final = 4 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class LookupOptions:
-    """What a lookup says besides the topic."""
+    """The options of a lookup."""
 
     authoritative: bool = False
     """Another broker sent the client here to have the bundle owned."""
@@ -105,10 +105,10 @@ class BatchLimits:
 
 
 class Ownership(Protocol):
-    """Who owns which bundle."""
+    """The owners of bundles."""
 
     def owner(self, options: LookupOptions) -> Owner:
-        """Who tells where clients that ask with these options find a bundle."""
+        """The owner function for clients that ask with these options."""
 
 
 class SoleOwner:
@@ -126,7 +126,7 @@ class SoleOwner:
 
 
 def this_broker(service_url: str, web_url: str) -> LookupTarget:
-    """What lookups answer where this broker serves; its id is ``host:port`` of the web service, as Pulsar has it."""
+    """The answer to lookups of this broker's topics; its id is ``host:port`` of the web service, as Pulsar has it."""
     return LookupTarget(service_url, web_url=web_url, broker_id=web_url.partition("://")[2])
 
 

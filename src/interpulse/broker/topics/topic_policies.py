@@ -21,7 +21,7 @@ _NOTHING_SET = TopicPolicyRecord()
 
 
 async def stored_policies(store: MetadataStore, name: TopicName) -> TopicPolicies:
-    """What the topic says for itself, or the one it is a partition of."""
+    """The topic's own policies, or those of the topic that it is a partition of."""
     return topic_level(await _stored_record(store, name))
 
 
@@ -38,7 +38,7 @@ class TopicPolicyRecords:
         self._lifecycle = lifecycle
 
     async def find(self, name: TopicName) -> TopicPolicies:
-        """What the topic says for itself, or the one it is a partition of."""
+        """The topic's own policies, or those of the topic that it is a partition of."""
         return await stored_policies(self._store, name)
 
     async def replication_clusters(self, namespace: NamespaceName) -> dict[TopicName, tuple[str, ...]]:
@@ -67,7 +67,7 @@ class TopicPolicyRecords:
         return {keys.topic_of_topic_policies(path): TopicPolicyRecord.load(stored.value) for path, stored in found}
 
     async def record_of_existing(self, name: TopicName) -> TopicPolicyRecord:
-        """What is set for the topic; raises PreconditionFailed for a partition, and TopicNotFound."""
+        """The policies of the topic; raises PreconditionFailed for a partition, and TopicNotFound."""
         await self._check(name)
         return await _stored_record(self._store, name)
 

@@ -29,7 +29,7 @@ _ALL_TYPES: Final = frozenset(each.label for each in SubType)
 
 
 def broker_level(config: BrokerConfig) -> TopicPolicies:
-    """What the broker says where neither a topic nor its namespace does."""
+    """The broker's settings, for topics and namespaces without a policy."""
     quota = (config.backlog_quota_default_limit_bytes, config.backlog_quota_default_limit_second)
     return TopicPolicies(
         inactive_topics=config.inactive_topics,

@@ -26,7 +26,7 @@ _TRUTHS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """What every command that talks to a cluster needs to know."""
+    """The settings of every command that talks to a cluster."""
 
     given_admin_url: str | None
     given_service_url: str | None

@@ -131,7 +131,7 @@ class NamespacesAdmin:
     # Properties
 
     async def properties(self, namespace: NamespaceName | str) -> dict[str, str]:
-        """What operators noted; it means nothing to the broker."""
+        """The properties set by operators, without a meaning to the broker."""
         return await self._get(namespace, "properties", record)
 
     async def update_properties(self, namespace: NamespaceName | str, properties: Mapping[str, str]) -> None:
@@ -368,7 +368,7 @@ class NamespacesAdmin:
         await self.set_policy(namespace, "schema_compatibility_strategy", strategy)
 
     async def schema_auto_update_strategy(self, namespace: NamespaceName | str) -> str | None:
-        """What older clusters know as compatibility, such as ``Full``; None if it was never set."""
+        """The older compatibility policy, such as ``Full``; None if it was never set."""
         return await self._get(namespace, "schemaAutoUpdateCompatibilityStrategy", optional(string))
 
     async def set_schema_auto_update_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:

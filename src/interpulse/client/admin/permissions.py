@@ -24,7 +24,7 @@ class PermissionsAdmin:
         self._http = http
 
     async def of_namespace(self, namespace: NamespaceName | str) -> Grants:
-        """What every role may do in the whole namespace."""
+        """The permissions of every role in the whole namespace."""
         return await self._http.get(_path(namespace), kind="namespace", read=_grants)
 
     async def grant(self, namespace: NamespaceName | str, role: str, actions: Iterable[str]) -> None:
@@ -35,7 +35,7 @@ class PermissionsAdmin:
         await self._http.delete(_path(namespace, _quoted(role)), kind="namespace")
 
     async def of_topic(self, topic: TopicName | str) -> Grants:
-        """What every role may do with a topic, whichever level it is granted at. Raises TopicNotFound."""
+        """The permissions of every role on a topic, from both levels. Raises TopicNotFound."""
         return await self._http.get(topic_path(topic, "permissions"), kind="topic", read=_grants)
 
     async def grant_on_topic(self, topic: TopicName | str, role: str, actions: Iterable[str]) -> None:

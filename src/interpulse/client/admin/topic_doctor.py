@@ -44,7 +44,7 @@ _UNKNOWN_COUNT = PartitionedTopicMetadata(0)
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What was seen in one namespace. ``unreadable`` are listed names that are not names of topics.
+    """The topics found in one namespace. ``unreadable`` are listed names that are not names of topics.
 
     ``unanswered`` are partitioned topics whose metadata the cluster cannot tell: nothing is concluded about them.
     """
@@ -74,7 +74,7 @@ class Treatment:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What is in one topic, None where that cannot be known.
+    """The content of one topic, None where that cannot be known.
 
     ``backlogs`` are messages not consumed, by subscription. A topic that is refused cannot be loaded. Of such a topic
     the cluster knows what was written down when its ledgers were closed, and ``exact`` is False.
@@ -130,7 +130,7 @@ class TopicDoctor:
         return Treatment(tuple(attempts), left.findings)
 
     async def contents(self, topics: Mapping[TopicName, bool]) -> dict[TopicName, Contents]:
-        """What would be lost with these topics, each with whether brokers refuse to open it.
+        """The losses with these topics, each with whether brokers refuse to open it.
 
         Non-persistent topics keep nothing. Opening a refused one would only raise alarms.
         """

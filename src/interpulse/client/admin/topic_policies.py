@@ -15,7 +15,7 @@ __all__ = ["TopicPoliciesAdmin"]
 
 
 class TopicPoliciesAdmin:
-    """What a topic, with all its partitions, says for itself. Raises PreconditionFailed for a single partition."""
+    """The policies of a topic, with all its partitions. Raises PreconditionFailed for a single partition."""
 
     def __init__(self, http: HttpSession) -> None:
         self._http = http

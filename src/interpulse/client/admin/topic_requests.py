@@ -42,7 +42,7 @@ def subscription_path(topic: TopicName | str, subscription: str, last: str = "")
 
 
 def stats_query(precise_backlog: bool, backlog_size: bool, earliest_time_in_backlog: bool) -> dict[str, object]:
-    """What a question for statistics says about the backlogs."""
+    """The query of a request for statistics on backlogs."""
     return {
         "getPreciseBacklog": precise_backlog,
         "subscriptionBacklogSize": backlog_size,

@@ -194,7 +194,7 @@ class TopicsAdmin:
     # Properties
 
     async def properties(self, topic: TopicName | str) -> dict[str, str]:
-        """What was given to the topic at its creation or since. Raises TopicNotFound."""
+        """The properties of a topic, from its creation or later. Raises TopicNotFound."""
         return await self._http.get(topic_path(topic, "properties"), kind="topic", read=each(string))
 
     async def update_properties(self, topic: TopicName | str, properties: Mapping[str, str]) -> None:
@@ -413,7 +413,7 @@ class TopicsAdmin:
     async def inactive_topic_policies(
         self, topic: TopicName | str, *, applied: bool = False
     ) -> InactiveTopicPolicies | None:
-        """What is set for this topic; None if its namespace decides. ``applied`` asks for what is in force."""
+        """The topic's own value; None if its namespace decides. ``applied`` asks for the value in force."""
         policies: InactiveTopicPolicies | None = await self._policies.get(topic, "inactive_topics", applied=applied)
         return policies
 

@@ -161,7 +161,7 @@ class Consumer(AsyncCloses):
     async def receive_batch(
         self, *, messages_max: int | None = None, bytes_max: int = 10 * 1024 * 1024, timeout_ms: int = 100
     ) -> list[Message]:
-        """What comes until one of the limits is reached; perhaps nothing."""
+        """The messages up to one of the limits; perhaps none."""
         return await self._inbox.take_batch(messages_max=messages_max, bytes_max=bytes_max, timeout_ms=timeout_ms)
 
     def __aiter__(self) -> AsyncIterator[Message]:

@@ -64,7 +64,7 @@ class Inbox:
         return message
 
     async def take_batch(self, *, messages_max: int | None, bytes_max: int, timeout_ms: int) -> list[Message]:
-        """What comes until there is enough or the time is over; perhaps nothing. Raises the failure that ended it."""
+        """The messages up to a limit or the end of the time; perhaps none. Raises the failure that ended the inbox."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         batch: list[Message] = []

@@ -39,7 +39,7 @@ class ReaderConfig:
     force_topic_creation: bool = True
     subscription_prefix: str = "reader"
     crypto_failure_action: CryptoFailureAction = "fail"
-    """What becomes of encrypted messages, as for consumers."""
+    """The handling of encrypted messages, as for consumers."""
 
     auto_update_partitions: bool = True
     """A reader of a partitioned topic looks for new partitions, and reads them from their beginning."""

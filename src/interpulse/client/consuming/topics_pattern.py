@@ -20,7 +20,7 @@ class TopicsPattern:
     """The form for brokers: ``persistent://tenant/namespace/expression``."""
 
     expression: re.Pattern[str]
-    """What ``tenant/namespace/topic`` has to match."""
+    """The expression for ``tenant/namespace/topic``."""
 
     @classmethod
     def of(cls, pattern: re.Pattern[str]) -> TopicsPattern:

@@ -29,7 +29,7 @@ class TopicList(NamedTuple):
 
 
 class Lookup(Protocol):
-    """What the client needs to know about topics before it connects to them."""
+    """The questions of a client about topics before it connects to them."""
 
     async def partitions(self, topic: TopicName, *, create: bool, fallback_on_old_broker: bool = False) -> int:
         """The partition count, 0 = not partitioned. Raises TopicNotFound (PIP-344)."""

@@ -77,7 +77,7 @@ class EntrySender(AsyncCloses):
 
     @property
     def schema(self) -> SchemaInfo | None:
-        """What it was opened with last: the caller's schema, or the one the topic had."""
+        """The schema of its last opening: the caller's, or the topic's."""
         return self._send_queue.schema
 
     @property

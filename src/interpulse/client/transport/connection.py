@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def peer_flags(self) -> pb.FeatureFlags:
-        """What the broker can do."""
+        """The features of the broker."""
         return self._protocol.peer_flags
 
     @property

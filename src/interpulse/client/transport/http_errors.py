@@ -55,7 +55,7 @@ _NO_HEADERS: Mapping[str, str] = {}
 
 
 class HttpAnswer(NamedTuple):
-    """What came back for one request."""
+    """The answer to one request."""
 
     status: int
     phrase: str

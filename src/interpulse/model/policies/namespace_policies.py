@@ -137,7 +137,7 @@ class NamespacePolicies:
     message_ttl_seconds: int | None = None
     subscription_expiration_minutes: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
-    """What operators noted; it means nothing to the broker."""
+    """The properties set by operators, without a meaning to the broker."""
 
     max_topics_per_namespace: int | None = None
     schema_compatibility_strategy: str = "UNDEFINED"

@@ -15,7 +15,7 @@ _BYTES: Final = "BYTES"
 
 
 class KeyValueParts(NamedTuple):
-    """What keys and what values are; type None stands for plain bytes."""
+    """The types of keys and of values; type None stands for plain bytes."""
 
     key: SchemaInfo
     value: SchemaInfo

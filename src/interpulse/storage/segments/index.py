@@ -82,7 +82,7 @@ class LedgerRows:
 
 @dataclass(slots=True)
 class IndexContent:
-    """What an index file says, up to its last good chunk."""
+    """The content of an index file, up to its last valid chunk."""
 
     content: bytes = b""
     covered: int = 0

@@ -49,7 +49,7 @@ class DamagedRecord(Exception):
 
 
 class RecordHead(NamedTuple):
-    """What a record says of itself."""
+    """The header of a record."""
 
     ledger_id: int
     first: int

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class GroupWrite:
-    """What one group commit writes: ``begin`` is the number of a new segment to begin with it."""
+    """The bytes of one group commit: ``begin`` is the number of a new segment to begin with it."""
 
     begin: int | None
     content: bytes

@@ -52,7 +52,7 @@ class CompactionStatus(StrEnum):
 
 
 class CompactionOwner(Protocol):
-    """What compaction needs of its topic."""
+    """The topic, as compaction sees it."""
 
     log: Log
     settings: TopicSettings
@@ -128,7 +128,7 @@ class Compaction:
         }
 
     def measure(self) -> CompactionMeasure | None:
-        """What metrics show; None while nothing was compacted since the topic was loaded."""
+        """The metrics; None while nothing was compacted since the topic was loaded."""
         if not self._succeeded_count + self._failed_count:
             return None
         current = self._topic.log.compacted.current
@@ -195,7 +195,7 @@ class Compaction:
         return look
 
     async def _survivors(self, horizon: Position, choice: Choice, messages: int) -> AsyncIterator[list[LogEntry]]:
-        """What is kept, in pieces worth a write."""
+        """The kept entries, in pieces of one write."""
         number, size = 0, 0
         gathered: list[LogEntry] = []
         async for part in entries_upto(self._topic.log, horizon):
@@ -222,7 +222,7 @@ class Compaction:
 
 
 async def entries_upto(topic_log: Log, horizon: Position) -> AsyncIterator[Sequence[LogEntry]]:
-    """What the last compaction kept, then the log behind it up to the horizon; a piece at a time."""
+    """The compacted entries, then the log behind them up to the horizon; a piece at a time."""
     compacted = topic_log.compacted
     start = EARLIEST
     current = compacted.current

@@ -30,7 +30,7 @@ _BATCH_BYTES_MAX: Final = 512 * 1024 * 1024  # uncompressed; a broker's frame li
 
 
 class Treatment(Enum):
-    """What becomes of an entry."""
+    """The outcome for one entry."""
 
     DROPPED = "dropped"
     """A marker: no consumer gets it."""

@@ -59,7 +59,7 @@ class SequenceState:
         return Verdict.DUPLICATE if last <= self.persisted else Verdict.IN_FLIGHT
 
     def confirm(self, last: int) -> None:
-        """What was pushed up to ``last`` is durable."""
+        """The entries with sequence ids up to ``last`` are durable."""
         if last > self.persisted:
             self.persisted = last
 

@@ -65,7 +65,7 @@ class PendingRun(NamedTuple):
 
 
 class ProducerOwner(Protocol):
-    """What a producer needs of its topic."""
+    """The topic, as a producer sees it."""
 
     @property
     def now_ms(self) -> Callable[[], int]: ...
@@ -310,7 +310,7 @@ class Producer:
 
 
 def _published_metadata(num_messages: int, entry: bytes, is_chunk: bool, marker: bool) -> EntryMetadata:
-    """What a SEND command says of its entry; of a chunk the entry itself knows more."""
+    """The metadata of an entry from its SEND command; of a chunk the entry itself has more."""
     if marker:
         return MARKER
     return entry_metadata_of(entry) if is_chunk else EntryMetadata(num_messages)

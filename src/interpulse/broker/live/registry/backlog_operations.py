@@ -32,7 +32,7 @@ class ScanLimits(NamedTuple):
 
 @dataclass(slots=True)
 class BacklogAnalysis:
-    """What a subscription waits for. ``aborted``: there is more than was looked at."""
+    """The backlog of a subscription. ``aborted``: not all of it was read."""
 
     entries: int = 0
     messages: int = 0

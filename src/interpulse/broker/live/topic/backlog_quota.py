@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class BacklogOwner(Protocol):
-    """What this needs of its topic."""
+    """The topic, as its backlog keeper sees it."""
 
     @property
     def name(self) -> TopicName: ...

@@ -115,7 +115,7 @@ class NonPersistentSubscription:
         """There is nothing to acknowledge."""
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """What is gone is gone."""
+        """Nothing is delivered again."""
 
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
@@ -147,7 +147,7 @@ class NonPersistentSubscription:
             consumer.tick(seconds)
 
     def measure(self) -> SubscriptionMeasure:
-        """What metrics show."""
+        """The metrics."""
         out = self.out
         return SubscriptionMeasure(
             backlog=0,
@@ -180,7 +180,7 @@ class NonPersistentTopic:
         self.now_ms: Callable[[], int] = host.now_ms
         self.published = TrafficMeter()
         self.gone = TrafficMeter()
-        """What subscriptions sent to consumers that are gone."""
+        """The traffic of subscriptions that are gone."""
         self.entries_added = 0
         self.created_ms = self.active_ms = host.now_ms()
         self.producers = ProducerSet(str(name), None, host.generate_producer_name, _keep_nothing, host.spawn)
@@ -332,7 +332,7 @@ class NonPersistentTopic:
         return non_persistent_stats.stats(self)
 
     def measure(self) -> Measured:
-        """What metrics show."""
+        """The metrics."""
         subscriptions = {name: each.measure() for name, each in self.subscriptions.items()}
         limits = LimitMeasure(self.limits.publish_throttled) if self.limits.publish else None
         return Measured(summed(publish_measure(self), subscriptions), subscriptions, {}, limits)

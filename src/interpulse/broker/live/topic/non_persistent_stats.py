@@ -82,7 +82,7 @@ class ShownSubscription(Protocol):
 
     @property
     def out(self) -> TrafficMeter:
-        """What was sent since the subscription is there."""
+        """The traffic of the subscription since it exists."""
 
 
 class ShownTopic(PublishedTopic, Protocol):
@@ -90,7 +90,7 @@ class ShownTopic(PublishedTopic, Protocol):
 
     entries_added: int
     gone: TrafficMeter
-    """What was sent to subscriptions that are gone."""
+    """The traffic of subscriptions that are gone."""
 
     @property
     def subscriptions(self) -> Mapping[str, ShownSubscription]: ...

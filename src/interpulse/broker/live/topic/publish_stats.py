@@ -29,7 +29,7 @@ def producers_by_name(topic: PublishedTopic) -> list[Producer]:
 
 
 def published_by_all(topic: PublishedTopic) -> TrafficMeter:
-    """What open producers and those that are gone published."""
+    """The traffic of open and closed producers."""
     return sum_of(topic.published, *(each.published for each in topic.producers.by_name.values()))
 
 
@@ -49,7 +49,7 @@ def publish_stats(topic: PublishedTopic) -> dict[str, Any]:
 
 
 def publish_measure(topic: PublishedTopic) -> TopicMeasure:
-    """What metrics show of producers."""
+    """The metrics of producers."""
     published = published_by_all(topic) if topic.producers.by_name else topic.published
     return TopicMeasure(
         producers=len(topic.producers.by_name),

@@ -69,7 +69,7 @@ def stats(subscription: Subscription, last: Position) -> dict[str, Any]:
 
 
 def measure(subscription: Subscription, last: Position) -> SubscriptionMeasure:
-    """What metrics show while ``last`` is the topic's last durable entry."""
+    """The metrics, with ``last`` as the topic's last durable entry."""
     consumers, dispatch = subscription.consumers, subscription.dispatch
     out, redelivered, acknowledged = subscription.out, subscription.redelivered, subscription.acknowledged
     if consumers:

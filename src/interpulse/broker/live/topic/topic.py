@@ -97,7 +97,7 @@ class Topic:
         self.log = topic_log
         self.now_ms = host.now_ms
         self.published = TrafficMeter()
-        """What producers published that are gone."""
+        """The traffic of closed producers."""
         self.created_ms = self.active_ms = host.now_ms()
         self.last_publish_ms = 0
         self.entries_added = 0
@@ -517,7 +517,7 @@ class Topic:
         return topic_stats.internal_stats(self)
 
     def measure(self) -> Measured:
-        """What metrics show."""
+        """The metrics."""
         return topic_stats.measure(self)
 
 

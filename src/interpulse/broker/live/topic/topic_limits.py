@@ -79,7 +79,7 @@ class TopicLimits:
         check_consumers_of_subscription(of_subscription, self.settings.max_consumers_per_subscription)
 
     def gate(self, before: DispatchGate | None, wake: Callable[[], None]) -> DispatchGate | None:
-        """What holds back the deliveries of one subscription, None = nothing; ``wake`` looks again what can be sent."""
+        """The gate before the deliveries of one subscription, None = none; ``wake`` tries to deliver again."""
         own = limit_of(self.settings.subscription_dispatch_rate, before.own_limit if before else None, self._now_ms())
         if own is None and self.dispatch is None:
             return None

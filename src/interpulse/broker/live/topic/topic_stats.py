@@ -151,7 +151,7 @@ def stats(topic: ShownTopic) -> dict[str, Any]:
 
 
 def measure(topic: ShownTopic) -> Measured:
-    """What metrics show."""
+    """The metrics."""
     own: dict[str, SubscriptionMeasure] = {}
     replication: dict[str, ReplicationMeasure] = {}
     last = topic.positions.durable

@@ -134,7 +134,7 @@ def _print_messages(messages: Sequence[Message], *, redeliveries_shown: bool = F
 
 
 def describe_message(message: Message, *, redeliveries_shown: bool = False) -> str:
-    """What pulsar-admin shows of a message: its position, its times, its properties, and a dump of its content."""
+    """A message as pulsar-admin shows it: its position, its times, its properties, and a dump of its content."""
     lines = [
         _position(message),
         f"Publish time: {message.publish_time_ms}",

@@ -144,7 +144,7 @@ async def delete_partitioned_topic(admin: AdminClient, topic: TopicName, force: 
 
 
 def _stats_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What the broker counts for statistics, by the names of the admin client's arguments."""
+    """The options of statistics, by the names of the admin client's arguments."""
     options = (
         click.option(
             "-gpb", "--get-precise-backlog", "precise_backlog", is_flag=True, help="Count the backlog exactly."

@@ -64,14 +64,10 @@ def _check_backlog_quotas(quotas: Mapping[str, Mapping[str, Any]]) -> None:
         check_backlog_quota(check_quota_type(kind), quota)
 
 
-def _each(check: Callable[[Mapping[str, Any]], object]) -> Callable[[Mapping[str, Mapping[str, Any]]], None]:
-    """The same for the rates of every cluster."""
-
-    def check_each(rates: Mapping[str, Mapping[str, Any]]) -> None:
-        for rate in rates.values():
-            check(rate)
-
-    return check_each
+def _check_each(check: Callable[[Mapping[str, Any]], object], rates: Mapping[str, Mapping[str, Any]]) -> None:
+    """The rates of every cluster."""
+    for rate in rates.values():
+        check(rate)
 
 
 _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
@@ -81,10 +77,10 @@ _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "backlog_quota_map": _check_backlog_quotas,
     "auth_policies": _check_permissions,
     "subscription_auth_mode": check_subscription_auth_mode,
-    "topicDispatchRate": _each(check_dispatch_rate),
-    "subscriptionDispatchRate": _each(check_dispatch_rate),
-    "clusterSubscribeRate": _each(check_subscribe_rate),
-    "replicatorDispatchRate": _each(check_dispatch_rate),
+    "topicDispatchRate": partial(_check_each, check_dispatch_rate),
+    "subscriptionDispatchRate": partial(_check_each, check_dispatch_rate),
+    "clusterSubscribeRate": partial(_check_each, check_subscribe_rate),
+    "replicatorDispatchRate": partial(_check_each, check_dispatch_rate),
     "schema_compatibility_strategy": partial(check_strategy, allowed=("UNDEFINED", *SCHEMA_STRATEGIES)),
     "subscription_types_enabled": check_subscription_types,
     "compaction_threshold": partial(check_not_negative, "compaction_threshold", most=LONG_MAX),

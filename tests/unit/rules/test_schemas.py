@@ -47,6 +47,24 @@ def test_registration_when_attributes_come_in_another_order_then_old_version() -
     assert register(history(one), other) == 0
 
 
+@pytest.mark.parametrize("holder", [b'{"type": "array", "items": %s}', b'{"type": "map", "values": %s}'])
+def test_registration_when_only_a_doc_inside_is_added_then_old_version(holder: bytes) -> None:
+    one, other = (
+        SchemaInfo(SchemaType.AVRO, b'{"type": "record", "name": "a", "fields": [{"name": "f", "type": %s}]}' % held)
+        for held in (
+            holder % b'{"type": "record", "name": "b", "fields": []}',
+            holder % b'{"type": "record", "name": "b", "fields": [], "doc": "x"}',
+        )
+    )
+    assert register(history(one), other) == 0
+
+
+def test_registration_when_the_namespace_stands_in_the_name_then_old_version() -> None:
+    one = SchemaInfo(SchemaType.AVRO, b'{"type": "record", "name": "a", "namespace": "n", "fields": []}')
+    other = SchemaInfo(SchemaType.AVRO, b'{"type": "record", "name": "n.a", "fields": []}')
+    assert register(history(one), other) == 0
+
+
 def test_registration_when_bytes_of_other_types_differ_then_not_equal() -> None:
     assert find_equal(history(SchemaInfo(SchemaType.STRING, b"{}")), SchemaInfo(SchemaType.STRING, b"{ }")) is None
 
@@ -85,7 +103,7 @@ def test_registration_when_always_compatible_then_type_may_change() -> None:
 
 def test_registration_when_always_incompatible_then_only_the_first() -> None:
     assert register([], AVRO, "ALWAYS_INCOMPATIBLE") is None
-    with pytest.raises(IncompatibleSchema):
+    with pytest.raises(IncompatibleSchema, match=r"Schema compatibility strategy is ALWAYS_INCOMPATIBLE$"):
         register(history(AVRO), AVRO_2, "ALWAYS_INCOMPATIBLE")
 
 

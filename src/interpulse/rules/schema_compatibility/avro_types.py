@@ -134,7 +134,7 @@ def _identity(parsed: Any) -> Any:
         return [_identity(branch) for branch in parsed]
     if not isinstance(parsed, dict):
         return parsed
-    unseen = {"doc", "aliases", "namespace"} | ({"default"} if parsed["type"] == "enum" else set())
+    unseen = {"doc", "aliases"} | ({"default"} if parsed["type"] == "enum" else set())
     shown = {key: value for key, value in parsed.items() if key not in unseen}
     if shown.keys() == {"type"}:
         return shown["type"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from interpulse.testing import InProcessBroker
 from tests.front_ends import access
@@ -13,6 +13,10 @@ from tests.front_ends.brokers import NO_JOB
 
 # A machine that is busy with other things takes its time over an example, and that is no failure.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The same examples every time, and no smaller one is looked for: a mutant fails or survives.
+settings.register_profile(
+    "mutants", settings.get_profile("any machine"), derandomize=True, phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile("any machine")
 
 

@@ -130,6 +130,28 @@ def test_entry_numbers_whatever_is_added_and_removed_then_they_agree_with_a_set(
         assert all(end + 1 < start for end, start in zip(numbers.ends, numbers.starts[1:], strict=False))
 
 
+@pytest.mark.parametrize(
+    ("upto", "removed", "left"),
+    [
+        (1, 0, [(2, 6), (9, 9), (12, 15)]),
+        (2, 1, [(3, 6), (9, 9), (12, 15)]),
+        (6, 5, [(9, 9), (12, 15)]),
+        (8, 5, [(9, 9), (12, 15)]),
+        (13, 8, [(14, 15)]),
+        (15, 10, []),
+        (99, 10, []),
+    ],
+)
+def test_entry_numbers_when_removed_through_one_then_of_its_range_only_what_lies_behind_is_left(
+    upto: int, removed: int, left: list[tuple[int, int]]
+) -> None:
+    numbers = EntryNumbers()
+    for entry in (12, 13, 14, 15, 9, 6, 5, 4, 3, 2):
+        assert numbers.add(entry)
+    assert numbers.remove_through(upto) == removed
+    assert list(numbers.ranges()) == left
+
+
 def test_cursor_when_an_acknowledged_entry_is_acknowledged_again_then_nothing_changes() -> None:
     cursor = new_cursor()
     assert cursor.acknowledge(Position(3, 2))

@@ -208,6 +208,15 @@ async def test_open_when_the_directory_cannot_be_read_then_typed_error() -> None
         await open_on(disk, metadata)
 
 
+async def test_open_when_the_system_gives_no_text_for_an_error_then_the_error_itself_is_told() -> None:
+    disk = SimulatedDisk()
+    store = await stored(disk, MemoryMetadataStore(), b"x")
+    disk.open_error = OSError("odd")
+    with pytest.raises(PersistenceError, match=r"^log in /data/log cannot be written or read: odd$"):
+        await store.open("a", Listener(), create=False)
+    await store.close()
+
+
 async def test_read_when_a_ledger_is_unknown_then_gone() -> None:
     store = await open_on(SimulatedDisk())
     with pytest.raises(LedgerGone):

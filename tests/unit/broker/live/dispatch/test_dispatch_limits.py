@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.dispatch.dispatch_limits import DispatchLimit
 from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.settings import TopicSettings
+from interpulse.model.ids import Position
 from interpulse.model.policies.messaging_policies import DispatchRate
 
 EVERY_TYPE = pytest.mark.parametrize("sub_type", list(SubType))
@@ -183,6 +186,15 @@ async def test_rate_above_that_of_the_producers(bench: Any, alarms: Alarms, poli
     topic.tick(10.0)  # 5 messages per second were published
     alarms.pass_ms(1000)
     assert len(sink.take()) == 6
+
+
+def test_rate_above_that_of_the_producers_counts_messages_and_bytes_of_its_period() -> None:
+    limit = DispatchLimit(DispatchRate(2, 100, period_seconds=10, relative_to_publish_rate=True), now_ms=0)
+    assert limit.limit.room(0) == 2
+    limit.follow(publish_messages=5.0, publish_bytes=7.0, now_ms=0)
+    assert limit.limit.room(10_000) == 52
+    batch = [Delivery(Position(1, number), bytes(10)) for number in range(50)]
+    assert limit.limit.admitted(batch, 10_000) == 17, "100 bytes and 7 of each second, the last entry overdraws"
 
 
 async def test_change_counts_at_once(bench: Any, join: Any, alarms: Alarms) -> None:

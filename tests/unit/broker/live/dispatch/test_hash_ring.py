@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interpulse.broker.live.dispatch.hash_ring import HashRing, check_ranges, sticky_sharing
-from interpulse.broker.live.requests import KeyRange
+from interpulse.broker.live.dispatch.hash_ring import HashRing, check_ranges, sticky_sharing, within
+from interpulse.broker.live.requests import KeyRange, KeySharing
 from interpulse.model.errors import ConsumerAssignError
 
 
@@ -60,4 +60,10 @@ def test_check_ranges_when_free_then_accepted() -> None:
 def test_sticky_sharing_when_no_range_is_named_then_refused() -> None:
     with pytest.raises(ConsumerAssignError, match="must not be empty"):
         sticky_sharing((), False)
+    assert sticky_sharing((KeyRange(1, 2),), True) == KeySharing((KeyRange(1, 2),), True)
     assert sticky_sharing((KeyRange(1, 2),), True).mode == "STICKY"
+
+
+def test_within_includes_both_ends() -> None:
+    ranges = [KeyRange(3, 5), KeyRange(9, 9)]
+    assert [slot for slot in range(12) if within(ranges, slot)] == [3, 4, 5, 9]

@@ -80,6 +80,10 @@ def assert_same(cursor: Cursor, model: Model) -> None:
         assert cursor.is_acknowledged(each) == (each in model.acknowledged), each
         assert cursor.waiting_mask(each) == model.masks.get(each, 0)
     assert cursor.backlog(LAST) == len(ENTRIES) - len(model.acknowledged)
+    for start in range(len(ENTRIES) + 1):
+        left = [each for each in ENTRIES[start:] if each not in model.acknowledged]
+        assert list(cursor.unacknowledged_of(ENTRIES[start:])) == left
+    assert cursor.has_parts == bool(model.masks)
     following = next((each for each in ENTRIES if each > cursor.mark_delete), None)
     assert following not in model.acknowledged
     touched = max(model.acknowledged | set(model.masks), default=EARLIEST)
@@ -315,6 +319,18 @@ def test_cursor_when_acknowledged_upto_an_entry_then_ranges_of_every_ledger_befo
         cursor.acknowledge(position)
     assert cursor.acknowledge_upto(Position(8, 0))
     assert state(cursor) == (Position(8, 0), [(8, 3, 3), (8, 5, 5)], 4)
+
+
+def test_cursor_when_asked_for_several_entries_then_those_that_are_not_acknowledged() -> None:
+    cursor = new_cursor(Position(3, 1))
+    assert cursor.unacknowledged_of(ENTRIES[:4]) == ENTRIES[2:4]
+    cursor.acknowledge(Position(3, 4))
+    cursor.acknowledge(Position(8, 1))
+    assert cursor.unacknowledged_of([]) == []
+    assert cursor.unacknowledged_of(ENTRIES[1:6]) == [Position(3, 2), Position(3, 3), Position(3, 5)]
+    assert cursor.unacknowledged_of(ENTRIES[2:4]) == ENTRIES[2:4]
+    assert cursor.unacknowledged_of(ENTRIES[:2]) == []
+    assert cursor.unacknowledged_of(ENTRIES[-2:]) == ENTRIES[-2:]
 
 
 def test_cursor_with_each_change_counts_on() -> None:

@@ -52,6 +52,21 @@ async def test_one_below_the_limit_no_consumer_is_blocked(bench: Any, join: Any,
     assert flags(topic) == (3, False, [(3, False, 97)])
 
 
+@TYPES
+async def test_subscription_whose_limit_is_one_then_nothing_comes_beside_what_is_held(
+    bench: Any, join: Any, sub_type: SubType
+) -> None:
+    bench.settings = TopicSettings(max_unacked_per_subscription=1)
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=100, sub_type=sub_type)
+    await bench.publish(topic, 0)
+    await bench.publish(topic, 1)
+    [held] = sink.deliveries
+    assert sink.numbers() == [0]
+    consumer.acknowledge(held.position)
+    assert sink.numbers() == [1]
+
+
 async def test_others_get_what_a_blocked_consumer_cannot(bench: Any, join: Any) -> None:
     bench.settings = TopicSettings(max_unacked_per_consumer=2)
     topic = await bench.topic()

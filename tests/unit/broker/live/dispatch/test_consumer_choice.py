@@ -52,6 +52,12 @@ def test_share_out_when_permits_end_then_the_rest_stays() -> None:
     assert shares(9, FakeReceiver("a", 2), FakeReceiver("b", 1)) == {"a": [0, 1], "b": [2]}
 
 
+@pytest.mark.parametrize(("turn", "first"), [(0, "b"), (1, "b"), (2, "d"), (3, "d"), (4, "b")])
+def test_share_out_when_the_one_in_turn_lacks_permits_then_the_next_one_is(turn: int, first: str) -> None:
+    receivers = [FakeReceiver("a", 0), FakeReceiver("b", 9), FakeReceiver("c", 0), FakeReceiver("d", 9)]
+    assert shares(5, *receivers, turn=turn) == {first: [0, 1, 2, 3, 4]}
+
+
 def test_share_out_serves_the_lowest_priority_level_first() -> None:
     shared = shares(9, FakeReceiver("low", 100, 1), FakeReceiver("high", 4, 0))
     assert shared == {"high": [0, 1, 2, 3], "low": [4, 5, 6, 7, 8]}

@@ -112,6 +112,9 @@ class TestDeliverAt:
     def test_time_is_read(self, make_entry: Callable[..., bytes], at: int) -> None:
         assert deliver_at_of(make_entry(1, deliver_at_time=at)) == at
 
+    def test_time_is_read_behind_long_metadata(self, make_entry: Callable[..., bytes]) -> None:
+        assert deliver_at_of(make_entry(1, partition_key="k" * 70_000, deliver_at_time=7)) == 7
+
     def test_other_bytes_are_not_mistaken_for_it(self, make_entry: Callable[..., bytes]) -> None:
         assert deliver_at_of(make_entry(1)) == 0
         assert deliver_at_of(make_entry(1, partition_key="\x00", ordering_key=b"\x98\x01\x07")) == 0
@@ -328,6 +331,22 @@ async def test_many_due_at_once_are_read_from_the_log_and_all_delivered(bench: A
     for _ in range(20):
         await bench.settle()
     assert sink.numbers() == list(range(3000))
+
+
+async def test_many_due_at_once_then_no_more_wait_to_be_sent_than_there_is_room_for(
+    bench: Any, join: Any, topic: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "REPLAYS_MAX", 3)
+    consumer, sink = await join(topic, permits=8)
+    await publish(bench, topic, *[3000] * 8)
+    consumer.flow(-7)
+    await wait(bench, topic, 3000)
+    assert (sink.numbers(), *shown(topic, "msgInReplay", "msgDelayed")) == ([0], 2, 5)
+    for number in range(1, 8):
+        consumer.flow(1)
+        await bench.settle()
+        waiting = (min(2, 7 - number), max(0, 5 - number))
+        assert (sink.numbers(), *shown(topic, "msgInReplay", "msgDelayed")) == ([number], *waiting)
 
 
 async def test_delays_count_for_unacknowledged_limits_only_when_delivered(bench: Any, join: Any, topic: Any) -> None:

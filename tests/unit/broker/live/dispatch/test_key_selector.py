@@ -138,6 +138,18 @@ def test_replays_that_were_skipped_are_forgotten(entry: Any) -> None:
     assert selector.next_replays([consumer], 10) == [(1, 2)]
 
 
+def test_replays_that_are_acknowledged_while_they_wait_then_new_ones_of_their_key_wait_no_more(entry: Any) -> None:
+    consumer = FakeConsumer("a", permits=0)
+    selector = joined(consumer)
+    selector.select([*(entry(number, "key1") for number in range(3)), entry(3, "key2")], [])
+    for number, left in ((1, 3), (0, 2), (2, 1)):
+        assert not selector.acknowledged(Position(1, number), held=False)
+        assert selector.waiting == left
+    consumer.permits = 10
+    assert selected(selector.select([entry(4, "key1"), entry(5, "key2")], [consumer])) == {"a": [4]}
+    assert selector.next_replays([consumer], 10) == [(1, 3), (1, 5)]
+
+
 def test_consumer_that_left_is_not_kept_by_what_it_gave_back(entry: Any) -> None:
     consumer = FakeConsumer("a")
     selector = joined(consumer)

@@ -91,6 +91,41 @@ async def test_batch_acknowledged_in_part_while_it_waits_comes_without_that_part
     assert (delivery.position, delivery.ack_set, delivery.message_count) == (waiting, (0b011,), 2)
 
 
+@pytest.mark.parametrize(
+    ("sub_type", "in_replay"),
+    [(SubType.SHARED, 2), (SubType.KEY_SHARED, 4)],
+    ids=["Shared", "Key_Shared, which read on for other keys"],
+)
+async def test_entries_that_wait_to_be_sent_again_and_are_skipped_then_only_the_others_are_sent_and_counted(
+    bench: Any, join: Any, sub_type: SubType, in_replay: int
+) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=6, sub_type=sub_type)
+    await bench.publish(topic, *range(8))
+    sink.take()
+    consumer.redeliver()
+    backlog_operations.skip(topic, "s", 4)
+    shown = topic.stats()["subscriptions"]["s"]
+    assert (shown["msgInReplay"], shown["msgBacklog"], shown["unackedMessages"]) == (in_replay, 4, 0)
+    consumer.flow(10)
+    await bench.settle()
+    assert [each.redelivery_count for each in sink.deliveries] == [1, 1, 0, 0]
+    assert sink.numbers() == [4, 5, 6, 7]
+
+
+async def test_entries_that_were_not_read_yet_and_are_skipped_then_those_behind_them_are_next(
+    bench: Any, join: Any
+) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=2)
+    await bench.publish(topic, *range(6))
+    assert sink.numbers() == [0, 1]
+    backlog_operations.skip(topic, "s", 4)
+    consumer.flow(10)
+    await bench.settle()
+    assert sink.numbers() == [4, 5]
+
+
 async def test_redelivery_waits_for_permits_and_goes_first(bench: Any, join: Any) -> None:
     topic = await bench.topic()
     consumer, sink = await join(topic, permits=3)

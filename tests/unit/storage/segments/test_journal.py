@@ -327,6 +327,18 @@ async def test_group_when_the_disk_is_full_then_told_once_each_and_an_empty_segm
     await store.close()
 
 
+@pytest.mark.parametrize(("payload", "expected"), [(435, ["1"]), (436, ["1", "2"])])
+async def test_segment_when_it_has_its_size_then_the_next_group_begins_another(
+    payload: int, expected: list[str]
+) -> None:
+    disk = SimulatedDisk()
+    store = await open_on(disk)
+    listener = Listener()
+    await publish(await store.open("a", listener, create=True), listener, b"x" * payload, b"y")
+    assert segments(disk) == expected, "20 bytes of the segment's head and 44 of the record, of 500"
+    await store.close()
+
+
 async def test_delete_when_a_log_is_in_several_segments_then_all_of_them_are_removed() -> None:
     disk = SimulatedDisk()
     store = await open_on(disk)

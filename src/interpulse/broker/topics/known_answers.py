@@ -6,12 +6,11 @@ read again, and that is found out anew with every question, by comparing all tha
 * the policies of the namespace (its standing, its creation policy, its clusters), the partition metadata under the base
   name, and the record of the topic, by the versions that the metadata store has of them now;
 * the settings of the broker;
-* for a non-persistent topic, which has no record: whether it is loaded;
-* where the namespace has a limit of topics: that none was created or deleted since.
+* for a non-persistent topic, which has no record: whether it is loaded.
 
-Whoever changes one of these has nobody to tell, and it makes no difference which broker does. Answers that rest on more
-are not kept: those that come with changes, refusals, and what remote clusters said. Permissions are the front ends' to
-check, before they ask here.
+Whoever changes one of these has nobody to tell, and it makes no difference which broker does. Answers that rest on
+more are not kept: refusals, what remote clusters said, and answers that come with changes, the only ones for which it
+matters how many topics a namespace may still get. Permissions are the front ends' to check, before they ask here.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from interpulse.broker.topics.topic_counts import TopicCount, TopicCounts
 from interpulse.broker.topics.topic_reading import LifecycleSettings, Reading
 from interpulse.model.names import TopicName
 from interpulse.rules.decision import Decision
@@ -38,7 +36,6 @@ class AnswerBasis(NamedTuple):
     store: MetadataStore
     settings: Callable[[], LifecycleSettings]
     loaded: Collection[TopicName]
-    counts: TopicCounts
 
 
 class _Kept(NamedTuple, Generic[A]):
@@ -47,7 +44,6 @@ class _Kept(NamedTuple, Generic[A]):
     versions: Mapping[str, int | None]
     settings: LifecycleSettings
     loaded: bool | None  # None: it does not matter
-    topic_count: TopicCount | None
 
 
 class KnownAnswers(Generic[A]):
@@ -66,19 +62,18 @@ class KnownAnswers(Generic[A]):
             self._kept.clear()
         name, view = reading.view.name, reading.view
         loaded = None if name.is_persistent else view.recorded
-        self._kept[str(name)] = _Kept(decision, name, reading.versions, reading.settings, loaded, reading.count)
+        self._kept[str(name)] = _Kept(decision, name, reading.versions, reading.settings, loaded)
 
     def find(self, name: str) -> Decision[A] | None:
         """The decision, if it is known that it would be the same again; it has no changes."""
         kept = self._kept.get(name)
         if kept is None:
             return None
-        decision, topic, versions, settings, loaded, count = kept
-        store, current_settings, loaded_topics, counts = self._basis
+        decision, topic, versions, settings, loaded = kept
+        store, current_settings, loaded_topics = self._basis
         holds = (
             store.unchanged(versions)
             and current_settings() is settings
             and (loaded is None or (topic in loaded_topics) is loaded)
-            and (count is None or counts.unchanged(topic.namespace_name, count))
         )
         return decision if holds else None

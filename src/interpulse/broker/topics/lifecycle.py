@@ -99,7 +99,7 @@ class TopicLifecycle:
         self._loaded = loaded
         self._counts = TopicCounts(store)
         self._reader = TopicReader(store, namespaces, settings, loaded, remote_partitions, self._counts)
-        basis = AnswerBasis(store, settings, loaded, self._counts)
+        basis = AnswerBasis(store, settings, loaded)
         self._known_partitions = {create: KnownAnswers[int](basis) for create in (False, True)}
         self._known_metadata = {create: KnownAnswers[PartitionedTopicMetadata](basis) for create in (False, True)}
         self._known_servable = KnownAnswers[None](basis)

@@ -62,10 +62,6 @@ class TopicCounts:
         coming = sum(key not in counted.names for key in counted.claimed)
         return TopicCount(len(counted.names) + coming, counted.state)
 
-    def unchanged(self, namespace: NamespaceName, count: TopicCount) -> bool:
-        """Whether no topic was created or deleted since this was counted, and none is about to be."""
-        return self._counted[str(namespace)].state == count.state
-
     @contextmanager
     def claim(self, namespace: NamespaceName, topics: Iterable[TopicName], count: TopicCount) -> Iterator[None]:
         """Count these too while they are being stored; raises CommitConflict if ``count`` is no longer right."""

@@ -1,8 +1,11 @@
 """Texts that are not UTF-8, wherever in a command they stand."""
 
+from typing import Any
+
 import pytest
 
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.commands.encoding import encode, envelope, frame
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import FrameDecoder, encode_command
 
@@ -39,6 +42,60 @@ def test_command_when_a_text_is_no_utf8_then_is_a_fault_of_the_peer(command: pb.
     assert len(FrameDecoder().feed(good)) == 1
     with pytest.raises(RemoteProtocolError, match="that is not UTF-8"):
         FrameDecoder().feed(good.replace(b"AAAA", b"\xff\xfe\xed\xa0"))
+
+
+QUESTIONS = [
+    pb.CommandPartitionedTopicMetadata(
+        topic="x", request_id=1, original_principal="x", original_auth_data="x", original_auth_method="x"
+    ),
+    pb.CommandLookupTopic(
+        topic="x",
+        request_id=1,
+        original_principal="x",
+        original_auth_data="x",
+        original_auth_method="x",
+        advertised_listener_name="x",
+        properties=[pb.KeyValue(key="k", value="x")],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "field"),
+    [
+        (question, field.name)
+        for question in QUESTIONS
+        for field, value in question.ListFields()
+        if field.type == field.TYPE_STRING
+    ]
+    + [(QUESTIONS[1], "properties")],
+)
+def test_question_when_any_of_its_texts_is_no_utf8_then_is_a_fault_of_the_peer(question: Any, field: str) -> None:
+    """Questions have a short way in."""
+    asked = type(question)(topic="x", request_id=1)
+    if field == "properties":
+        asked.properties.add(key="k", value="AAAA")
+    else:
+        setattr(asked, field, "AAAA")
+    good = encode(asked)
+    assert len(FrameDecoder().feed(good)) == 1
+    with pytest.raises(RemoteProtocolError, match="that is not UTF-8"):
+        FrameDecoder().feed(good.replace(b"AAAA", b"\xff\xfe\xed\xa0"))
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=["partitions", "lookup"])
+@pytest.mark.parametrize("field", ["topic", "request_id"])
+def test_question_when_a_required_field_is_missing_then_is_a_fault_of_the_peer(question: Any, field: str) -> None:
+    asked = type(question)(topic="x", request_id=1)
+    asked.ClearField(field)
+    with pytest.raises(RemoteProtocolError, match="without a required field"):
+        FrameDecoder().feed(frame(envelope(type(asked)), asked.SerializePartialToString()))
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=["partitions", "lookup"])
+def test_question_when_its_request_id_is_zero_then_is_one(question: Any) -> None:
+    asked = type(question)(topic="", request_id=0)
+    assert FrameDecoder().feed(encode(asked))[0].command.ListFields()[1][1] == asked
 
 
 def test_bytes_when_they_are_no_utf8_then_are_bytes() -> None:

@@ -63,3 +63,12 @@ def test_batch_lookup_and_its_answers_survive_the_wire(read: Read) -> None:
     assert answer.groups[0].topicname == ["a"]
     assert (answer.partitions[0].topic, answer.partitions[0].partitions) == ("b", 2)
     assert read(commands.batch_lookup_error(3, 14, "full")).batchLookupTopicResponse.error == pb.TooManyRequests
+
+
+@pytest.mark.parametrize("request_id", [0, 1, 127, 128, 16_383, 16_384, 2**31, 2**56 - 1, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("partitions", [0, 1, 200, 2**32 - 1])
+def test_answer_to_a_metadata_question_is_what_protobuf_writes(request_id: int, partitions: int) -> None:
+    message = pb.CommandPartitionedTopicMetadataResponse(
+        partitions=partitions, request_id=request_id, response=pb.CommandPartitionedTopicMetadataResponse.Success
+    )
+    assert commands.partitioned_metadata_response(request_id, partitions) == commands.encode(message)

@@ -297,6 +297,11 @@ def test_sentence_when_partitions_follow_each_other_then_names_the_ends(present:
     assert words in finding.sentence
 
 
+def test_sentence_when_three_partitions_lost_their_metadata_then_names_the_ends() -> None:
+    (finding,) = diagnose(topics(*partitions(0, 1, 2)))
+    assert finding.sentence.startswith(f"partitions 0 to 2 of {X} are stored")
+
+
 def test_sentence_when_ten_partitions_are_scattered_then_names_each() -> None:
     (finding,) = diagnose(topics(*partitions(*range(1, 20, 2)), counts={"x": 20}))
     assert "partitions 0, 2, 4, 6, 8, 10, 12, 14, 16 and 18 of" in finding.sentence

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def program_of(commit: str) -> Path:
     target = _cache() / commit[:12]
     program = target / ".venv" / "bin" / "interpulse"
     if not program.exists():
-        print(f"setting up {commit[:12]} in {target}", flush=True)
+        print(f"setting up {commit[:12]} in {target}", file=sys.stderr, flush=True)
         shutil.rmtree(target, ignore_errors=True)
         _unpack(commit, target)
     _run([str(target / "tools" / "setup.sh")], cwd=target, env=_plain_environment())

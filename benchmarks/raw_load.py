@@ -20,6 +20,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 
 PERMITS = 1000  # what official clients ask for at first, and refill by half
 SILENCE_SECONDS_MAX = 60
+LOAD_SECONDS_MAX = 90  # a broker whose costs grow with what it holds would otherwise never be done
 RECEIVE_BYTES = 1 << 20
 
 SEND_RECEIPT = pb.BaseCommand.SEND_RECEIPT
@@ -269,6 +270,7 @@ def receive_until(
     on_received: Callable[[AnyConnected, bytes], object],
 ) -> None:
     """Hands on what any of the connections receives, until ``done`` says so."""
+    deadline = time.monotonic() + LOAD_SECONDS_MAX
     by_descriptor = {connection.socket.fileno(): connection for connection in connections}
     with select.epoll() as poller:
         for descriptor in by_descriptor:
@@ -277,6 +279,8 @@ def receive_until(
             events = poller.poll(SILENCE_SECONDS_MAX)
             if not events:
                 raise Refused("nothing came for a minute")
+            if time.monotonic() > deadline:
+                raise Refused(f"not done within {LOAD_SECONDS_MAX} s")
             for descriptor, _ in events:
                 connection = by_descriptor[descriptor]
                 received = connection.socket.recv(RECEIVE_BYTES)

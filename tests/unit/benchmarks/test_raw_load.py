@@ -1,15 +1,19 @@
 """A generator that miscounts would make every figure wrong."""
 
+import socket
+
 import pytest
 
 from benchmarks.raw_load import (
     FrameCounter,
+    Refused,
     encode,
     encode_flow,
     encode_lookup,
     encode_partitions,
     encode_send,
     encode_sends,
+    receive_until,
 )
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FrameDecoder, parse_entry, verify_checksum
@@ -48,3 +52,18 @@ def test_counter_when_fed_in_pieces_then_counts_only_its_type(piece_bytes: int) 
 
 def test_encode_when_given_a_ping_then_gives_the_golden_bytes() -> None:
     assert encode(pb.BaseCommand(type=pb.BaseCommand.PING, ping=pb.CommandPing())) == PING
+
+
+def test_load_when_a_broker_sends_too_little_to_be_done_then_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.raw_load.LOAD_SECONDS_MAX", 0)
+    ours, theirs = socket.socketpair()
+    theirs.sendall(b"some")
+    with ours, theirs, pytest.raises(Refused, match="not done within 0 s"):
+        receive_until(lambda: False, [Ends(ours)], lambda ends, received: theirs.sendall(received + b"more"))
+
+
+class Ends:
+    """What has a socket, with something to read."""
+
+    def __init__(self, own: socket.socket) -> None:
+        self.socket = own

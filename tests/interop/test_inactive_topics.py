@@ -268,6 +268,7 @@ def test_partition_when_it_went_then_the_clients_periodic_question_leaves_it_gon
             return int(await answer(name, create=create))
 
         app.lifecycle.partitions = partitions
+        app.lifecycle.known_partitions = lambda name, create: None  # no answer from memory, so that each is counted
 
     with connected(broker.service_url) as client:
         producer = client.create_producer("p", lazy_start_partitioned_producers=True)

@@ -12,6 +12,7 @@ from interpulse.rules.topic_checks import (
     check_single_topic_limit,
     check_topic_limit,
     missing_record,
+    not_found_to_open,
     topic_not_found,
 )
 from interpulse.rules.topic_view import NamespaceStanding, TopicView
@@ -52,6 +53,44 @@ def test_topic_not_found_when_made_then_says_what_is_there(
     assert (type(error), str(error)) == (kind, sentence)
 
 
+@pytest.mark.parametrize(
+    ("view", "kind", "sentence"),
+    [
+        pytest.param(view_of("x"), TopicNotFound, f"Topic {X} not found", id="nothing"),
+        pytest.param(
+            view_of("x", 3),
+            TopicNotFound,
+            f"Topic {X} not found: it is partitioned, name one of its 3 partitions",
+            id="partitioned",
+        ),
+        pytest.param(
+            view_of("x-partition-0"),
+            TopicNotFound,
+            f"Partitioned Topic not found: {X}-partition-0 has zero partitions",
+            id="partition-of-nothing",
+        ),
+        pytest.param(
+            view_of("x-partition-3", 3),
+            TopicNotFound,
+            f"Topic partitions were not yet created: {X}-partition-3 not found, {X} has 3 partitions",
+            id="outside",
+        ),
+        pytest.param(view_of("x-partition-2", 3), TopicNotFound, f"Topic {X}-partition-2 not found", id="lost"),
+        pytest.param(
+            view_of("x-partition-0", namespace=NamespaceStanding.MISSING),
+            NamespaceNotFound,
+            "Namespace not found: public/default",
+            id="no-namespace",
+        ),
+    ],
+)
+def test_topic_not_found_when_opened_then_says_what_its_base_lacks(
+    view: TopicView, kind: type[PulsarError], sentence: str
+) -> None:
+    error = not_found_to_open(view)
+    assert (type(error), str(error)) == (kind, sentence)
+
+
 def test_namespace_when_of_health_checks_then_need_not_exist() -> None:
     check_namespace_exists(TopicView(topic(HEARTBEAT), NamespaceStanding.MISSING))
     with pytest.raises(NamespaceNotFound):
@@ -79,8 +118,10 @@ def test_topic_limit_when_reached_then_says_room_setting_and_wish() -> None:
 
 def test_single_topic_limit_when_topic_is_not_stored_then_does_not_count() -> None:
     check_single_topic_limit(view_of("non-persistent://public/default/x", topics_left=0))
-    with pytest.raises(NotAllowed):
+    check_single_topic_limit(view_of("x", topics_left=1))
+    with pytest.raises(NotAllowed) as refusal:
         check_single_topic_limit(view_of("x", topics_left=0))
+    assert refusal.type is NotAllowed  # 22 and 409, where the limit of several topics has 412
 
 
 def test_record_when_there_or_never_stored_then_is_not_missing() -> None:

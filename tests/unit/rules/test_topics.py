@@ -141,8 +141,7 @@ class TestPartitions:
     )
     def test_partitions_when_they_cannot_be_created(self, given: dict[str, Any], refusal: type[PulsarError]) -> None:
         view = view_of("x", auto_creation=PARTITIONED_2, **given)
-        with pytest.raises(refusal):
-            decide_partitions(view, create=True)
+        assert outcome(decide_partitions, view, create=True) is refusal
 
     def test_permanent_failures_are_final_for_clients(self) -> None:
         """Clients of the C++ family ask again for 30 s on ServiceNotReady (6); they give up at once on 22."""
@@ -332,6 +331,10 @@ class TestOpen:
     )
     def test_open_when_it_cannot_be(self, view: TopicView, refusal: type[PulsarError]) -> None:
         assert outcome(decide_open, view, by=CLIENT, create=True) is refusal
+
+    def test_open_when_the_namespace_is_missing_tells_operators_so(self) -> None:
+        view = view_of("x", namespace=NamespaceStanding.MISSING)
+        assert outcome(decide_open, view, by=ADMIN, create=True) is NamespaceNotFound
 
     def test_open_when_the_limit_is_reached_still_loads_what_exists(self) -> None:
         assert decide_open(view_of("x", recorded=True, topics_left=0), by=CLIENT, create=True).changes == ()

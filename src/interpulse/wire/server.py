@@ -86,6 +86,7 @@ class ServerProtocol:
         "_connect",
         "_decoder",
         "_flags",
+        "_gathers_runs",
         "_held",
         "_keep_alive",
         "_message_bytes_max",
@@ -102,10 +103,13 @@ class ServerProtocol:
         now: float,
         keep_alive_interval: float = 30.0,
         message_bytes_max: int = MESSAGE_BYTES_MAX,
+        gathers_runs: bool = False,
     ) -> None:
+        """``gathers_runs``: once the client is accepted, its plain SENDs and ACKs come in runs."""
         self._server_version = server_version
         self._flags = feature_flags
         self._message_bytes_max = message_bytes_max
+        self._gathers_runs = gathers_runs
         self._decoder = FrameDecoder(message_bytes_max + FRAME_OVERHEAD)
         self._state = _State.GREETING
         self._connect: pb.CommandConnect | None = None
@@ -140,8 +144,6 @@ class ServerProtocol:
 
     def receive_data(self, data: bytes) -> list[Received]:
         """The frames to act on, in order. Raises RemoteProtocolError: send what is left, then close.
-
-        Once the client is accepted, its plain SENDs and ACKs come in runs.
 
         The first is CONNECT; answer it with :meth:`accept` or :meth:`refuse`. Frames that came behind it are handed
         out by the next call, which may be ``receive_data(b"")``.
@@ -196,7 +198,8 @@ class ServerProtocol:
         if self._state is not _State.DECIDING:
             raise LocalProtocolError("no CONNECT waits for an answer")
         self._state = _State.CONNECTED
-        self._decoder.gather_runs()
+        if self._gathers_runs:
+            self._decoder.gather_runs()
         self._outgoing.append(
             commands.connected(
                 server_version=self._server_version,

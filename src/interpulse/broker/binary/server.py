@@ -110,6 +110,7 @@ class BinaryServer:
             now=now,
             keep_alive_interval=self._limits.keep_alive_seconds,
             message_bytes_max=self._limits.message_bytes_max,
+            gathers_runs=True,
         )
 
     def _flags(self) -> pb.FeatureFlags:

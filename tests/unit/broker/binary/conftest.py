@@ -299,7 +299,9 @@ class Client:
             context,  # type: ignore[arg-type]
             limits,
             HANDLERS,
-            lambda now: ServerProtocol(server_version="Pulsar Server", feature_flags=pb.FeatureFlags(), now=now),
+            lambda now: ServerProtocol(
+                server_version="Pulsar Server", feature_flags=pb.FeatureFlags(), now=now, gathers_runs=True
+            ),
             lambda _: None,
             lambda _: None,
         )

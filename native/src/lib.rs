@@ -1,7 +1,7 @@
 //! The frame codec as a Python module. `interpulse/wire/codec.py` says what each function does, and has its twin.
 
 use interpulse_frames::{
-    Delivery, Messages, Receipt, take_acks as read_acks, take_sends as read_sends, write_receipts,
+    Delivery, Messages, Receipt, sticky_key, take_acks as read_acks, take_sends as read_sends, write_receipts,
 };
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -40,6 +40,12 @@ fn take_acks<'py>(
         return Ok(None);
     };
     Ok(Some((run.consumer_id, PyList::new(py, run.positions)?, run.end)))
+}
+
+#[pyfunction]
+fn sticky_keys<'py>(py: Python<'py>, entries: Vec<Bound<'py, PyBytes>>) -> Vec<Option<Bound<'py, PyBytes>>> {
+    let key_of = |entry: &[u8]| catch_unwind(|| sticky_key(entry)).ok().flatten().map(|key| PyBytes::new(py, key));
+    entries.iter().map(|entry| key_of(entry.as_bytes())).collect()
 }
 
 #[pyfunction]
@@ -136,5 +142,5 @@ fn failed(what: &str) -> PyErr {
 #[pymodule]
 mod interpulse_codec {
     #[pymodule_export]
-    use super::{encode_messages, encode_receipts, take_acks, take_sends};
+    use super::{encode_messages, encode_receipts, sticky_keys, take_acks, take_sends};
 }

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import unpack_batch
-from interpulse.wire.codec import Codec
+from interpulse.wire.codec import Codec, native_codec, python_codec
 from interpulse.wire.compression import decompress
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import FrameDecoder, build_entry, parse_entry, verify_checksum
 from interpulse.wire.server import ServerProtocol
-from tests.support.codecs import CODECS, said
+from tests.support.codecs import CODECS, NATIVE_NEEDED, said
 
 ENTRY = build_entry(pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1).SerializeToString(), b"hi")
 GREETING = commands.connect(client_version="x", protocol_version=21, feature_flags=pb.FeatureFlags())
@@ -36,12 +36,20 @@ GOOD_FRAMES = st.sampled_from(
         commands.batch_lookup(1, ["a"]),
     ]
 )
+PROPERTIES = [pb.KeyValue(key="k", value="v")]
+METADATA = pb.MessageMetadata(
+    producer_name="p", sequence_id=7, publish_time=1, properties=PROPERTIES, partition_key="key", event_time=2**50
+)
+METADATA_ORDERED = pb.MessageMetadata(
+    producer_name="p", sequence_id=7, publish_time=1, partition_key_b64_encoded=False, ordering_key=b"order"
+)
+GOOD_METADATA = st.sampled_from([METADATA.SerializeToString(), METADATA_ORDERED.SerializeToString()])
 
 
 @st.composite
-def damaged(draw: st.DrawFn) -> bytes:
-    """Good frames with a few bytes changed, lost or put in."""
-    data = bytearray(b"".join(draw(st.lists(GOOD_FRAMES, min_size=1, max_size=4))))
+def damaged(draw: st.DrawFn, good: st.SearchStrategy[bytes] = GOOD_FRAMES) -> bytes:
+    """Good ones with a few bytes changed, lost or put in."""
+    data = bytearray(b"".join(draw(st.lists(good, min_size=1, max_size=4))))
     for _ in range(draw(st.integers(0, 3))):
         place = draw(st.integers(0, max(len(data) - 1, 0)))
         data[place : place + draw(st.integers(0, 2))] = draw(st.binary(max_size=2))
@@ -96,6 +104,14 @@ def test_any_bytes_when_sent_to_a_broker_then_frames_or_remote_protocol_error(da
     server = ServerProtocol(server_version="v", feature_flags=pb.FeatureFlags(), now=0.0)
     outcome(server.receive_data, GREETING + data, [])
     server.data_to_send()
+
+
+@NATIVE_NEEDED
+@given(damaged(GOOD_METADATA) | st.binary(max_size=60))
+def test_any_metadata_when_asked_for_its_key_then_none_or_what_protobuf_reads(data: bytes) -> None:
+    for entry in (build_entry(data, b"payload"), ENTRY[:6] + data):
+        [key] = native_codec().sticky_keys([entry])
+        assert key in (None, *python_codec().sticky_keys([entry]))
 
 
 @given(st.binary(max_size=60) | st.binary(max_size=30).map(lambda tail: ENTRY[:-2] + tail))

@@ -7,7 +7,7 @@
 mod reading;
 mod writing;
 
-pub use reading::{Acks, Sends, take_acks, take_sends};
+pub use reading::{Acks, Sends, sticky_key, take_acks, take_sends};
 pub use writing::{Delivery, Messages, Receipt, write_receipts};
 
 const CHECKSUM_MARK: [u8; 2] = [0x0e, 0x01];

@@ -1,4 +1,4 @@
-//! SEND and ACK, read in runs.
+//! SEND and ACK, read in runs, and the keys of entries.
 
 use crate::CHECKSUM_MARK;
 use crc32c::crc32c;
@@ -58,6 +58,38 @@ pub fn take_acks(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<Ac
             }
         }
     }
+}
+
+/// The ordering key of an entry, else its partition key; None for one without, in base64, or of an unusual form.
+#[must_use]
+pub fn sticky_key(entry: &[u8]) -> Option<&[u8]> {
+    let (_checksum, rest) = split_u32(entry.strip_prefix(&CHECKSUM_MARK)?)?;
+    let mut metadata = split_u32(rest).and_then(|(size, rest)| rest.get(..size))?;
+    let (mut partition_key, mut ordering_key, mut required) = (None, &[][..], 0);
+    while !metadata.is_empty() {
+        let tag = take_small(&mut metadata)?;
+        let bytes = if tag & 7 == 2 { take_bytes(&mut metadata)? } else { &[] };
+        match tag {
+            0x0a => required |= tag,
+            0x22 => plain_property(bytes)?,
+            0x32 => partition_key = Some(bytes),
+            0x92 => ordering_key = bytes,
+            0x2a | 0x3a | 0x82 => {} // replicated_from, replicate_to, schema_version
+            0x10 | 0x18 => required |= take_varint(&mut metadata).map(|_| tag)?,
+            0x88 => (take_varint(&mut metadata)? == 0).then_some(())?, // partition_key_b64_encoded
+            0x40 | 0x48 | 0x58 | 0x60 | 0x98 | 0xb0 | 0xb8 | 0xc0 | 0xc8 => drop(take_varint(&mut metadata)?),
+            _ => return None,
+        }
+    }
+    if ordering_key.is_empty() { partition_key } else { Some(ordering_key) }.filter(|_| required == 0x1a)
+}
+
+fn plain_property(mut property: &[u8]) -> Option<()> {
+    for tag in [0x0a, 0x12] {
+        property = property.strip_prefix(&[tag])?;
+        take_bytes(&mut property)?;
+    }
+    property.is_empty().then_some(())
 }
 
 fn send_at(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<(u64, u64, &[u8], usize)> {
@@ -157,6 +189,20 @@ fn whole_entry(mut message_id: &[u8]) -> Option<(i64, i64)> {
         }
     }
     Some((ledger?, entry?))
+}
+
+fn take_bytes<'a>(data: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let size = take_small(data)?;
+    let (bytes, rest) = data.split_at_checked(size)?;
+    *data = rest;
+    Some(bytes)
+}
+
+/// A tag or a size. Those of needlessly many bytes are unusual, and too many bytes are an error.
+fn take_small(data: &mut &[u8]) -> Option<usize> {
+    let before = data.len();
+    let value = take_varint(data)?;
+    if before.saturating_sub(data.len()) > 3 { None } else { usize::try_from(value).ok() }
 }
 
 /// A number of up to ten bytes; None if it is cut off or above 2^64-1.

@@ -3,7 +3,7 @@
 //!     RUSTFLAGS=-Zsanitizer=address cargo +nightly test -p interpulse-frames --target x86_64-unknown-linux-gnu
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used)]
 
-use interpulse_frames::{Delivery, Messages, Receipt, take_acks, take_sends, write_receipts};
+use interpulse_frames::{Delivery, Messages, Receipt, sticky_key, take_acks, take_sends, write_receipts};
 use std::time::{Duration, Instant};
 
 /// How long bytes are made up; `FUZZ_SECONDS` in the environment asks for more.
@@ -64,6 +64,24 @@ fn acks_of_one_consumer_make_a_run() {
     let run = take_acks(&stream, 0, 1000).unwrap();
     assert_eq!((run.consumer_id, run.positions), (4, vec![(3, 1), (3, 2)]));
     assert_eq!(take_acks(&stream, run.end, 1000).unwrap().positions, [(3, 3)]);
+}
+
+#[test]
+fn the_key_of_any_bytes_is_read_or_left() {
+    let metadata = b"\x0a\x01p\x10\x07\x18\x01\x22\x06\x0a\x01k\x12\x01v\x32\x03key\x92\x01\x00";
+    let head = b"\x0e\x01sum!\x00\x00\x00";
+    let whole = [&head[..], &[u8::try_from(metadata.len()).unwrap()], metadata, b"payload"].concat();
+    assert_eq!(sticky_key(&whole), Some(&b"key"[..]));
+    let mut chance = Chance(7);
+    for _ in 0..50_000 {
+        let mut data = whole.clone();
+        data.truncate(10 + chance.below(whole.len()));
+        for _ in 0..chance.below(4) {
+            let place = chance.below(data.len());
+            data[place] = u8::try_from(chance.below(256)).unwrap();
+        }
+        assert!(sticky_key(&data).is_none_or(|key| key.len() <= data.len()));
+    }
 }
 
 #[test]

@@ -38,6 +38,12 @@ class Codec(NamedTuple):
     """
     take_acks: Callable[[bytes, int, int], tuple[int, Sequence[tuple[int, int]], int] | None]
     """The same for the plain ACKs of one consumer: individual, of whole entries, without an answer."""
+    sticky_keys: Callable[[Sequence[bytes]], Sequence[bytes | None]]
+    """Entries -> the key of each that Key_Shared goes by: its ordering key, else its partition key.
+
+    None if an entry has none, has it in base64, or is not plain: its first bytes are not the checksum, or its metadata
+    is damaged or has unusual fields.
+    """
     receipt_encoder: Callable[[int, int], Callable[[Receipts], bytes]]
     """(producer id, partition or -1) -> the function that makes the frames of some receipts.
 
@@ -54,12 +60,25 @@ def python_codec() -> Codec:
     """The codec in Python, the reference."""
     from interpulse.wire import python_codec as module
 
-    return Codec("python", module.take_sends, module.take_acks, module.receipt_encoder, module.message_encoder)
+    return Codec(
+        "python",
+        module.take_sends,
+        module.take_acks,
+        module.sticky_keys,
+        module.receipt_encoder,
+        module.message_encoder,
+    )
 
 
 def native_codec() -> Codec:
-    """The compiled codec. Raises ImportError where it is not installed."""
+    """The compiled codec. Raises ImportError where it is not installed, or is older than this."""
     import interpulse_codec as module
+
+    if not hasattr(module, "sticky_keys"):
+        raise ImportError(
+            "the installed module interpulse_codec is older than this interpulse:"
+            " install it again from the folder native (pip install ./native)"
+        )
 
     def message_encoder(consumer_id: int, partition: int) -> Callable[[Messages, int | None], list[bytes]]:
         def encode(batch: Messages, epoch: int | None) -> list[bytes]:
@@ -70,7 +89,7 @@ def native_codec() -> Codec:
     def receipt_encoder(producer_id: int, partition: int) -> Callable[[Receipts], bytes]:
         return partial(module.encode_receipts, producer_id, partition)
 
-    return Codec("native", module.take_sends, module.take_acks, receipt_encoder, message_encoder)
+    return Codec("native", module.take_sends, module.take_acks, module.sticky_keys, receipt_encoder, message_encoder)
 
 
 def chosen_name(environment: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ __all__ = [
     "murmur3_hash",
     "murmur3_slowly",
     "sticky_slot",
+    "sticky_slots",
     "topics_hash",
 ]
 
@@ -72,6 +73,12 @@ def murmur3_hash(key: bytes) -> int:
 def sticky_slot(key: bytes) -> int:
     """The place of a key on the ring of Key_Shared: 1 to 65535, never 0."""
     return _murmur3(key, 0, False) % STICKY_SLOTS or 1
+
+
+def sticky_slots(keys: Iterable[bytes]) -> list[int]:
+    """As `sticky_slot`, of many keys."""
+    murmur3 = _murmur3
+    return [murmur3(key, 0, False) % STICKY_SLOTS or 1 for key in keys]
 
 
 def topics_hash(topics: Iterable[str]) -> str:

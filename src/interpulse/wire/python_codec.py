@@ -14,12 +14,16 @@ from interpulse.wire.commands.consuming import MessageHeadEncoder, message_head
 from interpulse.wire.commands.producing import ReceiptEncoder
 from interpulse.wire.ids import signed
 
-__all__ = ["message_encoder", "receipt_encoder", "take_acks", "take_sends"]
+__all__ = ["message_encoder", "receipt_encoder", "sticky_keys", "take_acks", "take_sends"]
 
 _unpack_sizes: Final = Struct(">II").unpack_from
 _unpack_checksum: Final = Struct(">HI").unpack_from
 _CHECKSUM_MAGIC: Final = 0x0E01
+_CHECKSUM_MARK: Final = b"\x0e\x01"
+_METADATA_START: Final = 10
+"""Behind the mark, the checksum and the size of the metadata."""
 _parse_command: Final = pb.BaseCommand.FromString
+_parse_metadata: Final = pb.MessageMetadata.FromString
 
 
 def take_sends(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Sequence[int], Sequence[bytes], int] | None:
@@ -55,6 +59,11 @@ def take_acks(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Seque
     return (consumer_id, positions, end) if positions else None
 
 
+def sticky_keys(entries: Sequence[bytes]) -> Sequence[bytes | None]:
+    """The key of each entry that Key_Shared goes by."""
+    return list(map(_sticky_key, entries))
+
+
 def receipt_encoder(producer_id: int, partition: int) -> Any:
     """The function that makes the frames of receipts."""
     return ReceiptEncoder(producer_id, partition).encode_all
@@ -84,6 +93,24 @@ def message_encoder(consumer_id: int, partition: int) -> Any:
         return pieces
 
     return encode_all
+
+
+def _sticky_key(entry: bytes) -> bytes | None:
+    if len(entry) < _METADATA_START or not entry.startswith(_CHECKSUM_MARK):
+        return None
+    end = _METADATA_START + int.from_bytes(entry[_METADATA_START - 4 : _METADATA_START], "big")
+    if end > len(entry):
+        return None
+    try:
+        metadata = _parse_metadata(entry[_METADATA_START:end])
+    except DecodeError:
+        return None
+    if metadata.ordering_key:
+        return metadata.ordering_key
+    if metadata.partition_key_b64_encoded or not metadata.HasField("partition_key"):
+        return None
+    key: str | bytes = metadata.partition_key  # bytes if its producer wrote no UTF-8
+    return key if isinstance(key, bytes) else key.encode()
 
 
 def _frames(

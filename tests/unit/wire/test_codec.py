@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from interpulse.model.ids import Position
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.codec import Codec, chosen_codec, chosen_name
+from interpulse.wire.codec import Codec, chosen_codec, chosen_name, native_codec
 from interpulse.wire.frames import AckRun, FrameDecoder, SendRun, build_entry, encode_command, encode_with_entry
 from tests.support.codecs import CODECS, NATIVE_INSTALLED, said
 
@@ -156,6 +157,54 @@ def test_take_when_nothing_begins_there_then_none(codec: Codec, start: int) -> N
         assert codec.take_acks(data, start, LIMIT) is None
 
 
+def entry_of(**metadata: Any) -> bytes:
+    full = pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1, **metadata)
+    return build_entry(full.SerializeToString(), b"payload")
+
+
+PROPERTY = [pb.KeyValue(key="k", value="v" * 200)]
+KEYED = entry_of(partition_key="key", properties=PROPERTY, num_messages_in_batch=3)
+
+
+@pytest.mark.parametrize(
+    ("entry", "key"),
+    [
+        (entry_of(partition_key="key"), b"key"),
+        (entry_of(partition_key=""), b""),
+        (entry_of(partition_key="key", ordering_key=b"order"), b"order"),
+        (entry_of(partition_key="key", ordering_key=b""), b"key"),
+        (entry_of(ordering_key=b"\xff"), b"\xff"),
+        (entry_of(partition_key="k" * 20_000, partition_key_b64_encoded=False), b"k" * 20_000),
+        (entry_of(partition_key="AAAA").replace(b"AAAA", b"\xff\xfe\xed\xa0"), b"\xff\xfe\xed\xa0"),
+        (KEYED, b"key"),
+        (entry_of(partition_key="key", event_time=1, schema_version=bytes(8), compression=pb.ZSTD), b"key"),
+        (entry_of(partition_key="key", replicated_from="a", replicate_to=["b", "c"], deliver_at_time=2**62), b"key"),
+        (entry_of(partition_key="one") + entry_of(partition_key="two"), b"one"),
+    ],
+)
+def test_key_when_an_entry_is_plain_then_what_key_shared_goes_by(codec: Codec, entry: bytes, key: bytes) -> None:
+    assert codec.sticky_keys([entry, entry]) == [key, key]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        b"",
+        KEYED[:9],
+        KEYED[:20],
+        KEYED[6:],
+        b"\x0e\x02\0\0\0\0" + KEYED,
+        entry_of(),
+        entry_of(partition_key="a2V5", partition_key_b64_encoded=True),
+        build_entry(METADATA + b"\x32\x05k", b"payload"),
+        build_entry(METADATA + b"\x32\x01k\x22\x02\x0a\x05", b"payload"),
+    ],
+    ids=["empty", "short", "cut-off", "no-checksum", "broker-metadata", "no-key", "base64", "damaged", "property"],
+)
+def test_key_when_an_entry_is_not_plain_then_none(codec: Codec, entry: bytes) -> None:
+    assert codec.sticky_keys([KEYED, entry, KEYED]) == [b"key", None, b"key"]
+
+
 @pytest.mark.parametrize("partition", [-1, 0, 3])
 def test_receipts_when_numbers_vary_then_bytes_of_send_receipt(codec: Codec, partition: int) -> None:
     receipts = [
@@ -221,6 +270,13 @@ class TestChoice:
         assert chosen_codec({}).name == "python"
         with pytest.raises(ImportError, match=re.escape("pip install ./native")):
             chosen_codec({"INTERPULSE_CODEC": "native"})
+
+    def test_when_the_compiled_one_is_of_an_older_version_then_refused_with_the_remedy(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "interpulse_codec", ModuleType("interpulse_codec"))
+        with pytest.raises(ImportError, match=r"older than this interpulse: install it again .*pip install ./native"):
+            native_codec()
 
     def test_when_the_name_is_none_then_refused_with_the_names(self) -> None:
         text = "INTERPULSE_CODEC=rust names no codec: set it to native or python"

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpulse.wire.hashing import java_string_hash, murmur3_hash, murmur3_slowly, sticky_slot, topics_hash
+from interpulse.wire.hashing import (
+    java_string_hash,
+    murmur3_hash,
+    murmur3_slowly,
+    sticky_slot,
+    sticky_slots,
+    topics_hash,
+)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +39,7 @@ def test_murmur3_when_the_library_is_missing_then_is_the_same(key: bytes) -> Non
 @pytest.mark.parametrize(("key", "slot"), [("key1", 293), ("key2", 14772), ("", 1), ("order-42", 41358)])
 def test_sticky_slot_of_known_keys(key: str, slot: int) -> None:
     assert sticky_slot(key.encode()) == slot
+    assert sticky_slots([key.encode(), b"key1"]) == [slot, 293]
 
 
 @pytest.mark.parametrize(

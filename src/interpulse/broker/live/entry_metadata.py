@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -15,9 +16,10 @@ from google.protobuf.message import DecodeError
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.codec import codec
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import parse_entry
-from interpulse.wire.hashing import sticky_slot
+from interpulse.wire.hashing import sticky_slot, sticky_slots
 from interpulse.wire.ids import signed
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "last_sequence_id_of",
     "message_metadata_of",
     "sticky_slot_of",
+    "sticky_slots_of",
 ]
 
 _CACHED_MAX = 50_000
@@ -131,6 +134,17 @@ def sticky_slot_of(entry: bytes) -> int:
     if metadata.producer_name:
         return sticky_slot(f"{metadata.producer_name}-{metadata.sequence_id}".encode())
     return sticky_slot(b"NONE_KEY")
+
+
+def sticky_slots_of(entries: Sequence[bytes]) -> list[int]:
+    """As `sticky_slot_of`, of many entries."""
+    keys = codec().sticky_keys(entries)
+    plain = [key for key in keys if key is not None]
+    if len(plain) == len(keys):
+        return sticky_slots(plain)
+    return [
+        sticky_slot_of(entry) if key is None else sticky_slot(key) for key, entry in zip(keys, entries, strict=True)
+    ]
 
 
 def _partition_key(metadata: pb.MessageMetadata) -> bytes:

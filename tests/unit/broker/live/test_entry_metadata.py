@@ -12,6 +12,7 @@ from interpulse.broker.live.entry_metadata import (
     EntryMetadataCache,
     entry_metadata_of,
     sticky_slot_of,
+    sticky_slots_of,
 )
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -61,6 +62,12 @@ def test_sticky_slot_of_a_key_that_is_no_utf8_is_that_of_its_bytes() -> None:
 )
 def test_sticky_slot_of(metadata: dict[str, Any], slot: int) -> None:
     assert sticky_slot_of(entry(**metadata)) == slot
+    assert sticky_slots_of([entry(**metadata), entry(partition_key="key2")]) == [slot, 14772]
+
+
+def test_sticky_slots_of_entries_without_a_plain_key_are_those_of_each() -> None:
+    entries = [entry(partition_key="key1"), entry(), b"\x0e\x01garbage"]
+    assert sticky_slots_of(entries) == [293, *map(sticky_slot_of, entries[1:])]
 
 
 def test_entry_metadata_cache_knows_what_was_published_and_parses_the_rest_once() -> None:

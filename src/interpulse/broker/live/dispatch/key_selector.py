@@ -6,47 +6,54 @@ A key is known by its slot. Invariants, unless the subscription allows any order
 * entries go to the slot's owner only, the consumer that the hash ring names;
 * a slot whose holder is not its owner, because a consumer joined or left, is *draining*: no consumer gets anything of
   it until its holder has acknowledged or given back what it has (PIP-379);
-* while entries of a slot wait among the replays, new ones of it wait behind them.
+* while replays wait for an owner, new entries of its slots wait behind them.
 
-Replays wait in one queue per owner, so that an owner without permits costs the others nothing; those of a draining slot
-wait apart.
+Nothing is kept of a slot unless it is draining: until then its holder is its owner. Replays wait in one queue per
+owner, so that an owner without permits costs the others nothing; those of a draining slot wait apart.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import chain
-from operator import attrgetter
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, compress, repeat
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple, TypeVar
 
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer import Consumer
+from interpulse.broker.live.dispatch.consumer_choice import covered_by
 from interpulse.broker.live.dispatch.consumer_selector import Assignments, Selection
 from interpulse.broker.live.dispatch.replays import Replays
 from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
-from interpulse.broker.live.entry_metadata import sticky_slot_of
+from interpulse.broker.live.entry_metadata import sticky_slots_of
 from interpulse.model.ids import Position
 
 __all__ = ["KeySelector"]
 
+_position, _entry = itemgetter(0), itemgetter(1)
+T = TypeVar("T")
 
-class _Slot:
-    """A slot of which a consumer holds entries, or entries wait."""
 
-    __slots__ = ("holder", "number", "out", "owner", "replays", "waiting")
+class _Holding(NamedTuple):
+    """What a consumer holds of a slot."""
 
-    def __init__(self, number: int, owner: Consumer | None, replays: Replays) -> None:
+    holder: Consumer | None
+    entry_count: int
+
+
+class _DrainingSlot:
+    """A slot that an earlier owner holds entries of."""
+
+    __slots__ = ("blocked", "holder", "number", "out", "replays")
+
+    def __init__(self, number: int, held: _Holding, blocked: int) -> None:
         self.number = number
-        self.owner = owner
-        self.holder: Consumer | None = None
-        """Who has its unacknowledged entries; None while there are none, so that no consumer that left is kept."""
-        self.out = 0
-        """How many these are."""
-        self.replays = replays
-        """Where its replays lie."""
-        self.waiting = 0
-        """How many these are."""
+        self.holder, self.out = held
+        """Who holds how many entries of it."""
+        self.blocked = blocked
+        """How many times an entry of it was refused since then."""
+        self.replays = Replays()
 
 
 class KeySelector:
@@ -56,16 +63,14 @@ class KeySelector:
         """Not ``ordered``: the owner of a slot gets its entries whatever others still hold of it."""
         self._ordered = ordered
         self._sticky_keys = StickyKeys()
-        self._slots: dict[int, _Slot] = {}
-        self._slot_of: dict[Position, _Slot] = {}
+        self._slot_of: dict[Position, int] = {}
         """Of every entry that a consumer holds, or that waits and was seen."""
-        self._draining: dict[_Slot, int] = {}
-        """With how many times an entry of it was refused since then."""
+        self._draining: dict[int, _DrainingSlot] = {}
         self._drained: Counter[Consumer] = Counter()
         """Per consumer: how many of its slots have been drained."""
         self._waiting = 0
         """How many entries are among the replays and were seen."""
-        self._queues: dict[Consumer | None, Replays] = {}
+        self._queues: defaultdict[Consumer | None, Replays] = defaultdict(Replays)
         """Per owner: what waits of its slots, without those that are draining."""
         self._unseen = Replays()
         """Replays whose key is not known before they are read."""
@@ -77,42 +82,36 @@ class KeySelector:
         return self._waiting + len(self._unseen)
 
     def select(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
-        budgets: dict[Consumer | None, int] = {each: each.permits for each in ready}
-        shares: dict[Consumer | None, list[Delivery]] = {each: [] for each in ready}
+        budgets = _budgets(ready)
+        assignments: Assignments = []
         held: list[Delivery] = []
-        slots, slot_of = self._slots, self._slot_of
-        for delivery in batch:
-            number = sticky_slot_of(delivery.entry)
-            slot = slots.get(number) or self._new_slot(number)
-            slot_of[delivery.position] = slot
-            if (slot.waiting and self._ordered) or not self._takes(slot, delivery, budgets):
-                slot.waiting += 1
-                slot.replays.add(delivery.position)
-                held.append(delivery)
-            else:
-                shares[slot.owner].append(delivery)
-        self._waiting += len(held)
-        return Selection(_parts(shares), held)
+        for owner, part in self._seen(batch, held).items():
+            queue = self._queues[owner]
+            count = 0 if queue and self._ordered else covered_by(part, budgets.get(owner, 0))
+            if count and owner is not None:
+                assignments.append((owner, part[:count]))
+            if count < len(part):
+                rest = part[count:]
+                queue.add_all(map(_position, rest))
+                self._waiting += len(rest)
+                held += rest
+        return Selection(assignments, held)
 
     def select_replays(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
-        budgets: dict[Consumer | None, int] = {each: each.permits for each in ready}
-        shares: dict[Consumer | None, list[Delivery]] = {each: [] for each in ready}
-        filed: list[Delivery] = []
-        slot_of = self._slot_of
-        for delivery in batch:
-            slot = slot_of.get(delivery.position)
-            unseen = slot is None
-            if slot is None:
-                slot = self._file(delivery)
-            if self._takes(slot, delivery, budgets):
-                slot.waiting -= 1
-                shares[slot.owner].append(delivery)
-            elif unseen:
-                filed.append(delivery)
-        assignments = _parts(shares)
-        for taker, part in assignments:
-            self._waiting -= len(part)
-            self._queues[taker].discard_all([delivery.position for delivery in part])
+        budgets = _budgets(ready)
+        assignments: Assignments = []
+        filed = self._file_unseen(batch) if self._unseen else []
+        if filed and self._draining:
+            batch = [each for each in batch if self._slot_of[each.position] not in self._draining]
+        for owner, part in self._dealt(map(self._slot_of.__getitem__, map(_position, batch)), batch).items():
+            count = covered_by(part, budgets.get(owner, 0))
+            if count and owner is not None:
+                assignments.append((owner, part[:count]))
+                self._queues[owner].discard_all(list(map(_position, part[:count])))
+                self._waiting -= count
+        if filed:
+            taken = set(map(_position, chain.from_iterable(part for _, part in assignments)))
+            filed = [each for each in filed if each.position not in taken]
         return Selection(assignments, filed)
 
     def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:
@@ -128,13 +127,15 @@ class KeySelector:
         self._unseen.add_all(positions)
 
     def give_back(self, positions: Sequence[Position]) -> None:
-        for position in positions:
-            slot = self._slot_of.get(position)
-            if slot is None:
-                self._unseen.add(position)
-            else:
-                self._hold(position, slot)
-                self._release(slot)
+        slots = list(map(self._slot_of.get, positions))
+        seen = [slot is not None for slot in slots]
+        if not all(seen):
+            self._unseen.add_all(each for each, known in zip(positions, seen, strict=True) if not known)
+            positions = list(compress(positions, seen))
+        numbers = [slot for slot in slots if slot is not None]
+        self._queue(numbers, positions)
+        if self._draining:
+            self._release(numbers)
 
     def acknowledged(self, position: Position, *, held: bool) -> bool:
         slot = self._slot_of.pop(position, None)
@@ -142,55 +143,63 @@ class KeySelector:
             self._unseen.discard(position)
             return False
         if held:
-            return self._release(slot) and slot.waiting > 0
-        slot.replays.discard(position)
-        self._count_out(slot)
+            return self._release([slot])
+        draining = self._draining.get(slot)
+        queue = self._queues[self._sticky_keys.owner(slot)] if draining is None else draining.replays
+        self._waiting -= queue.discard(position)
         return False
 
     def acknowledged_all(self, positions: Iterable[Position]) -> bool:
-        pop, playable = self._slot_of.pop, False
-        for position in positions:
-            slot = pop(position, None)
-            if slot is not None and self._release(slot) and slot.waiting:
-                playable = True
-        return playable
+        slots = list(map(self._slot_of.pop, positions, repeat(None)))
+        return bool(self._draining) and self._release(slots)
 
     def forget_upto(self, position: Position) -> None:
         self._unseen.pop_upto(position)
         for queue in self._all_queues():
-            for each in queue.pop_upto(position):
-                self._count_out(self._slot_of.pop(each))
+            gone = queue.pop_upto(position)
+            self._waiting -= len(gone)
+            for each in gone:
+                del self._slot_of[each]
 
     def reset(self) -> None:
-        for state in (self._slots, self._slot_of, self._draining, self._queues, self._unseen):
+        for state in (self._slot_of, self._draining, self._queues, self._unseen):
             state.clear()
         self._waiting = 0
 
     # --- consumers
 
     def joined(self, consumer: Consumer) -> None:
+        held = self._held()
         self._sticky_keys.join(consumer)
-        self._regroup()
+        self._regroup(held)
 
     def left(self, consumer: Consumer) -> None:
+        held = self._held()
         self._sticky_keys.leave(consumer)
         self._drained.pop(consumer, None)
-        self._regroup()
+        self._regroup(held)
 
-    def _regroup(self) -> None:
+    def _held(self) -> dict[int, _Holding]:
+        """Of each slot that a consumer holds entries of, unless order does not matter."""
+        if not self._ordered or not self._slot_of:
+            return {}
+        counts = Counter(self._slot_of.values())
+        counts.subtract(map(self._slot_of.__getitem__, chain.from_iterable(self._all_queues())))
+        out = {slot: count for slot, count in counts.items() if count}
+        found = dict(zip(out, map(_Holding, self._sticky_keys.owners(out), out.values()), strict=True))
+        return found | {each.number: _Holding(each.holder, each.out) for each in self._draining.values()}
+
+    def _regroup(self, held: Mapping[int, _Holding]) -> None:
         """Slots have other owners now."""
         waiting = sorted(chain.from_iterable(self._all_queues()))
+        before, self._draining = self._draining, {}
         self._queues.clear()
-        attempts, self._draining = self._draining, {}
-        for slot in self._slots.values():
-            slot.owner = self._sticky_keys.owner(slot.number)
-            if self._ordered and slot.out and slot.holder is not slot.owner:
-                self._draining[slot] = attempts.get(slot, 0)
-                slot.replays = Replays()
-            else:
-                slot.replays = self._queue(slot.owner)
-        for position in waiting:
-            self._slot_of[position].replays.add(position)
+        self._waiting = 0
+        for (number, holding), owner in zip(held.items(), self._sticky_keys.owners(held), strict=True):
+            if holding.holder is not owner:
+                blocked = before[number].blocked if number in before else 0
+                self._draining[number] = _DrainingSlot(number, holding, blocked)
+        self._queue(list(map(self._slot_of.__getitem__, waiting)), waiting)
 
     # --- statistics
 
@@ -200,13 +209,14 @@ class KeySelector:
             "keySharedMode": self._sticky_keys.mode,
             "drainingHashesCount": len(self._draining),
             "drainingHashesClearedTotal": self._drained.total(),
-            "drainingHashesUnackedMessages": sum(slot.out for slot in self._draining),
+            "drainingHashesUnackedMessages": sum(slot.out for slot in self._draining.values()),
         }
 
     def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
-        mine = sorted((slot for slot in self._draining if slot.holder is consumer), key=attrgetter("number"))
+        mine = [slot for slot in self._draining.values() if slot.holder is consumer]
         draining = [
-            {"hash": slot.number, "unackMsgs": slot.out, "blockedAttempts": self._draining[slot]} for slot in mine
+            {"hash": slot.number, "unackMsgs": slot.out, "blockedAttempts": slot.blocked}
+            for slot in sorted(mine, key=attrgetter("number"))
         ]
         return {
             "drainingHashesCount": len(draining),
@@ -218,73 +228,76 @@ class KeySelector:
 
     # --- parts
 
-    def _new_slot(self, number: int) -> _Slot:
-        owner = self._sticky_keys.owner(number)
-        slot = self._slots[number] = _Slot(number, owner, self._queue(owner))
-        return slot
+    def _seen(self, batch: Sequence[Delivery], blocked: list[Delivery]) -> dict[Consumer | None, list[Delivery]]:
+        """New entries by the owners of their slots; those of draining slots wait, and go to ``blocked``."""
+        slots: Sequence[int] = sticky_slots_of(list(map(_entry, batch)))
+        self._slot_of.update(zip(map(_position, batch), slots, strict=True))
+        if self._draining and not self._draining.keys().isdisjoint(slots):
+            free = [slot not in self._draining for slot in slots]
+            blocked += [each for each, is_free in zip(batch, free, strict=True) if not is_free]
+            for delivery in blocked:
+                self._block(delivery.position)
+            batch, slots = list(compress(batch, free)), list(compress(slots, free))
+        return self._dealt(slots, batch)
 
-    def _takes(self, slot: _Slot, delivery: Delivery, budgets: dict[Consumer | None, int]) -> bool:
-        """Whether the owner of this slot can take an entry of it now: then it is charged, and holds the entry."""
-        if slot in self._draining:
-            self._draining[slot] += 1
-            return False
-        owner = slot.owner
-        if budgets.get(owner, 0) <= 0:
-            return False
-        budgets[owner] -= delivery.message_count
-        slot.holder = owner
-        slot.out += 1
-        return True
+    def _block(self, position: Position) -> None:
+        """An entry of a draining slot waits until it is drained; the first one is counted as refused."""
+        draining = self._draining[self._slot_of[position]]
+        draining.blocked += not draining.replays
+        draining.replays.add(position)
+        self._waiting += 1
 
-    def _release(self, slot: _Slot) -> bool:
-        """One entry less is with the slot's holder; True if that ended its draining."""
-        slot.out -= 1
-        if slot.out:
-            return False
-        holder, slot.holder = slot.holder, None
-        if slot not in self._draining:
-            self._forget_unused(slot)
-            return False
-        del self._draining[slot]
-        if holder is not None and holder in self._sticky_keys:
-            self._drained[holder] += 1
-        parked, slot.replays = slot.replays, self._queue(slot.owner)
-        slot.replays.add_all(parked)
-        self._forget_unused(slot)
-        return True
+    def _file_unseen(self, batch: Sequence[Delivery]) -> list[Delivery]:
+        """Replays that were read for the first time go to the others of their owner."""
+        filed = [each for each in batch if each.position not in self._slot_of]
+        self._unseen.discard_all(list(map(_position, filed)))
+        for owner, part in self._seen(filed, []).items():
+            self._queues[owner].add_all(map(_position, part))
+            self._waiting += len(part)
+        return filed
 
-    def _queue(self, owner: Consumer | None) -> Replays:
-        queue = self._queues.get(owner)
-        if queue is None:
-            queue = self._queues[owner] = Replays()
-        return queue
+    def _queue(self, slots: Iterable[int], positions: Sequence[Position]) -> None:
+        """Entries of these slots, in order, wait from now on."""
+        self._waiting += len(positions)
+        if self._draining:
+            free = []
+            for slot, position in zip(slots, positions, strict=True):
+                if slot in self._draining:
+                    self._draining[slot].replays.add(position)
+                else:
+                    free.append(position)
+            slots, positions = map(self._slot_of.__getitem__, free), free
+        for owner, part in self._dealt(slots, positions).items():
+            self._queues[owner].add_all(part)
+
+    def _dealt(self, slots: Iterable[int], rows: Iterable[T]) -> dict[Consumer | None, list[T]]:
+        """Rows by the owners of their slots."""
+        dealt: defaultdict[Consumer | None, list[T]] = defaultdict(list)
+        for owner, row in zip(self._sticky_keys.owners(slots), rows, strict=True):
+            dealt[owner].append(row)
+        return dealt
+
+    def _release(self, slots: Iterable[int | None]) -> bool:
+        """One entry less of each is with its holder; True if entries wait that may go now."""
+        playable = False
+        for number in slots:
+            slot = self._draining.get(number) if number is not None else None
+            if slot is not None:
+                slot.out -= 1
+                if not slot.out:
+                    self._end_draining(slot)
+                    playable |= bool(slot.replays)
+        return playable
+
+    def _end_draining(self, slot: _DrainingSlot) -> None:
+        del self._draining[slot.number]
+        if slot.holder is not None and slot.holder in self._sticky_keys:
+            self._drained[slot.holder] += 1
+        self._queues[self._sticky_keys.owner(slot.number)].add_all(slot.replays)
 
     def _all_queues(self) -> list[Replays]:
-        return [*self._queues.values(), *(slot.replays for slot in self._draining)]
-
-    def _file(self, delivery: Delivery) -> _Slot:
-        """A replay was read for the first time: it goes to the others of its slot."""
-        number = sticky_slot_of(delivery.entry)
-        slot = self._slot_of[delivery.position] = self._slots.get(number) or self._new_slot(number)
-        self._unseen.discard(delivery.position)
-        self._hold(delivery.position, slot)
-        return slot
-
-    def _hold(self, position: Position, slot: _Slot) -> None:
-        slot.waiting += 1
-        self._waiting += 1
-        slot.replays.add(position)
-
-    def _count_out(self, slot: _Slot) -> None:
-        """One entry less waits."""
-        slot.waiting -= 1
-        self._waiting -= 1
-        self._forget_unused(slot)
-
-    def _forget_unused(self, slot: _Slot) -> None:
-        if not slot.waiting and not slot.out:
-            del self._slots[slot.number]
+        return [*self._queues.values(), *(slot.replays for slot in self._draining.values())]
 
 
-def _parts(shares: dict[Consumer | None, list[Delivery]]) -> Assignments:
-    return [(taker, part) for taker, part in shares.items() if taker is not None and part]
+def _budgets(ready: Sequence[Consumer]) -> dict[Consumer | None, int]:
+    return {each: each.permits for each in ready}

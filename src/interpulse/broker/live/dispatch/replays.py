@@ -42,8 +42,14 @@ class Replays:
 
     def add_all(self, positions: Iterable[Position]) -> None:
         """None of them is there yet."""
-        self._positions.extend(positions)
-        self._positions.sort()
+        coming = sorted(positions)
+        if coming:
+            held = self._positions
+            behind = bisect_left(held, coming[0])
+            if behind < len(held):
+                coming += held[behind:]
+                coming.sort()
+            held[behind:] = coming
 
     def discard(self, position: Position) -> bool:
         """False if it was not there."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.hash_ring import HashRing, check_ranges
@@ -24,7 +26,7 @@ class StickyKeys:
         """Whose each arc of the ring is; the ring is asked once per entry."""
 
     def __contains__(self, consumer: Consumer) -> bool:
-        return any(each is consumer for each in self._consumers.values())
+        return consumer in self._consumers.values()
 
     @property
     def mode(self) -> str:
@@ -47,9 +49,13 @@ class StickyKeys:
 
     def owner(self, slot: int) -> Consumer | None:
         """None if no consumer takes this slot."""
+        return next(self.owners([slot]))
+
+    def owners(self, slots: Iterable[int]) -> Iterator[Consumer | None]:
+        """As `owner`, of many slots."""
         if self._ring is None:
             self._build()
-        return self._owners[bisect_left(self._arc_ends, slot)]
+        return map(self._owners.__getitem__, map(bisect_left, repeat(self._arc_ends), slots))
 
     def ranges_of(self, consumer: Consumer) -> list[KeyRange]:
         """The slots that belong to a consumer."""
@@ -58,6 +64,7 @@ class StickyKeys:
 
     def _changed(self) -> None:
         self._ring = None
+        self._owners = []
 
     def _build(self) -> HashRing:
         sticky = {label: _ranges(each) for label, each in self._consumers.items() if _ranges(each)}

@@ -43,16 +43,17 @@ def joined(*consumers: Any, ordered: bool = True) -> KeySelector:
 # The slot of "key1" is 293, that of "key2" 14772.
 
 
-def test_new_entries_of_a_key_wait_behind_those_that_wait_already(entry: Any) -> None:
+def test_new_entries_wait_behind_those_that_wait_for_their_consumer_already(entry: Any) -> None:
     consumer = FakeConsumer("a", permits=1)
     selector = joined(consumer)
     first = selector.select([entry(0, "key1"), entry(1, "key1"), entry(2, "key2")], [consumer])
     assert (selected(first), [each.position.entry for each in first.held]) == ({"a": [0]}, [1, 2])
     consumer.permits = 5
-    assert selected(selector.select([entry(3, "key1"), entry(4, "other")], [consumer])) == {"a": [4]}
-    assert selector.next_replays([consumer], 10) == [(1, 1), (1, 2), (1, 3)]
-    again = selector.select_replays([entry(1, "key1"), entry(2, "key2"), entry(3, "key1")], [consumer])
-    assert (selected(again), selector.waiting) == ({"a": [1, 2, 3]}, 0)
+    assert selected(selector.select([entry(3, "key1"), entry(4, "other")], [consumer])) == {}
+    assert selector.next_replays([consumer], 10) == [(1, 1), (1, 2), (1, 3), (1, 4)]
+    waiting = [entry(1, "key1"), entry(2, "key2"), entry(3, "key1"), entry(4, "other")]
+    assert (selected(selector.select_replays(waiting, [consumer])), selector.waiting) == ({"a": [1, 2, 3, 4]}, 0)
+    assert selected(selector.select([entry(5, "key1")], [consumer])) == {"a": [5]}
 
 
 def test_key_drains_before_its_new_owner_gets_it_and_statistics_tell(entry: Any) -> None:

@@ -42,7 +42,10 @@ class ConsumerSelector(Protocol):
         """Select consumers for entries that come from the log; what is held is among the replays now."""
 
     def select_replays(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
-        """Select consumers for replays; what is assigned has left them, what is ``held`` has been read and stays."""
+        """Select consumers for replays that `next_replays` named for these.
+
+        What is assigned has left them, what is ``held`` has been read and stays.
+        """
 
     def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:
         """The next replays that these may be able to take, oldest first."""

@@ -103,10 +103,10 @@ class KeySelector:
         filed = self._file_unseen(batch) if self._unseen else []
         if filed and self._draining:
             batch = [each for each in batch if self._slot_of[each.position] not in self._draining]
-        for owner, part in self._dealt(map(self._slot_of.__getitem__, map(_position, batch)), batch).items():
+        for owner, part in self._replays_by_owner(batch, ready, all_seen=not filed).items():
             count = covered_by(part, budgets.get(owner, 0))
             if count and owner is not None:
-                assignments.append((owner, part[:count]))
+                assignments.append((owner, list(part[:count])))
                 self._queues[owner].discard_all(list(map(_position, part[:count])))
                 self._waiting -= count
         if filed:
@@ -255,6 +255,15 @@ class KeySelector:
             self._queues[owner].add_all(map(_position, part))
             self._waiting += len(part)
         return filed
+
+    def _replays_by_owner(
+        self, batch: Sequence[Delivery], ready: Sequence[Consumer], *, all_seen: bool
+    ) -> Mapping[Consumer | None, Sequence[Delivery]]:
+        """Replays by the owners of their slots; usually one consumer has new permits, and all of them are its."""
+        able = [each for each in ready if self._queues.get(each)]
+        if all_seen and len(able) == 1:
+            return {able[0]: batch}
+        return self._dealt(map(self._slot_of.__getitem__, map(_position, batch)), batch)
 
     def _queue(self, slots: Iterable[int], positions: Sequence[Position]) -> None:
         """Entries of these slots, in order, wait from now on."""

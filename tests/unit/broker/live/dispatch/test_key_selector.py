@@ -139,16 +139,19 @@ def test_replays_that_were_skipped_are_forgotten(entry: Any) -> None:
     assert selector.next_replays([consumer], 10) == [(1, 2)]
 
 
-def test_replays_that_are_acknowledged_while_they_wait_then_new_ones_of_their_key_wait_no_more(entry: Any) -> None:
+def test_replays_that_are_acknowledged_while_they_wait_then_new_ones_of_their_consumer_wait_no_more(entry: Any) -> None:
     consumer = FakeConsumer("a", permits=0)
     selector = joined(consumer)
     selector.select([*(entry(number, "key1") for number in range(3)), entry(3, "key2")], [])
+    consumer.permits = 10
     for number, left in ((1, 3), (0, 2), (2, 1)):
         assert not selector.acknowledged(Position(1, number), held=False)
         assert selector.waiting == left
-    consumer.permits = 10
-    assert selected(selector.select([entry(4, "key1"), entry(5, "key2")], [consumer])) == {"a": [4]}
-    assert selector.next_replays([consumer], 10) == [(1, 3), (1, 5)]
+    assert selected(selector.select([entry(4, "key1"), entry(5, "key2")], [consumer])) == {}
+    assert selector.next_replays([consumer], 10) == [(1, 3), (1, 4), (1, 5)]
+    for number in (3, 4, 5):
+        assert not selector.acknowledged(Position(1, number), held=False)
+    assert selected(selector.select([entry(6, "key1"), entry(7, "key2")], [consumer])) == {"a": [6, 7]}
 
 
 def test_consumer_that_left_is_not_kept_by_what_it_gave_back(entry: Any) -> None:

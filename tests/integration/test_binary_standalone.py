@@ -24,11 +24,13 @@ TOPIC = "persistent://public/default/t"
 
 
 def refusal(*arguments: str) -> str:
-    """What a broker that cannot start says; it must be one line, and the exit code 2."""
+    """What a broker that cannot start says; it must be one line behind the log's first, and the exit code 2."""
     ended = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=SECONDS_MAX, env=environment())
     assert ended.returncode == 2
     assert ended.stdout == ""
-    (line,) = ended.stderr.strip().splitlines()
+    *log, line = ended.stderr.strip().splitlines()
+    assert len(log) <= 1
+    assert all(" starting version=" in each for each in log)
     return line
 
 

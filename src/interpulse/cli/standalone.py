@@ -88,8 +88,9 @@ def standalone(
     options = {key: str(value) for key, value in given.items() if value is not None}
     _check_broker_extra()
     loaded = _load(config_file, settings, options)
+    codec = codec_name()
     configure_logging(log_level, log_format)
-    _logger.info("starting version=%s codec=%s", __version__, codec_name())
+    _logger.info("starting version=%s codec=%s", __version__, codec)
     for warning in loaded.warnings:
         _logger.warning("settings without effect reason=%s", warning)
     _run(_serve(loaded.config, ("--log-level", log_level, "--log-format", log_format)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -56,6 +56,7 @@ def test_room_when_measured_then_what_the_file_system_says(tmp_path: Path) -> No
 
 
 MIB = 1024 * 1024
+DATA = Path("/data")
 
 
 class Usage(NamedTuple):
@@ -67,13 +68,13 @@ class Usage(NamedTuple):
 
 
 class Measured:
-    """A file system that counts how often it is measured."""
+    """A file system that counts how often it is measured for the directory of these tests."""
 
     def __init__(self, total: int, free: int) -> None:
         self.total, self.free, self.count = total, free, 0
 
-    def usage(self, _: Any) -> Usage:
-        self.count += 1
+    def usage(self, directory: Path) -> Usage:
+        self.count += directory == DATA  # brokers of other tests look at theirs meanwhile
         return Usage(self.total, self.total - self.free, self.free)
 
 
@@ -85,7 +86,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
 
 
 def disk_space_with(reserve_mib: int) -> DiskSpace:
-    return DiskSpace(Path("/data"), SimulatedDisk(), reserve_mib * MIB)
+    return DiskSpace(DATA, SimulatedDisk(), reserve_mib * MIB)
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_backup_page_when_followed_then_what_was_not_read_is_there_again(reader:
 
 def test_upgrade_page_when_followed_then_the_new_version_is_well(reader: WalkFactory) -> None:
     outputs = reader("own").follow(steps("upgrade.md"))
-    assert outputs[steps("upgrade.md")[-1].place].split("\n")[:2] == [__version__, "ok"]
+    assert outputs[steps("upgrade.md")[-1].place].split("\n")[:2] == [f"{__version__} (python codec)", "ok"]
 
 
 def test_full_disk_page_when_followed_then_its_commands_make_room(reader: WalkFactory) -> None:

@@ -125,7 +125,7 @@ async def check_writing(cluster: Cluster, java_check: JavaCheck) -> None:
     write(topics[4], pair, ("k", 7))
     assert java_check("TypedRows.java", cluster.service_url, *topics).splitlines() == [
         SHOWN,
-        SHOWN,
+        SHOWN_OF_JSON,
         "7",
         "k->7",
         "k->7",

@@ -5,6 +5,7 @@ import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.apache.pulsar.client.admin.PulsarAdmin;
+import org.apache.pulsar.client.admin.PulsarAdminException;
 import org.apache.pulsar.client.api.CompressionType;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.MessageId;
@@ -54,6 +55,21 @@ public class Admin extends Questions {
     }
 
     /** Single messages of {@code topic}, which is created here; {@code parted} is a partitioned topic. */
+    /** A real broker refuses to begin while the expiry before, which it answered already, still runs. */
+    static void expireOnceTheOneBeforeHasEnded(PulsarAdmin admin, String topic) throws Exception {
+        for (int attempt = 1; ; attempt++) {
+            try {
+                admin.topics().expireMessages(topic, "s", 3600);
+                return;
+            } catch (PulsarAdminException.ConflictException stillRunning) {
+                if (attempt == 100) {
+                    throw stillRunning;
+                }
+                TimeUnit.MILLISECONDS.sleep(100);
+            }
+        }
+    }
+
     static void messages(PulsarAdmin admin, String serviceUrl, String topic, String parted) throws Exception {
         admin.topics().createNonPartitionedTopic(topic);
         admin.topics().createSubscription(topic, "s", MessageId.earliest);
@@ -81,7 +97,7 @@ public class Admin extends Questions {
         act("expire upto", () -> admin.topics().expireMessages(topic, "s", start, false));
         act("expire behind", () -> admin.topics().expireMessages(topic, "s",
                 new MessageIdImpl(987654321L, 0, -1), false));
-        act("expire nothing", () -> admin.topics().expireMessages(topic, "s", 3600));
+        act("expire nothing", () -> expireOnceTheOneBeforeHasEnded(admin, topic));
         act("expire everywhere", () -> admin.topics().expireMessagesForAllSubscriptions(topic, 3600));
         act("expire in partitions without backlog", () -> admin.topics().expireMessages(parted, "s", 1));
         act("expire of unknown", () -> admin.topics().expireMessages(topic, "none", 1));

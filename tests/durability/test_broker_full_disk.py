@@ -226,6 +226,7 @@ def test_broker_when_only_its_reserve_is_left_then_consumers_make_room_and_nothi
     assert "not stored" not in log
 
 
+@pytest.mark.slow
 def test_broker_when_only_its_reserve_is_left_then_every_remedy_works_and_the_producer_goes_on_by_itself(
     disk: SmallDisk,
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from interpulse.model.schemas import SchemaInfo, SchemaType
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 FIELDS = [
     {"name": "name", "type": "string"},

@@ -190,6 +190,16 @@ class RawConnection:
         self._request_id += 1
         return self._request_id
 
+    def answered(self, frames: bytes, answer_type: int, count: int) -> float:
+        """Sends these frames as fast as they are taken; returns the seconds to the last of `count` answers."""
+        started = time.perf_counter()
+        sender = threading.Thread(target=self.socket.sendall, args=(frames,), daemon=True)
+        sender.start()
+        self.count(answer_type, count)
+        seconds = time.perf_counter() - started
+        sender.join()
+        return seconds
+
     def count(self, command_type: int, total: int, *, on_some: Callable[[int], None] | None = None) -> None:
         """Receives until `total` frames of a type have come; `on_some(n)` is told of every n that came together."""
         counter = FrameCounter(command_type)
@@ -221,13 +231,7 @@ def publish(service_url: str, topic: str, frames: bytes, count: int) -> float:
     """Publishes `count` encoded SEND frames as fast as they are taken; returns the seconds to the last receipt."""
     with RawConnection(service_url) as connection:
         connection.create_producer(topic)
-        started = time.perf_counter()
-        sender = threading.Thread(target=connection.socket.sendall, args=(frames,), daemon=True)
-        sender.start()
-        connection.count(SEND_RECEIPT, count)
-        seconds = time.perf_counter() - started
-        sender.join()
-        return seconds
+        return connection.answered(frames, SEND_RECEIPT, count)
 
 
 class Permits:
@@ -339,13 +343,7 @@ def create_producers(service_url: str, topics: Sequence[str]) -> float:
 
 def _ask_pipelined(service_url: str, questions: bytes, answer_type: int, count: int) -> float:
     with RawConnection(service_url) as connection:
-        started = time.perf_counter()
-        sender = threading.Thread(target=connection.socket.sendall, args=(questions,), daemon=True)
-        sender.start()
-        connection.count(answer_type, count)
-        seconds = time.perf_counter() - started
-        sender.join()
-        return seconds
+        return connection.answered(questions, answer_type, count)
 
 
 def look_up_serially(service_url: str, topics: Sequence[str]) -> float:

@@ -1,4 +1,4 @@
-"""Answers of rules about topics, kept in memory for the next time that somebody asks.
+"""Answers of rules about topics, kept in memory for the next question.
 
 A rule is pure: it gives the same answer for the same view. So a kept answer is right as long as the same view would be
 read again, and that is found out anew with every question, by comparing all that a view rests on:
@@ -8,7 +8,7 @@ read again, and that is found out anew with every question, by comparing all tha
 * the settings of the broker;
 * for a non-persistent topic, which has no record: whether it is loaded.
 
-Whoever changes one of these has nobody to tell, and it makes no difference which broker does. Answers that rest on
+A change of these needs no notice, and any broker may make it. Answers that rest on
 more are not kept: refusals, what remote clusters said, and answers that come with changes, the only ones for which it
 matters how many topics a namespace may still get. Permissions are the front ends' to check, before they ask here.
 """

@@ -6,7 +6,7 @@ use interpulse_frames::{
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use std::panic::catch_unwind;
+use std::panic::{UnwindSafe, catch_unwind};
 
 type SendRun<'py> = (u64, Bound<'py, PyList>, Bound<'py, PyList>, usize);
 type AckRun<'py> = (u64, Bound<'py, PyList>, usize);
@@ -19,8 +19,7 @@ fn take_sends<'py>(
     frame_bytes_max: usize,
 ) -> PyResult<Option<SendRun<'py>>> {
     let bytes = data.as_bytes();
-    // Nothing there can panic. If it does, the frame is one of those that are left to protobuf, and the broker lives on.
-    let Ok(Some(run)) = catch_unwind(|| read_sends(bytes, start, frame_bytes_max)) else {
+    let Some(run) = guarded(|| read_sends(bytes, start, frame_bytes_max)) else {
         return Ok(None);
     };
     let sequence_ids = PyList::new(py, run.sequence_ids)?;
@@ -36,7 +35,7 @@ fn take_acks<'py>(
     frame_bytes_max: usize,
 ) -> PyResult<Option<AckRun<'py>>> {
     let bytes = data.as_bytes();
-    let Ok(Some(run)) = catch_unwind(|| read_acks(bytes, start, frame_bytes_max)) else {
+    let Some(run) = guarded(|| read_acks(bytes, start, frame_bytes_max)) else {
         return Ok(None);
     };
     Ok(Some((run.consumer_id, PyList::new(py, run.positions)?, run.end)))
@@ -44,7 +43,7 @@ fn take_acks<'py>(
 
 #[pyfunction]
 fn sticky_keys<'py>(py: Python<'py>, entries: Vec<Bound<'py, PyBytes>>) -> Vec<Option<Bound<'py, PyBytes>>> {
-    let key_of = |entry: &[u8]| catch_unwind(|| sticky_key(entry)).ok().flatten().map(|key| PyBytes::new(py, key));
+    let key_of = |entry: &[u8]| guarded(|| sticky_key(entry)).map(|key| PyBytes::new(py, key));
     entries.iter().map(|entry| key_of(entry.as_bytes())).collect()
 }
 
@@ -116,6 +115,11 @@ fn encode_messages<'py>(
         pieces.append(PyBytes::new(py, &out))?;
     }
     Ok(pieces)
+}
+
+/// What was read. Nothing there can panic; if it does, the frame is left to protobuf, and the broker lives on.
+fn guarded<R>(read: impl FnOnce() -> Option<R> + UnwindSafe) -> Option<R> {
+    catch_unwind(read).ok().flatten()
 }
 
 fn number_at(row: &Bound<'_, PyTuple>, index: usize) -> PyResult<u64> {

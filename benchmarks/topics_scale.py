@@ -183,13 +183,7 @@ def pipeline(contender: Contender, commands: Sequence[pb.BaseCommand], answer_ty
     """Sends all at once and waits for as many answers; the seconds it took."""
     frames = b"".join(map(encode, commands))
     with RawConnection(contender.service_url) as connection:
-        started = time.perf_counter()
-        sender = threading.Thread(target=connection.socket.sendall, args=(frames,), daemon=True)
-        sender.start()
-        connection.count(answer_type, len(commands))
-        seconds = time.perf_counter() - started
-        sender.join()
-        return seconds
+        return connection.answered(frames, answer_type, len(commands))
 
 
 def open_producers(contender: Contender, topics: Sequence[str]) -> None:

@@ -120,6 +120,10 @@ topics = []
 exclude = "-test$"            # regular expression
 include_system_topics = false
 
+[map]                         # under which names topics are written; not with from_policies
+rules = [{ from = "demo/(.*)", to = "copy/$1" }]   # the first that matches a whole name counts; others keep their names
+merge = false                 # true: several topics may be written to one, each in its own order
+
 [provision]
 create = true                 # create topics that the target lacks, in the same shape
 ensure_deduplication = true   # switch de-duplication on for namespaces of the target that say nothing about it

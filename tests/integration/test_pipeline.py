@@ -19,11 +19,14 @@ from interpulse.testing import InProcessBroker
 from tests.support.pipeline_turns import (
     BY_HAND,
     BY_POLICIES,
+    OTHER,
+    PLAIN,
     TOPIC,
     Job,
     avro,
     is_ready,
     schemas_come_while_they_are_wanted,
+    topics_are_written_under_other_names,
 )
 
 
@@ -187,3 +190,9 @@ async def test_target_that_wants_schemas_of_producers_sees_a_job_that_starts_wit
     assert await job.connected() == 2
     await job.copy()
     assert await job.arrived() == [("first", 0)]
+
+
+async def test_topics_are_written_under_the_names_that_rules_give(job: Job) -> None:
+    for name in (OTHER, PLAIN):
+        await job.east.topics.create(name)
+    await topics_are_written_under_other_names(job, "pulsar.repl.west")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +17,13 @@ from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.topic_map import TopicMap, parse_topic_map
 from interpulse.spark.writing.broker_target import BrokerTarget, last_position
 from interpulse.spark.writing.lane_writer import EntryRows, LaneWriter
 
 TOPIC = TopicName.parse("persistent://public/default/flights")
 FIRST = TOPIC.partition(0)
+OTHER, PLAIN = (TopicName.parse(f"public/default/{name}") for name in ("other", "plain"))
 BY_POLICIES, BY_HAND = Selection(from_policies=True), Selection(topics=(str(TOPIC),))
 
 
@@ -48,10 +51,18 @@ class Job:
         self.east, self.west = self.clusters["east"].admin(), self.clusters["west"].admin()
         self.pipeline = self.selecting(BY_POLICIES)
 
-    def selecting(self, select: Selection, cursor: str = "pulsar.repl.west") -> Pipeline:
+    def selecting(
+        self, select: Selection, cursor: str = "pulsar.repl.west", *, topic_map: TopicMap | None = None
+    ) -> Pipeline:
         """A pipeline; as in an earlier run what it wrote down is still there."""
         config = PipelineConfig(
-            name="t", state=self.directory, source=self.clusters["east"], target=None, select=select, as_replicator=True
+            name="t",
+            state=self.directory,
+            source=self.clusters["east"],
+            target=None,
+            select=select,
+            map=topic_map or TopicMap(),
+            as_replicator=topic_map is None,
         )
         return Pipeline(config, self.east, self.clusters["west"], None, lambda line: None, cursor)
 
@@ -83,22 +94,22 @@ class Job:
                     return
                 await asyncio.sleep(0.05)
 
-    async def publish(self, value: str, schema: SchemaInfo | None) -> None:
+    async def publish(self, value: str, schema: SchemaInfo | None, topic: TopicName = FIRST) -> None:
         async with self._client("east") as client:
-            producer = await client.create_producer(str(FIRST), schema=schema)
+            producer = await client.create_producer(str(topic), schema=schema)
             await producer.send(value.encode())
             await producer.close()
 
-    async def copy(self) -> None:
-        """What a task of Spark does with the first partition."""
+    async def copy(self, topic: TopicName = FIRST) -> None:
+        """What a task of Spark does with a topic-partition."""
         async with self._client("east") as east, self._client("west") as west:
-            await copy_log(east, west, FIRST, self.pipeline)
+            await copy_log(east, west, topic, self.pipeline)
 
-    async def arrived(self) -> list[tuple[str, int | None]]:
-        """The messages of the first partition on the target, with the versions of their schemas there."""
+    async def arrived(self, topic: TopicName = FIRST) -> list[tuple[str, int | None]]:
+        """The messages of a topic-partition of the target, with the versions of their schemas there."""
         found: list[tuple[str, int | None]] = []
         async with self._client("west") as client:
-            reader = await client.create_reader(str(FIRST))
+            reader = await client.create_reader(str(topic))
             while await reader.has_message_available():
                 message = await reader.read_next()
                 version = message.schema_version
@@ -112,13 +123,17 @@ class Job:
 
 async def copy_log(source: Client, target: Client, topic: TopicName, pipeline: Pipeline) -> None:
     """What a task of Spark does with a log: all of it is written, and what was written before is settled."""
-    writing = BrokerTarget(target.session, window_bytes=1 << 20, takeover_timeout_ms=1000, source=source.session)
+    topic_map = pipeline.route.config.map
+    writing = BrokerTarget(
+        target.session, window_bytes=1 << 20, takeover_timeout_ms=1000, source=source.session, topic_map=topic_map
+    )
     writer = LaneWriter(
         writing,
         producer_name=pipeline.route.lane_name,
         source_cluster=pipeline.route.config.source.cluster,
         target_cluster=pipeline.route.remote,
         states={},
+        is_merging=topic_map.merge,
     )
     end = await last_position(source.session, topic)
     async with EntryReader(source.session, topic, after=EARLIEST, upto=end) as reader:
@@ -163,3 +178,36 @@ async def schemas_come_while_they_are_wanted(job: Job) -> None:
     await job.until_connected()
     await job.west.topics.unload(TOPIC)
     await job.until_connected()
+
+
+async def topics_are_written_under_other_names(job: Job, cursor: str) -> None:
+    """Topic, schema and messages are there under the name that the rules give, once, and under no other."""
+    name, taken = f"copies{secrets.token_hex(3)}", f"taken{secrets.token_hex(3)}"
+    await job.west.namespaces.create(f"public/{name}")
+    copies = [TopicName.parse(f"public/{name}/flights-partition-{index}") for index in range(2)]
+    rules = [{"from": "public/default/(.*)", "to": f"public/{name}/$1"}]
+    job.pipeline = job.selecting(BY_HAND, cursor, topic_map=parse_topic_map({"rules": rules}))
+    await job.publish("first", avro("carrier"))
+    await job.until(2, is_ready)
+    assert await job.west.topics.list(f"public/{name}") == [str(copy) for copy in copies]
+    assert (await job.west.topics.stats(copies[1]))["publishers"], "the job stays connected"
+    await job.copy()
+    await job.publish("second", avro("carrier", "tail"))
+    for _ in range(2):  # a batch that is repeated
+        await job.copy()
+    assert await job.arrived(copies[0]) == [("first", 0), ("second", 1)]
+    assert str(FIRST) not in await job.west.topics.list("public/default")
+
+    rules = [{"from": "public/default/.*", "to": f"public/{name}/{taken}"}]
+    for merge, states in ((False, ["HELD", "HELD"]), (True, ["PROVISIONING", "PROVISIONING"])):
+        await job.pipeline.stop()
+        job.pipeline = job.selecting(BY_HAND, cursor, topic_map=parse_topic_map({"rules": rules, "merge": merge}))
+        for _ in range(2 if merge else 1):  # both may create it at once
+            await job.pipeline.update({OTHER: 0, PLAIN: 0})
+        assert [each["state"] for rows in job.pipeline.records().values() for each in rows] == states
+    for topic in (OTHER, PLAIN, OTHER):
+        await job.publish(f"to {topic.local_name}", None, topic)
+        for each in (OTHER, PLAIN):
+            await job.copy(each)
+    merged = await job.arrived(TopicName.parse(f"public/{name}/{taken}"))
+    assert [value for value, _ in merged] == ["to other", "to plain", "to other"]

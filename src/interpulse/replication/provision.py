@@ -131,28 +131,32 @@ class TopicProvisioner:
         self._creation_allowed = creation_allowed
         self._expansion_allowed = expansion_allowed
 
-    async def ensure_topic(self, topic: TopicName, *, equal_before: int | None = None) -> Provisioned:
-        """Return when both clusters have the base of ``topic`` with the same partition count.
+    async def ensure_topic(
+        self, topic: TopicName, *, equal_before: int | None = None, there: TopicName | None = None
+    ) -> Provisioned:
+        """Return when both clusters have the base of ``topic`` with the same partition count; the remote one under the
+        name ``there``, if that is another one.
 
         ``equal_before`` is the count both had when this was last asked: a source that has grown since then takes the
         remote topic along. Raises TopicHeld, or what the clusters answer when they cannot be asked.
         """
         base = topic.base
+        there = base if there is None else there.base
         refusal: Conflict | None = None
         change: str | None = None
         for _ in range(_ATTEMPTS_MAX):
-            remote = await self._remote_metadata(base)
+            remote = await self._remote_metadata(there)
             local = await _of_source(base, self._source(base))  # may change while the remote cluster takes its time
-            plan = plan_topic(base, local, remote, may_create=self._creation_allowed)
+            plan = plan_topic(base, local, remote, may_create=self._creation_allowed, there=there)
             if plan.step is ProvisioningStep.CONNECT:
                 return Provisioned(plan.partitions, change)
             try:
-                change = await self._apply(base, plan, local, remote, equal_before)
+                change = await self._apply(there, plan, local, remote, equal_before)
             except Conflict as error:  # another creation was faster, or something stands in the way: look again
                 refusal = error
         raise TopicHeld(
             str(base),
-            f"{base} cannot be created on the remote cluster: {refusal or 'it vanishes again'}",
+            f"{there} cannot be created on the remote cluster: {refusal or 'it vanishes again'}",
             "remove there what stands in the way",
         )
 
@@ -166,19 +170,19 @@ class TopicProvisioner:
             ) from error
 
     async def _apply(
-        self, base: TopicName, plan: Provisioning, local: Existence, remote: Existence, equal_before: int | None
+        self, there: TopicName, plan: Provisioning, local: Existence, remote: Existence, equal_before: int | None
     ) -> str:
         topics = self._target.topics
         if plan.step is ProvisioningStep.CREATE_PLAIN:
-            await topics.create(base)
-            return f"{base.local_name} created with no partitions: it was absent there"
+            await topics.create(there)
+            return f"{there.local_name} created with no partitions: it was absent there"
         if plan.step is ProvisioningStep.CREATE_PARTITIONED:
-            await topics.create_partitioned(base, plan.partitions, local_only=True)
-            return f"{base.local_name} created with {plan.partitions} partitions: it was absent there"
+            await topics.create_partitioned(there, plan.partitions, local_only=True)
+            return f"{there.local_name} created with {plan.partitions} partitions: it was absent there"
         if self._may_expand(local, remote, equal_before):
-            await topics.expand(base, local.partitions, local_only=True)
-            return f"{base.local_name} expanded to {local.partitions} partitions: the source has grown"
-        raise TopicHeld(str(base), plan.reason, plan.remedy)
+            await topics.expand(there, local.partitions, local_only=True)
+            return f"{there.local_name} expanded to {local.partitions} partitions: the source has grown"
+        raise TopicHeld(str(there), plan.reason, plan.remedy)
 
     def _may_expand(self, local: Existence, remote: Existence, equal_before: int | None) -> bool:
         both_partitioned = local.kind is remote.kind is TopicKind.PARTITIONED
@@ -198,20 +202,26 @@ async def partition_metadata(admin: AdminClient, base: TopicName) -> Existence:
 
 
 async def copy_schemas(
-    source: AdminClient, topic: TopicName, register: Callable[[TopicName, SchemaInfo], Awaitable[object]]
+    source: AdminClient,
+    topic: TopicName,
+    register: Callable[[TopicName, SchemaInfo], Awaitable[object]],
+    *,
+    there: TopicName | None = None,
 ) -> None:
-    """Hand all schemas of the topic to ``register``, oldest first.
+    """Hand all schemas of the topic to ``register``, oldest first; ``there``: its name on the remote cluster, if it is
+    another one.
 
     Raises TopicHeld if the remote cluster refuses one: later versions are then not tried, so that their order is kept.
     """
+    there = topic if there is None else there
     for entry in await _of_source(topic.base, _schema_history(source, topic)):
         try:
-            await register(topic.base, entry.schema)
+            await register(there.base, entry.schema)
         except IncompatibleSchema as error:
             raise TopicHeld(
                 str(topic.base),
                 f"the remote cluster refuses version {entry.version} of the schema of {topic.base}: {error}",
-                _schema_remedy(topic, error),
+                _schema_remedy(there, error),
             ) from error
 
 

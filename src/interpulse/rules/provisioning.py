@@ -31,35 +31,43 @@ class Provisioning:
     remedy: str = ""
 
 
-def plan_topic(base: TopicName, local: Existence, remote: Existence, *, may_create: bool) -> Provisioning:
-    """Compare the partition counts of one topic, both asked without creating anything.
+def plan_topic(
+    base: TopicName, local: Existence, remote: Existence, *, may_create: bool, there: TopicName | None = None
+) -> Provisioning:
+    """Compare the partition counts of one topic, both asked without creating anything. ``there``: its name on the
+    remote cluster, if it is another one.
 
     Neither side is ever changed to fit the other: a difference holds the topic until an operator decides. The remote
     cluster's auto-creation policies play no part. A creation that meets "already exists" is to be planned again.
     """
+    there = base if there is None else there
     if local.kind is TopicKind.ABSENT:
         return _hold(
             f"{base} does not exist on the source cluster", "delete or recreate the left-over partitions there"
         )
     if remote.kind is TopicKind.ABSENT:
-        return _create(local) if may_create else _missing(base, local)
+        return _create(local) if may_create else _missing(there, local)
     if (local.kind, local.partitions) == (remote.kind, remote.partitions):
         return Provisioning(ProvisioningStep.CONNECT, local.partitions)
+    shown = _described(remote) if there == base else f"{there} is {_described(remote)}"
     return _hold(
-        f"{base} is {_described(local)} on the source cluster and {_described(remote)} on the remote cluster",
-        f"make the partition counts equal: {_way_out(base, local, remote)}",
+        f"{base} is {_described(local)} on the source cluster and {shown} on the remote cluster",
+        f"make the partition counts equal: {_way_out((base, local), (there, remote))}",
     )
 
 
-def _way_out(base: TopicName, local: Existence, remote: Existence) -> str:
-    if local.kind is not TopicKind.PARTITIONED or remote.kind is not TopicKind.PARTITIONED:
+def _way_out(*sides: tuple[TopicName, Existence]) -> str:
+    if any(each.kind is not TopicKind.PARTITIONED for _, each in sides):
         here, there = (
-            deletion_command(base, partitioned=each.kind is TopicKind.PARTITIONED, force=True)  # as it is replicated
-            for each in (local, remote)
+            deletion_command(name, partitioned=each.kind is TopicKind.PARTITIONED, force=True)  # as it is replicated
+            for name, each in sides
         )
         return f"delete the one that is wrong ({here}, here; {there}, there)"
-    where, count = ("there", local.partitions) if remote.partitions < local.partitions else ("here", remote.partitions)
-    return f"expand the smaller one (topics update-partitioned-topic {shlex.quote(str(base))} -p {count}, {where})"
+    (here_name, local), (there_name, remote) = sides
+    name, count, where = (here_name, remote.partitions, "here")
+    if remote.partitions < local.partitions:
+        name, count, where = (there_name, local.partitions, "there")
+    return f"expand the smaller one (topics update-partitioned-topic {shlex.quote(str(name))} -p {count}, {where})"
 
 
 def deletion_command(topic: TopicName, *, partitioned: bool, force: bool = False) -> str:
@@ -74,9 +82,9 @@ def _create(local: Existence) -> Provisioning:
     return Provisioning(ProvisioningStep.CREATE_PLAIN)
 
 
-def _missing(base: TopicName, local: Existence) -> Provisioning:
+def _missing(there: TopicName, local: Existence) -> Provisioning:
     return _hold(
-        f"{base} does not exist on the remote cluster and createTopicToRemoteClusterForReplication is false",
+        f"{there} does not exist on the remote cluster and createTopicToRemoteClusterForReplication is false",
         f"create it there as {_described(local)}",
     )
 

@@ -30,6 +30,7 @@ __all__ = [
     "is_overrun",
     "lane_name",
     "load_lanes",
+    "merged_lane_name",
     "pack_sequence",
     "replicator_lane_name",
     "starting_lane",
@@ -75,6 +76,11 @@ def replicator_lane_name(source: str, target: str, epoch: int = 0) -> str:
     each other on a topic."""
     name = f"pulsar.repl.{source}-->{target}"
     return name if epoch == 0 else f"{name}.e{epoch}"
+
+
+def merged_lane_name(lane: str, topic: str) -> str:
+    """The producer name where several topics are written to one: each counts its own positions."""
+    return f"{lane}.{topic}"
 
 
 class LaneState(NamedTuple):

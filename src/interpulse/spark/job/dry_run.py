@@ -71,24 +71,31 @@ async def _print_remote(config: PipelineConfig, remote: str, selection: RemoteSe
             _say(f"  {remote} cannot be asked: {error}")
             return Finding.HELD
         found = Finding.READY
+        unmapped = config.map.problems(selection.topics)
         for topic, count in selection.topics.items():
-            plan, finding = await _plan(target, topic, count, config)
-            _say(f"  {topic}: {plan}")
+            plan, finding = f"held: {unmapped.get(topic)}", Finding.HELD
+            there = topic
+            if topic not in unmapped:
+                there = config.map.target(topic)
+                plan, finding = await _plan(target, topic, there, count, config)
+            _say(f"  {topic}{'' if there == topic else f' -> {there}'}: {plan}")
             found = max(found, finding)
         return found
 
 
-async def _plan(target: AdminClient, topic: TopicName, count: int, config: PipelineConfig) -> tuple[str, Finding]:
+async def _plan(
+    target: AdminClient, topic: TopicName, there: TopicName, count: int, config: PipelineConfig
+) -> tuple[str, Finding]:
     local = Existence(TopicKind.PARTITIONED, count) if count else Existence(TopicKind.NON_PARTITIONED)
     try:
-        remote = await partition_metadata(target, topic)
+        remote = await partition_metadata(target, there)
     except NamespaceNotFound:
-        return f"held: namespace {topic.namespace_name} does not exist there", Finding.HELD
+        return f"held: namespace {there.namespace_name} does not exist there", Finding.HELD
     except _UNREACHABLE as error:
         return f"not known: {error}", Finding.UNREACHABLE
     except PulsarError as error:
         return f"held: {error}", Finding.HELD
-    plan = plan_topic(topic, local, remote, may_create=config.provision.create)
+    plan = plan_topic(topic, local, remote, may_create=config.provision.create, there=there)
     if plan.step is ProvisioningStep.HOLD:
         return f"held: {plan.reason}; {plan.remedy}", Finding.HELD
     shape = f"{count} partitions" if count else "not partitioned"

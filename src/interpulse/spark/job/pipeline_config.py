@@ -20,6 +20,7 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.naming import misnamed
 from interpulse.spark.access import Access
 from interpulse.spark.option_values import parse_duration_ms, parse_pattern, parse_service_url, parse_size
+from interpulse.spark.topic_map import TopicMap, parse_topic_map
 
 __all__ = [
     "ClusterAddress",
@@ -126,6 +127,7 @@ class PipelineConfig:
     source: ClusterAddress
     target: ClusterAddress | None
     select: Selection
+    map: TopicMap = field(default_factory=TopicMap)
     provision: ProvisionRules = field(default_factory=ProvisionRules)
     limits: Limits = field(default_factory=Limits)
     spark: SparkSettings = field(default_factory=SparkSettings)
@@ -157,7 +159,7 @@ async def check_cluster_name(table: str, address: ClusterAddress, admin: AdminCl
         raise PipelineConfigError(f"[{table}] cluster: {problem}")
 
 
-_TABLES: Final = frozenset({"source", "target", "select", "provision", "limits", "spark"})
+_TABLES: Final = frozenset({"source", "target", "select", "map", "provision", "limits", "spark"})
 """The fields of PipelineConfig with a table of their own; the others are keys of ``[pipeline]``."""
 
 
@@ -172,6 +174,7 @@ def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
     source = _section(ClusterAddress, body, "source", problems, required=True)
     target = _section(ClusterAddress, body, "target", problems) if "target" in body else None
     select = _section(Selection, body, "select", problems, required=True)
+    topic_map = _topic_map(_table(body, "map", problems), select, problems)
     provision = _section(ProvisionRules, body, "provision", problems)
     limits = _section(Limits, body, "limits", problems)
     spark = _section(SparkSettings, body, "spark", problems)
@@ -185,6 +188,7 @@ def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
         source=source,
         target=target,
         select=select,
+        map=topic_map,
         provision=provision,
         limits=limits,
         spark=spark,
@@ -294,6 +298,18 @@ def _refuse_unknown(table: Mapping[str, Any], known: set[str], what: str, proble
             close = difflib.get_close_matches(key, sorted(known), n=2)
             hint = f"; did you mean {' or '.join(close)}?" if close else f"; there are {', '.join(sorted(known))}"
             problems.append(f"unknown {what} {key!r}{hint}")
+
+
+def _topic_map(table: Mapping[str, Any], select: Selection | None, problems: list[str]) -> TopicMap:
+    _refuse_unknown(table, {"rules", "merge"}, "key of [map]", problems)
+    try:
+        topic_map = parse_topic_map(table)
+    except ValueError as error:
+        problems.append(f"[map] {error}")
+        return TopicMap()
+    if topic_map and select is not None and select.from_policies:
+        problems.append("[map] is not for from_policies = true: policies replicate a topic under its own name")
+    return topic_map
 
 
 def _check_selection(select: Selection | None, problems: list[str], *, has_target: bool) -> None:

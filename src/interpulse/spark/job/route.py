@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
-from interpulse.spark.lanes import lane_name, replicator_lane_name
+from interpulse.spark.lanes import lane_name, merged_lane_name, replicator_lane_name
 from interpulse.spark.state_files import LaneFiles
 
 __all__ = ["Emit", "Route"]
@@ -56,3 +57,11 @@ class Route:
         if self.config.as_replicator:
             return replicator_lane_name(source, self.remote, epoch)
         return lane_name(self.config.name, source, self.remote, epoch)
+
+    def lane_of(self, name: str) -> str:
+        """The producer name of the lane of a topic-partition of the source."""
+        return merged_lane_name(self.lane_name, name) if self.config.map.merge else self.lane_name
+
+    def target_name(self, topic: TopicName) -> TopicName:
+        """What a topic of the source is called on the target. Raises InvalidTopicName for a name that is none."""
+        return self.config.map.target(topic)

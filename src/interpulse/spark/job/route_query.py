@@ -172,6 +172,8 @@ def sink_options(route: Route) -> dict[str, str]:
         "isolate": "true",
         "assumeDeduplication": "true",  # seen to before a topic is listed
     }
+    if route.config.map:
+        options["topicMap"] = route.config.map.to_json()
     if route.config.copy_schemas:
         options["schemaSourceUrl"] = route.config.source.service_url
         options |= access_as_options(route.config.source.access, "schemaSource")

@@ -12,7 +12,7 @@ import contextlib
 import json
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -123,17 +123,16 @@ class RouteTopics:
         self._is_under_way = is_under_way
         gone = {topic: self.states.pop(topic) for topic in [*self.states] if topic not in topics}
         self._policies.forget(gone)
-        await self._presence.leave(
-            [name for topic, state in gone.items() for name in partitions_of(topic, state.partitions)]
-        )
+        await self._leave(gone)
         now = time.monotonic()
         due = [topic for topic, count in topics.items() if self._is_due(topic, count, now)]
         slots = asyncio.Semaphore(_PREPARED_AT_A_TIME)
         problem = await self._name_problem() if due else None
+        unmapped = self._unmapped(topics)
 
         async def prepare(topic: TopicName) -> None:
             async with slots:
-                await self._prepare(topic, topics[topic], problem)
+                await self._prepare(topic, topics[topic], problem or unmapped.get(topic))
 
         await asyncio.gather(*(prepare(topic) for topic in due))
         if self._route.config.select.from_policies:
@@ -145,6 +144,23 @@ class RouteTopics:
     def _is_due(self, topic: TopicName, count: int, now: float) -> bool:
         state = self.states.get(topic)
         return state is None or state.retry_at <= now or state.counted != count
+
+    async def _leave(self, gone: Mapping[TopicName, TopicState]) -> None:
+        """Another topic may be written to the same one, and what has no name there was never written."""
+        nameless = self._route.config.map.problems(gone)
+        left = [name for topic, state in gone.items() if topic not in nameless for name in _names(topic, state)]
+        if left:
+            wanted = self._presence_wanted()
+            await self._presence.leave([name for name in self._target_names(left) if name not in wanted])
+
+    def _presence_wanted(self) -> set[str]:
+        ready = [name for topic, state in self.states.items() if state.is_ready for name in _names(topic, state)]
+        return set(self._target_names(ready))
+
+    def _unmapped(self, topics: Iterable[TopicName]) -> dict[TopicName, TopicHeld]:
+        remedy = "change the rules of [map], or set merge = true there to write several topics to one, and start anew"
+        problems = self._route.config.map.problems(topics)
+        return {topic: TopicHeld(str(topic), problem, remedy) for topic, problem in problems.items()}
 
     async def _name_problem(self) -> PulsarError | None:
         """Why nothing is written to the cluster at all: it has another name, or cannot be reached."""
@@ -174,7 +190,7 @@ class RouteTopics:
             if not before.is_ready or before.partitions != count:
                 await self._open_cursors(names)
             await self._anchor(names)
-            await self._presence.keep(self.session, names)
+            await self._presence.keep(self.session, self._target_names(names))
         except (PulsarError, ValueError) as error:
             self._hold(topic, before, error)
             return
@@ -197,17 +213,19 @@ class RouteTopics:
             )
 
     async def _provision(self, topic: TopicName, before: TopicState) -> tuple[int, str | None]:
-        rules = self._route.config.provision
-        await ensure_deduplication(self._admin, topic, may_enable=rules.ensure_deduplication)
+        rules, there = self._route.config.provision, self._route.target_name(topic)
+        await ensure_deduplication(self._admin, there, may_enable=rules.ensure_deduplication)
         provisioner = TopicProvisioner(
             partial(partition_metadata, self._source), self._admin, creation_allowed=rules.create
         )
-        count, change = await provisioner.ensure_topic(topic, equal_before=self._equal_before(topic, before))
+        count, change = await provisioner.ensure_topic(
+            topic, equal_before=self._equal_before(topic, before), there=there
+        )
         if self._route.config.copy_schemas:
-            first = TopicName.parse(partitions_of(topic, count)[0])
-            await copy_schemas(self._source, topic, lambda _, schema: self._register_schema(first, schema))
+            first = TopicName.parse(partitions_of(there, count)[0])
+            await copy_schemas(self._source, topic, lambda _, schema: self._register_schema(first, schema), there=there)
         if not before.is_ready:
-            await check_deduplicating(self._admin, partitions_of(topic, count))
+            await check_deduplicating(self._admin, partitions_of(there, count))
         return count, change
 
     async def _carry_policies(self) -> None:
@@ -286,7 +304,8 @@ class RouteTopics:
             return
         states: dict[str, LaneState] = {}
         for name in missing:
-            states[name] = await lane_start(self.session, name, self._route.lane_name, takeover_timeout_ms=_TAKEOVER_MS)
+            (there,), lane = self._target_names([name]), self._route.lane_of(name)
+            states[name] = await lane_start(self.session, there, lane, takeover_timeout_ms=_TAKEOVER_MS)
         files = self._route.files
         files.write_anchors({**files.anchors(), **states})  # read anew: others were recorded meanwhile
         self._anchored_names().update(states)
@@ -297,13 +316,16 @@ class RouteTopics:
             self._names_anchored = set(self._route.files.anchors())
         return self._names_anchored
 
+    def _target_names(self, names: Iterable[str]) -> list[str]:
+        return [str(self._route.target_name(TopicName.parse(name))) for name in names]
+
     def _list_topics(self) -> None:
         """Write the source's topics file: topics to read, topics to hold, and rates."""
         active: list[str] = []
         held: list[str] = []
         rates: dict[str, Rate] = {}
         for topic, state in self.states.items():
-            names, rate = partitions_of(topic, state.partitions), self._rates.of(topic)
+            names, rate = _names(topic, state), self._rates.of(topic)
             (active if state.is_ready else held).extend(names)
             rates |= dict.fromkeys(names, rate) if rate is not None else {}
         text = json.dumps({"topics": sorted(active), "held": sorted(held), "rates": rates}, sort_keys=True)
@@ -313,7 +335,7 @@ class RouteTopics:
 
     def partitions(self) -> list[str]:
         """All topic-partitions that are selected."""
-        return [name for topic, state in self.states.items() for name in partitions_of(topic, state.partitions)]
+        return [name for topic, state in self.states.items() for name in _names(topic, state)]
 
     async def close(self) -> None:
         """Leave the target."""
@@ -324,3 +346,7 @@ class RouteTopics:
         if session is not None:
             await self._presence.close()
             await session.close()
+
+
+def _names(topic: TopicName, state: TopicState) -> list[str]:
+    return partitions_of(topic, state.partitions)

@@ -14,6 +14,7 @@ from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.spark.lanes import LaneState, starting_lane
+from interpulse.spark.topic_map import TopicMap
 from interpulse.spark.writing.target_schemas import TargetSchemas
 from interpulse.spark.writing.target_topics import TargetTopics, check_takes_entries, is_deduplicating
 from interpulse.wire.ids import signed
@@ -72,24 +73,28 @@ class BrokerTarget:
         takeover_timeout_ms: int,
         source: Session | None,
         admin: AdminClient | None = None,
+        topic_map: TopicMap | None = None,
     ) -> None:
-        """``admin`` is asked whether topics de-duplicate; without one it is known that they do."""
+        """``admin`` is asked whether topics de-duplicate; without one it is known that they do. Topics are named as on
+        the source; ``topic_map`` says what they are called here."""
         self._admin = admin
         self._session = session
         self._window_bytes = window_bytes
         self._takeover_timeout_ms = takeover_timeout_ms
-        self._schemas = TargetSchemas(session, source)
+        self._map = topic_map or TopicMap()
+        self._schemas = TargetSchemas(session, source, self._map)
         self._producer_name: str | None = None
 
     async def open_lane(self, topic: str, producer_name: str, *, is_new: bool) -> SenderLane:
         self._producer_name = producer_name
+        name = self._map.target(TopicName.parse(topic))
         if is_new:
-            await check_takes_entries(TargetTopics(self._session), topic)
+            await check_takes_entries(TargetTopics(self._session), str(name))
         async with AsyncExitStack() as refused:  # a sender that stays open keeps the producer's name
             sender = await refused.enter_async_context(
                 EntrySender(
                     self._session,
-                    TopicName.parse(topic),
+                    name,
                     producer_name,
                     schema_of_topic=True,
                     window_entries=1000,
@@ -98,16 +103,16 @@ class BrokerTarget:
                 )
             )
             await sender.open()
-            if is_new and self._admin is not None and not await is_deduplicating(self._admin, topic):
+            if is_new and self._admin is not None and not await is_deduplicating(self._admin, str(name)):
                 raise NotAllowed(
-                    f"{topic} does not de-duplicate, so nothing can be written there exactly once; switch it on: "
+                    f"{name} does not de-duplicate, so nothing can be written there exactly once; switch it on: "
                     f"namespaces set-deduplication {sender.topic.namespace_name} --enable"
                 )
             refused.pop_all()
         return SenderLane(sender)
 
     async def read_back(self, topic: str, after: Position, producer_name: str) -> dict[int, Position]:
-        name = TopicName.parse(topic)
+        name = self._map.target(TopicName.parse(topic))
         end = await last_position(self._session, name)
         found: dict[int, Position] = {}
         if end.entry < 0 or end == after:

@@ -21,6 +21,7 @@ from interpulse.spark.lanes import (
     Opening,
     decide_opening,
     is_overrun,
+    merged_lane_name,
     pack_sequence,
     unpack_sequence,
 )
@@ -95,9 +96,11 @@ class Target(Protocol):
 @dataclass
 class _OpenLane:
     topic: str
+    producer_name: str
     sender: LaneSender
     before: LaneState
     report: LaneReport
+    marker: EntryMarker
     stored: Mapping[int, Position] = field(default_factory=dict)
     settled_upto: int = NO_SEQUENCE
     is_read_back: bool = False
@@ -117,13 +120,16 @@ class LaneWriter:
         target_cluster: str,
         states: Mapping[str, LaneState],
         isolate: bool = False,
+        is_merging: bool = False,
     ) -> None:
-        """``isolate``: a topic that is refused is held, as its report says, and no other."""
+        """``isolate``: a topic that is refused is held, as its report says, and no other. ``is_merging``: several
+        topics may be written to one, so that each has a producer name of its own."""
         self._isolate = isolate
         self._target = target
         self._producer_name = producer_name
         self._target_cluster = target_cluster
-        self._marker = EntryMarker(producer_name, source_cluster)
+        self._source_cluster = source_cluster
+        self._is_merging = is_merging
         self._states = states
         self._lanes: dict[str, _OpenLane] = {}
         self._reports: dict[str, LaneReport] = {}
@@ -170,7 +176,7 @@ class LaneWriter:
         version = None
         if metadata.HasField("schema_version"):
             version = await self._target.schema_version(lane.topic, metadata.schema_version)
-        stored = build_entry(self._marker.mark(raw, metadata, position, sequence_id, version), payload)
+        stored = build_entry(lane.marker.mark(raw, metadata, position, sequence_id, version), payload)
         count = metadata.num_messages_in_batch
         await lane.sender.send(sequence_id, count, stored, is_chunk=metadata.num_chunks_from_msg > 1)
         report = lane.report
@@ -211,8 +217,9 @@ class LaneWriter:
     async def _open(self, report: LaneReport, first: int) -> _OpenLane:
         topic = report.topic
         before = self._states.get(topic, UNTOUCHED)
-        sender = await self._target.open_lane(topic, self._producer_name, is_new=topic not in self._states)
-        lane = _OpenLane(topic, sender, before, report)
+        name = merged_lane_name(self._producer_name, topic) if self._is_merging else self._producer_name
+        sender = await self._target.open_lane(topic, name, is_new=topic not in self._states)
+        lane = _OpenLane(topic, name, sender, before, report, EntryMarker(name, self._source_cluster))
         self._lanes[topic] = lane
         opening = decide_opening(before, sender.last_sequence_id, first)
         if opening is Opening.IN_USE:
@@ -224,13 +231,13 @@ class LaneWriter:
     async def _read_back(self, lane: _OpenLane) -> None:
         """What the target holds behind the last commit. What is on its way at the moment may be missing: it was sent
         by this very task, which does not ask for it again."""
-        lane.stored = await self._target.read_back(lane.topic, lane.before.target, self._producer_name)
+        lane.stored = await self._target.read_back(lane.topic, lane.before.target, lane.producer_name)
         lane.settled_upto = max([lane.settled_upto, lane.sender.last_sequence_id, *lane.stored])
         lane.is_read_back = True
 
     def _in_use_text(self, lane: _OpenLane) -> str:
         return (
-            f"{lane.topic}: producer {self._producer_name} has written up to source position "
+            f"{lane.topic}: producer {lane.producer_name} has written up to source position "
             f"{unpack_sequence(lane.sender.last_sequence_id)} there, which this job did not; another job uses the "
             f"name. Choose another pipeline name or lane epoch"
         )
@@ -258,7 +265,7 @@ class LaneWriter:
         """Repeats are expected when the connection was lost between an entry and its receipt; the target decides."""
         refused = set(lane.sender.refused)
         if refused:
-            stored = await self._target.read_back(lane.topic, lane.before.target, self._producer_name)
+            stored = await self._target.read_back(lane.topic, lane.before.target, lane.producer_name)
             lane.holes.extend(refused - set(stored))
             lane.stored = {**lane.stored, **stored}
             lane.report.replays += len(refused & set(stored))

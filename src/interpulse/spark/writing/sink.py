@@ -73,6 +73,7 @@ async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState], r
         takeover_timeout_ms=options.takeover_timeout_ms,
         source=source,
         admin=None if options.assume_deduplication else admin,
+        topic_map=options.topic_map,
     )
     assert options.producer_name
     assert options.source_cluster
@@ -84,6 +85,7 @@ async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState], r
         target_cluster=options.target_cluster,
         states=states,
         isolate=options.isolate,
+        is_merging=options.topic_map.merge,
     )
     return _Closing(_LaneRows(lanes, options.topic), admin)
 

@@ -6,6 +6,7 @@ from interpulse.client.lookup.topic_schemas import store_schema
 from interpulse.client.session import Session
 from interpulse.model.errors import MetadataError
 from interpulse.model.names import TopicName
+from interpulse.spark.topic_map import TopicMap
 
 __all__ = ["TargetSchemas"]
 
@@ -13,9 +14,11 @@ __all__ = ["TargetSchemas"]
 class TargetSchemas:
     """Registers a schema on the target when one of its entries is met for the first time, and remembers its version."""
 
-    def __init__(self, target: Session, source: Session | None) -> None:
-        """Without a source, versions cannot be told from each other: entries are written without one."""
+    def __init__(self, target: Session, source: Session | None, topic_map: TopicMap | None = None) -> None:
+        """Without a source, versions cannot be told from each other: entries are written without one. ``topic_map``
+        says what topics of the source are called on the target."""
         self._target = target
+        self._map = topic_map or TopicMap()
         self._source = source
         self._versions: dict[tuple[TopicName, bytes], bytes] = {}
 
@@ -36,5 +39,6 @@ class TargetSchemas:
             raise MetadataError(
                 f"{name.base}: the source does not know schema version {version.hex()} of its own entries"
             )
-        connection = await self._target.connect(name)
-        return await store_schema(connection, name, found.schema, producer_name=producer_name)
+        there = self._map.target(name)
+        connection = await self._target.connect(there)
+        return await store_schema(connection, there, found.schema, producer_name=producer_name)

@@ -24,6 +24,7 @@ from interpulse.spark.option_values import (
     parse_whole,
 )
 from interpulse.spark.options import OptionError, Purpose, build_options, option, read_values
+from interpulse.spark.topic_map import TopicMap, parse_topic_map
 
 __all__ = ["WriteOptions", "parse_write_options"]
 
@@ -113,6 +114,14 @@ class WriteOptions:
         None,
         purpose=Purpose.WRITE,
         text="name of the cluster written to; required by `dedup=position`",
+    )
+    topic_map: TopicMap = option(  # noqa: RUF009 - a dataclass field
+        "topicMap",
+        parse_topic_map,
+        TopicMap(),
+        purpose=Purpose.WRITE,
+        text="exactly-once: under which names topics are written, as `[map]` of the replication job: "
+        '`{"rules": [{"from": "shop/orders/(.*)", "to": "store/orders/$1"}], "merge": false}`',
     )
     schema_source_url: str | None = option(
         "schemaSourceUrl",
@@ -229,6 +238,7 @@ _ONLY_EXACTLY_ONCE = {
     "state_path": "statePath",
     "takeover_timeout_ms": "producerTakeoverTimeoutMs",
     "target_cluster": "targetCluster",
+    "topic_map": "topicMap",
 }
 _ONLY_ENTRIES = {"schema_source_access": "access to schemaSource", "schema_source_url": "schemaSourceUrl"}
 _ONLY_MESSAGES = {

@@ -50,6 +50,12 @@ def test_sizes_and_durations_may_have_units():
         ({"source": {**EAST, "key_file": "/k.pem"}}, r"\[source\] certificate_file and key_file belong together"),
         ({"select": {}}, "needs from_policies = true, or namespaces, or topics"),
         ({"select": {"topics": "x"}}, "must be a list"),
+        ({"map": {"rule": []}}, "unknown key of .map. 'rule'; did you mean rules"),
+        ({"map": {"rules": [{"from": "(", "to": "a"}]}}, r"\[map\] from = '\(' is not a regular expression"),
+        (
+            {"select": {"from_policies": True}, "map": {"rules": [{"from": "a/(.*)", "to": "b/$1"}]}},
+            "map. is not for from_policies = true",
+        ),
         ({"limits": {"tasks": 0}}, "not a positive number"),
         ({"provision": {"create": "yes"}}, "neither true nor false"),
         ({"pipeline": {"name": "p", "state": "/x", "as_replicator": "no"}}, "as_replicator: 'no' is neither true nor"),

@@ -8,6 +8,7 @@ from interpulse.spark.lanes import LaneState
 from interpulse.spark.state_files import LaneFiles
 
 START = LaneState(-1, Position(3, 4))
+KNOWN, A, B = (f"persistent://public/default/{name}" for name in ("known", "a", "b"))
 
 
 async def test_lanes_are_anchored_once_and_their_file_is_not_read_at_each_look(tmp_path, monkeypatch):
@@ -31,13 +32,13 @@ async def test_lanes_are_anchored_once_and_their_file_is_not_read_at_each_look(t
     monkeypatch.setattr(Route, "files", files)
     monkeypatch.setattr("interpulse.spark.job.route_topics.lane_start", lane_start)
     monkeypatch.setattr(RouteTopics, "session", None)
-    files.write_anchors({"known": START})
+    files.write_anchors({KNOWN: START})
     topics = RouteTopics(route, None, print)
-    await topics._anchor(["known", "a"])
+    await topics._anchor([KNOWN, A])
     reads = Files.reads
     for _ in range(3):
-        await topics._anchor(["known", "a"])
+        await topics._anchor([KNOWN, A])
     assert Files.reads == reads
-    await topics._anchor(["a", "b"])
-    assert asked == ["a", "b"]
-    assert files.anchors() == dict.fromkeys(["known", "a", "b"], START)
+    await topics._anchor([A, B])
+    assert asked == [A, B]
+    assert files.anchors() == dict.fromkeys([KNOWN, A, B], START)

@@ -1,0 +1,130 @@
+"""Under which names topics are written: the rules of ``[map]`` in the file of the replication job.
+
+Pure. Everything the job keeps (positions, lanes, holds, status) goes by the name on the source; only what speaks to the
+target uses the other one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from interpulse.model.errors import InvalidTopicName
+from interpulse.model.names import TopicName
+
+__all__ = ["TopicMap", "TopicRule", "parse_topic_map"]
+
+_GROUP: Final = re.compile(r"\$(?:(\d+)|\{(\w+)\}|(\$))")
+_PREFIX: Final = "persistent://"
+
+
+class TopicRule(NamedTuple):
+    """Topics whose complete name without partition matches ``pattern`` as a whole are written to ``target``."""
+
+    pattern: str
+    target: str
+
+
+@dataclass(frozen=True)
+class TopicMap:
+    """The first rule that matches counts; a topic that none matches keeps its name.
+
+    With ``merge`` several topics may be written to one, each in its own order.
+    """
+
+    rules: tuple[TopicRule, ...] = ()
+    merge: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.rules)
+
+    def target(self, topic: TopicName) -> TopicName:
+        """What a topic, or a partition, is called on the target. Raises InvalidTopicName for a name that is none."""
+        if not self.rules:
+            return topic
+        base = _renamed(self.rules, topic.base)
+        return base.partition(topic.partition_index) if topic.is_partition else base
+
+    def problems(self, topics: Iterable[TopicName]) -> dict[TopicName, str]:
+        """Of these base topics, those that cannot be written under the name that the rules give them, and why."""
+        found: dict[TopicName, str] = {}
+        sources: dict[TopicName, list[TopicName]] = {}
+        if not self.rules:
+            return found
+        for topic in topics:
+            try:
+                sources.setdefault(self.target(topic), []).append(topic)
+            except InvalidTopicName as problem:
+                found[topic] = f"the rules of [map] give {topic} no name that a topic can have: {problem}"
+        for target, shared in sources.items():
+            if len(shared) > 1 and not self.merge:
+                names = " and ".join(str(topic) for topic in sorted(shared, key=str)[:3])
+                found |= dict.fromkeys(shared, f"the rules of [map] give {names} the same name {target}")
+        return found
+
+    def to_json(self) -> str:
+        """As :func:`parse_topic_map` reads it."""
+        rules = [{"from": each.pattern, "to": each.target} for each in self.rules]
+        return json.dumps({"rules": rules, "merge": self.merge})
+
+
+@lru_cache(maxsize=50_000)
+def _renamed(rules: tuple[TopicRule, ...], base: TopicName) -> TopicName:
+    for pattern, target in rules:
+        match = re.fullmatch(pattern, str(base))
+        if match is not None:
+            renamed = TopicName.parse(_expanded(target, match))
+            if renamed.is_partition or not renamed.is_persistent:
+                raise InvalidTopicName(f"{renamed} is a partition" if renamed.is_partition else f"{renamed} has no log")
+            return renamed
+    return base
+
+
+def _expanded(target: str, match: re.Match[str]) -> str:
+    def value(found: re.Match[str]) -> str:
+        number, name, dollar = found.groups()
+        return "$" if dollar else match[int(number) if number else name] or ""
+
+    return _GROUP.sub(value, target)
+
+
+def parse_topic_map(value: str | Mapping[str, Any]) -> TopicMap:
+    """Read ``{"rules": [{"from": ..., "to": ...}], "merge": false}``; raises ValueError that says what is wrong.
+
+    ``from`` is a regular expression, ``$1`` and ``${name}`` in ``to`` are its groups; both may go without
+    ``persistent://``.
+    """
+    body = json.loads(value) if isinstance(value, str) else value
+    rules = body.get("rules", []) if isinstance(body, Mapping) else None
+    if not isinstance(rules, list):
+        raise ValueError('rules must be a list such as [{ from = "shop/orders/(.*)", to = "store/orders/$1" }]')
+    merge = body.get("merge", False)
+    if not isinstance(merge, bool):
+        raise ValueError(f"merge: {merge!r} is neither true nor false")
+    return TopicMap(tuple(_rule(item) for item in rules), merge)
+
+
+def _rule(item: object) -> TopicRule:
+    if not isinstance(item, Mapping) or item.keys() != {"from", "to"} or not all(map(_is_text, item.values())):
+        raise ValueError(f'{item!r} is no rule: give from and to, such as {{ from = "shop/(.*)", to = "store/$1" }}')
+    rule = TopicRule(_complete(item["from"]), _complete(item["to"]))
+    try:
+        pattern = re.compile(rule.pattern)
+    except re.error as problem:
+        raise ValueError(f"from = {item['from']!r} is not a regular expression: {problem}") from None
+    for number, name, _ in _GROUP.findall(rule.target):
+        if (number and int(number) > pattern.groups) or (name and name not in pattern.groupindex):
+            raise ValueError(f"to = {item['to']!r} names a group that from = {item['from']!r} does not have")
+    return rule
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _complete(name: str) -> str:
+    return name if "://" in name else _PREFIX + name

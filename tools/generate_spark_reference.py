@@ -23,8 +23,9 @@ hand, also under the name `interpulse` for sessions in which a JAR owns the name
 
 ## Options
 
-Keys are found in any letter case. A key that is not listed here is refused, with the nearest ones named. Durations are
-`500`, `500ms`, `30s`, `15m`; sizes `65536`, `64k`, `64m`, `1g`.
+Keys are found in any letter case. A key that is not listed here is refused, with the nearest ones named, or with what
+to give instead where it is one of Pulsar's Java client or of Spark's Kafka source. Durations are `500`, `500ms`, `30s`, `15m`; sizes
+`65536`, `64k`, `64m`, `1g`.
 
 | option | also | for | default | meaning |
 | --- | --- | --- | --- | --- |
@@ -39,6 +40,11 @@ mode.
 A stream starts at `latest` unless told otherwise, and its first micro-batch is always empty: it writes the starting
 positions into the checkpoint. The cursor of `predefinedSubscription` follows what is done; without one the broker may delete
 messages before a stream has read them.
+
+`filterPushdown` makes ranges shorter and leaves rows to Spark, so it never changes a result: comparisons of `__topic`, `__partition`,
+`__ledgerId` (with it `__entryId`), `__messageId =` and `IN`, and `__publishTime`, where five minutes more are read on either side, since
+the clocks of producers differ. Spark 4 pushes filters of batch reads alone, and prunes no columns: name those you need with
+`includeColumns` or `.schema(...)`.
 
 `deliveryGuarantee=exactly-once` writes entries under a producer name of the lane's and with sequence ids made of the source
 position, so that a target that de-duplicates stores each one once; whether it does is asked at `admin.url` before a topic's
@@ -79,6 +85,7 @@ _WHY = {
     "spark.sql.streaming.checkpointFileManagerClass": "on local disks and HDFS without native libraries: a third less "
     "time per micro-batch",
     "spark.sql.streaming.minBatchesToRetain": "as many as lane files are kept",
+    "spark.sql.python.filterPushdown.enabled": "without it a read with `filterPushdown=true` is refused by Spark",
     "spark.speculation": "a second attempt beside a living one would wait for its producer name",
     "spark.task.maxFailures": "tasks may be repeated: lanes make that safe",
 }

@@ -6,13 +6,15 @@ import pickle
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.datasource import CaseInsensitiveDict, Filter
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, StructField, StructType
 
 from interpulse.spark.data_source import PulsarDataSource
+from interpulse.spark.offsets import TopicRange
+from interpulse.spark.reading.reader import RangesPartition
 
-__all__ = ["columns_of", "read_batch", "source_of", "write_batch"]
+__all__ = ["columns_of", "planned_reader", "read_batch", "source_of", "write_batch"]
 
 
 def columns_of(**types: DataType) -> StructType:
@@ -25,11 +27,21 @@ def source_of(options: dict[str, str]) -> PulsarDataSource:
     return _pickled(PulsarDataSource(CaseInsensitiveDict({key.lower(): value for key, value in options.items()})))
 
 
-def read_batch(options: dict[str, str], wanted: StructType | None = None) -> list[dict[str, Any]]:
-    """The rows of a batch read, with the user's schema if there is one."""
+def planned_reader(
+    options: dict[str, str], wanted: StructType | None = None, *filters: Filter
+) -> tuple[Any, list[tuple[TopicRange, ...]]]:
+    """The reader of a batch, and the ranges of its tasks."""
     schema = source_of(options).schema() if wanted is None else wanted
     reader = _pickled(source_of(options).reader(schema=schema))
-    batches = [batch for partition in reader.partitions() for batch in reader.read(_pickled(partition))]
+    if filters:
+        assert list(reader.pushFilters(list(filters))) == list(filters)
+    return reader, [partition.ranges for partition in reader.partitions()]
+
+
+def read_batch(options: dict[str, str], wanted: StructType | None = None, *filters: Filter) -> list[dict[str, Any]]:
+    """The rows of a batch read, with the user's schema if there is one; ``filters`` are pushed down, not applied."""
+    reader, tasks = planned_reader(options, wanted, *filters)
+    batches = [batch for ranges in tasks for batch in reader.read(_pickled(RangesPartition(ranges)))]
     return [row for batch in batches for row in pa.Table.from_batches([batch]).to_pylist(maps_as_pydicts="strict")]
 
 

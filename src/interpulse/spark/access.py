@@ -1,5 +1,5 @@
-"""Who we are on a cluster, whose certificates are trusted and which of its addresses are used there: small enough to
-travel to Spark's workers."""
+"""Who we are on a cluster, whose certificates are trusted, which of its addresses are used there and how long they may
+take: small enough to travel to Spark's workers."""
 
 from __future__ import annotations
 
@@ -27,6 +27,10 @@ class Access:
     token_file: str | None = None
     plugin: str | None = None
     """The Java name of another way to authenticate, with ``token`` as its parameters."""
+    connect_timeout_ms: int | None = None
+    lookup_timeout_ms: int | None = None
+    """None, as of the others: what the client has without being told."""
+    keep_alive_interval_ms: int | None = None
 
     def __post_init__(self) -> None:
         """Raises ValueError for a way to authenticate that is not supported, or for two ways at a time."""
@@ -52,3 +56,11 @@ class Access:
             certificate_path=self.certificate_file,
             key_path=self.key_file,
         )
+
+    def credentials_beside(self, other: Access) -> Credentials | None:
+        """Ours, or those of the other where we have none."""
+        return self.credentials or other.credentials
+
+    def tls_beside(self, other: Access) -> TlsOptions:
+        """Ours, or those of the other where nothing is told."""
+        return other.tls if self.tls == Access().tls else self.tls

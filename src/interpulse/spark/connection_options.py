@@ -4,19 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.spark.access import Access
-from interpulse.spark.option_values import parse_flag, parse_positive_duration_ms, parse_service_url, parse_web_url
+from interpulse.spark.option_values import (
+    parse_flag,
+    parse_positive,
+    parse_positive_duration_ms,
+    parse_service_url,
+    parse_web_url,
+)
 from interpulse.spark.options import Option, Purpose, option, option_group
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
 
 __all__ = [
     "access_as_options",
     "access_options",
+    "admin_access_options",
+    "admin_client",
     "admin_url_option",
     "operation_timeout_option",
     "service_url_option",
 ]
+
+
+def _parse_seconds(text: str) -> int:
+    return parse_positive(text) * 1000
+
 
 _ACCESS: Final[Mapping[str, Option]] = {
     "token": Option(
@@ -78,6 +94,55 @@ _ACCESS: Final[Mapping[str, Option]] = {
 }
 """By the argument of :class:`Access` that each of them fills."""
 
+_TIMES: Final[Mapping[str, Option]] = {
+    "connect_timeout_ms": Option(
+        "connectionTimeoutMs",
+        parse_positive_duration_ms,
+        None,
+        aliases=("pulsar.client.connectionTimeoutMs", "pulsar.client.connectionTimeoutMillis"),
+        text="longest wait for a connection. Default: 10 s",
+    ),
+    "lookup_timeout_ms": Option(
+        "lookupTimeoutMs",
+        parse_positive_duration_ms,
+        None,
+        aliases=("pulsar.client.lookupTimeoutMs", "pulsar.client.lookupTimeoutMillis"),
+        text="longest wait for finding the broker of a topic, attempts included. Default: `operationTimeoutMs`",
+    ),
+    "keep_alive_interval_ms": Option(
+        "pulsar.client.keepAliveIntervalSeconds",
+        _parse_seconds,
+        None,
+        text="seconds of silence after which a connection is probed. Default: 30",
+    ),
+}
+
+_ADMIN_ACCESS: Final[Mapping[str, Option]] = {
+    "token": Option(
+        "pulsar.admin.authParams",
+        str,
+        None,
+        text="to authenticate differently at `admin.url`: as `authToken`, or the parameters of "
+        "`pulsar.admin.authPluginClassName`. Default: who we are at `service.url`",
+    ),
+    "plugin": Option(
+        "pulsar.admin.authPluginClassName", str, None, text="as `pulsar.client.authPluginClassName`, for `admin.url`"
+    ),
+    "trust_certs_file": Option(
+        "pulsar.admin.tlsTrustCertsFilePath", str, None, text="as `tlsTrustCertsFile`, for `admin.url`"
+    ),
+    "insecure_allowed": Option(
+        "pulsar.admin.tlsAllowInsecureConnection",
+        parse_flag,
+        False,
+        text="as `tlsAllowInsecureConnection`, for `admin.url`",
+    ),
+    "certificate_file": Option(
+        "pulsar.admin.tlsCertificateFilePath", str, None, text="as `tlsCertificateFile`, for `admin.url`"
+    ),
+    "key_file": Option("pulsar.admin.tlsKeyFilePath", str, None, text="as `tlsKeyFile`, for `admin.url`"),
+}
+
 
 def service_url_option() -> Any:
     """A field for the address of the cluster."""
@@ -98,7 +163,7 @@ def admin_url_option() -> Any:
         None,
         aliases=("adminUrl", "pulsar.admin.serviceUrl"),
         text="REST URL, for example `http://127.0.0.1:8080`. `createTopics=N` creates topics there, exactly-once asks "
-        "there whether they de-duplicate; everything else does without",
+        "there whether they de-duplicate, `planner` how large topic-partitions are; everything else does without",
     )
 
 
@@ -115,7 +180,24 @@ def operation_timeout_option() -> Any:
 
 def access_options(prefix: str = "", purpose: Purpose = Purpose.ANY) -> Any:
     """A field that holds an :class:`Access`; with a prefix, to another cluster than the one of ``service.url``."""
-    return option_group(Access, _prefixed(prefix, purpose) if prefix else _ACCESS)
+    return option_group(Access, _prefixed(prefix, purpose) if prefix else {**_ACCESS, **_TIMES})
+
+
+def admin_access_options() -> Any:
+    """A field that holds an :class:`Access` with what is told of the admin API alone."""
+    return option_group(Access, _ADMIN_ACCESS)
+
+
+def admin_client(admin_url: str, access: Access, admin_access: Access, timeout_ms: int) -> AdminClient:
+    """A client of the admin API, with the access of the brokers where nothing else was told. It opens nothing yet."""
+    from interpulse.client.admin.admin_client import AdminClient
+
+    return AdminClient(
+        admin_url,
+        credentials=admin_access.credentials_beside(access),
+        tls=admin_access.tls_beside(access),
+        timeout_ms=timeout_ms,
+    )
 
 
 def _prefixed(prefix: str, purpose: Purpose) -> dict[str, Option]:
@@ -137,9 +219,16 @@ def _with_prefix(prefix: str, name: str) -> str:
 
 def access_as_options(access: Access, prefix: str = "") -> dict[str, str]:
     """The other way round: the options that give this access."""
-    given = {known: getattr(access, argument) for argument, known in _ACCESS.items()}
+    known_by = _ACCESS if prefix else {**_ACCESS, **_TIMES}
+    given = {known: getattr(access, argument) for argument, known in known_by.items()}
     return {
-        _with_prefix(prefix, known.name): str(value).lower() if isinstance(value, bool) else value
+        _with_prefix(prefix, known.name): _as_text(known, value)
         for known, value in given.items()
         if value != known.default
     }
+
+
+def _as_text(known: Option, value: Any) -> str:
+    if known is _TIMES["keep_alive_interval_ms"]:
+        return str(value // 1000)
+    return str(value).lower() if isinstance(value, bool) else str(value)

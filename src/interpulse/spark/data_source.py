@@ -51,11 +51,12 @@ class PulsarDataSource(DataSource):
         from interpulse.spark.options import Purpose
         from interpulse.spark.reading.read_columns import columns_of_query
         from interpulse.spark.reading.read_options import parse_read_options
-        from interpulse.spark.reading.reader import PulsarBatchReader
+        from interpulse.spark.reading.reader import NarrowingBatchReader, PulsarBatchReader
         from interpulse.spark.reading.topic_selection import schemas_of_topics
 
         options = parse_read_options(self.options, Purpose.BATCH_READ)
-        return PulsarBatchReader(options, columns_of_query(options, schema, schemas_of_topics(options)))
+        kind = NarrowingBatchReader if options.filter_pushdown else PulsarBatchReader
+        return kind(options, columns_of_query(options, schema, schemas_of_topics(options)))
 
     @strip_traceback
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:

@@ -78,12 +78,16 @@ class CutPosition(Position):
 
 
 class TopicRange(NamedTuple):
-    """The entries ``(after, upto]`` of one topic-partition, with a guess of their size in bytes."""
+    """The entries ``(after, upto]`` of one topic-partition, with a guess of their size in bytes.
+
+    ``sparse``: it is no loss if none of them is there.
+    """
 
     topic: str
     after: Position
     upto: Position
     bytes_estimate: int = 0
+    sparse: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from interpulse.client.config import ServiceUrl
 from interpulse.client.transport.http_session import parse_web_urls
-from interpulse.model.names import TopicName
+from interpulse.model.names import NamespaceName, TopicName
 
 __all__ = [
     "one_of",
@@ -17,6 +17,7 @@ __all__ = [
     "parse_duration_ms",
     "parse_flag",
     "parse_names",
+    "parse_namespaces",
     "parse_pattern",
     "parse_positive",
     "parse_positive_duration_ms",
@@ -151,6 +152,14 @@ def parse_pattern(text: str) -> str:
     except re.error as error:
         raise ValueError(f"{text!r} is not a regular expression: {error}") from None
     return text
+
+
+def parse_namespaces(text: str) -> tuple[NamespaceName, ...]:
+    """Each ``tenant/namespace``, between commas."""
+    found = tuple(NamespaceName.parse(name) for name in parse_names(text))
+    if not found:
+        raise ValueError("names no namespace")
+    return found
 
 
 def parse_names(text: str) -> tuple[str, ...]:

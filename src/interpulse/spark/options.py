@@ -14,6 +14,7 @@ from enum import Flag, auto
 from typing import Any, NamedTuple, TypeVar
 
 from interpulse.model.ids import LATEST
+from interpulse.spark.replaced_options import replacement_of
 
 __all__ = [
     "Option",
@@ -101,7 +102,7 @@ def read_values(cls: type[Any], mapping: Mapping[str, str], purpose: Purpose, pr
             continue
         slot = known.get(key.lower())
         if slot is None:
-            problems.append(f"unknown option {key!r}{_nearest(key, known)}")
+            problems.append(f"unknown option {key!r}{_instead(key, known)}")
         elif not slot.option.purpose & purpose:
             problems.append(f"option {slot.option.name} does not apply to {_purpose_text(purpose)}")
         elif _is_first(slot.option, key, text, given_as, problems):
@@ -129,6 +130,11 @@ def _read_one(slot: _OptionSlot, text: str, values: dict[str, Any], problems: li
         values[slot.argument or slot.field] = slot.option.read(text)
     except Exception as error:  # noqa: BLE001 - every reader's complaint goes into the one list of problems
         problems.append(f"option {slot.option.name}: {error}")
+
+
+def _instead(key: str, known: Mapping[str, _OptionSlot]) -> str:
+    replacement = replacement_of(key)
+    return _nearest(key, known) if replacement is None else f": {replacement}"
 
 
 def _nearest(key: str, known: Mapping[str, _OptionSlot]) -> str:

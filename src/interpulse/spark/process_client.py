@@ -62,10 +62,13 @@ async def session_for(service_url: str, operation_timeout_ms: int, access: Acces
     sessions = _process_client().sessions
     session = sessions.get(key)
     if session is None or session.is_closed:
+        usual = ClientConfig(service_url)
         config = ClientConfig(
             service_url,
             operation_timeout_ms=operation_timeout_ms,
-            lookup_timeout_ms=operation_timeout_ms,
+            lookup_timeout_ms=access.lookup_timeout_ms or operation_timeout_ms,
+            connect_timeout_ms=access.connect_timeout_ms or usual.connect_timeout_ms,
+            keep_alive_interval_ms=access.keep_alive_interval_ms or usual.keep_alive_interval_ms,
             backoff_max_ms=2_000,
             credentials=access.credentials,
             tls=access.tls,

@@ -49,6 +49,7 @@ def recommended_conf() -> dict[str, str]:
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
         "spark.sql.streaming.minBatchesToRetain": "100",
+        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.speculation": "false",
         "spark.task.maxFailures": "4",
     }

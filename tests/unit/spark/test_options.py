@@ -3,6 +3,8 @@
 import pytest
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
+from interpulse.spark.access import Access
+from interpulse.spark.connection_options import access_as_options
 from interpulse.spark.option_values import parse_duration_ms, parse_size
 from interpulse.spark.options import OptionError, Purpose, documented_options
 from interpulse.spark.reading.read_options import ReadOptions, parse_read_options
@@ -88,6 +90,15 @@ def test_selection_must_be_one_and_valid(extra, problem):
         ({"topic": "x", "includeSystemTopics": "true"}, "includeSystemTopics does nothing with topics"),
         ({"topicsFile": "x", "topicsExclude": "a"}, "topicsExclude does nothing with topicsFile"),
         ({"topicsFile": "x", "partitionDiscoveryIntervalMs": "1"}, "partitionDiscoveryIntervalMs does nothing with"),
+        ({"topic": "x", "namespaces": "t/n"}, "namespaces does nothing with topics"),
+        ({"topicsPattern": "t/n/x", "waitingForNonExistedTopic": "true"}, "does nothing with topicsPattern"),
+        (
+            {"topic": "x", "waitingForNonExistedTopic": "true", "partitionDiscoveryIntervalMs": "0"},
+            "waitingForNonExistedTopic needs a partitionDiscoveryIntervalMs above 0",
+        ),
+        ({"topic": "x", "minPartitions": "4"}, "minPartitions splits topic-partitions: in a stream it needs"),
+        ({"topic": "x", "preserveOrder": "false"}, "preserveOrder=false only counts with minPartitions"),
+        ({"topic": "x", "filterPushdown": "true"}, "filterPushdown does not apply to streams"),
     ],
 )
 def test_read_options_that_would_do_nothing_are_refused(given, problem):
@@ -233,3 +244,52 @@ def test_what_cannot_be_used_is_told_without_secrets(given, said):
     with pytest.raises(OptionError, match=said) as refused:
         parse_read_options({**URL, "topic": "x", **given}, Purpose.STREAM_READ)
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"minPartitions": "5", "maxPartitions": "4"}, "minPartitions=5 is above maxPartitions=4"),
+        (
+            {"maxRecordsPerPartition": "5", "preserveOrder": "true"},
+            "maxEntriesPerPartition splits .* preserveOrder=true",
+        ),
+        ({"minPartitions": "5", "planMode": "stable"}, "minPartitions only counts with planMode=balanced"),
+        ({"planner": "admin"}, r"planner=admin needs admin\.url"),
+        ({"keyRouting": "hash"}, "keyRouting only counts with filterPushdown=true"),
+        ({"namespaces": "a", "topicsPattern": "x"}, "namespaces"),
+    ],
+)
+def test_options_of_tasks_that_do_not_go_together(given, said):
+    topics = {} if "topicsPattern" in given else {"topic": "x"}
+    with pytest.raises(OptionError, match=said):
+        parse_read_options({**URL, **topics, **given}, Purpose.BATCH_READ)
+
+
+def test_number_of_tasks():
+    assert parse_read_options({**URL, "topic": "x"}).max_partitions == 16
+    assert parse_read_options({**URL, "topic": "x", "maxPartitions": "3"}).max_partitions == 3
+
+
+def test_times_of_the_connection():
+    given = {
+        "pulsar.client.connectionTimeoutMs": "1500",
+        "pulsar.client.lookupTimeoutMillis": "7s",
+        "pulsar.client.keepAliveIntervalSeconds": "12",
+    }
+    access = parse_read_options({**URL, "topic": "x", **given}).access
+    assert (access.connect_timeout_ms, access.lookup_timeout_ms, access.keep_alive_interval_ms) == (1500, 7000, 12_000)
+    assert access_as_options(access) == {
+        "connectionTimeoutMs": "1500",
+        "lookupTimeoutMs": "7000",
+        "pulsar.client.keepAliveIntervalSeconds": "12",
+    }
+
+
+def test_admin_api_is_asked_as_who_we_are_unless_told_otherwise():
+    own = {"authToken": "a", "tlsTrustCertsFile": "/ca.pem", "admin.url": "https://b:1"}
+    options = parse_read_options({**URL, "topic": "x", **own, "pulsar.admin.authParams": "token:b"})
+    access, admin_access = options.access, options.admin_access
+    assert admin_access.credentials_beside(access).source == "token:b"
+    assert admin_access.tls_beside(access) == access.tls
+    assert Access().credentials_beside(access) == access.credentials

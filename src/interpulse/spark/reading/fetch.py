@@ -171,7 +171,7 @@ async def _read_range(
 
 def _check_complete(options: ReadOptions, item: TopicRange, count: int) -> None:
     """Holes inside a ledger are legitimate (markers, compaction); a range that has become empty is not."""
-    if item.after.ledger != item.upto.ledger or options.read_compacted:
+    if item.sparse or item.after.ledger != item.upto.ledger or options.read_compacted:
         return
     expected = item.upto.entry - item.after.entry
     if count == 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -22,7 +22,9 @@ from interpulse.model.errors import (
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import StreamOffset, check_points_named, entries_between, plan_end, point_of, share_limit
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
+from interpulse.spark.reading.splitting import Ledger
 from interpulse.spark.reading.times import check_not_late, times_of
+from interpulse.spark.reading.trigger_minimum import waits_for_more
 from interpulse.spark.throttle import Rate, Throttle
 
 __all__ = [
@@ -83,6 +85,9 @@ class SourceView(Protocol):
 
     def before(self, times: Mapping[str, int]) -> Mapping[str, Position]:
         """The positions before their first messages published at or after a time; those without one are left out."""
+
+    def ledgers(self, topics: Sequence[str]) -> Mapping[str, Sequence[Ledger]]:
+        """Their ledgers, as far as the cluster tells."""
 
     def following(self, topic: str, after: Position, upto: Position) -> Following | None:
         """The first entry of ``(after, upto]``, None if there is none."""
@@ -209,14 +214,16 @@ class StreamPlanner:
         return StreamOffset(positions, self._options.max_partitions, begins=begins, attempt=attempt)
 
     def _waits_for_more(self, after: Mapping[str, Position], last: Mapping[str, Position], now: float) -> bool:
-        """There are fewer entries than the minimum, and the oldest of them can wait."""
-        wanted = self._options.min_entries_per_trigger
-        if wanted is None or self._target is not None:
+        """There is less than the minimum, and the oldest of it can wait."""
+        options = self._options
+        if self._target is not None or (options.min_entries_per_trigger, options.min_bytes_per_trigger) == (None, None):
             return False
         unread = {topic: entries_between(after[topic], upto) for topic, upto in last.items() if after[topic] < upto}
+        if options.min_bytes_per_trigger is not None:
+            for topic in unread:
+                self._next_of(topic, after[topic], last[topic], sized=True)
         ages = (self._seen[topic].age_of_first_after(after[topic], now) for topic in unread if topic in self._seen)
-        oldest = max(ages, default=0.0)
-        return sum(unread.values()) < wanted and oldest * 1000 < self._options.max_trigger_delay_ms
+        return waits_for_more(options, unread, self._sizes, max(ages, default=0.0) * 1000)
 
     def _charge(self) -> None:
         """What the last batch wrote counts against the rates of its topics."""

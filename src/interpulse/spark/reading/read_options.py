@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
+from interpulse.model.names import NamespaceName
 from interpulse.spark.access import Access
 from interpulse.spark.connection_options import (
     access_options,
+    admin_access_options,
     admin_url_option,
     operation_timeout_option,
     service_url_option,
@@ -21,6 +23,7 @@ from interpulse.spark.option_values import (
     parse_duration_ms,
     parse_flag,
     parse_names,
+    parse_namespaces,
     parse_pattern,
     parse_positive,
     parse_positive_duration_ms,
@@ -28,8 +31,11 @@ from interpulse.spark.option_values import (
     parse_topics,
 )
 from interpulse.spark.options import Purpose, build_options, option, read_values
+from interpulse.spark.reading.task_rules import tasks_problems
 
 __all__ = ["SUBSCRIPTION", "ReadOptions", "parse_read_options"]
+
+_TASKS_MAX = 16
 
 SUBSCRIPTION = "subscription"
 """``startingOffsets=subscription``: after what the durable subscription has acknowledged."""
@@ -51,6 +57,7 @@ class ReadOptions:
     admin_url: str | None = admin_url_option()
     operation_timeout_ms: int = operation_timeout_option()
     access: Access = access_options()  # noqa: RUF009 - a dataclass field
+    admin_access: Access = admin_access_options()  # noqa: RUF009 - a dataclass field
     topics: tuple[str, ...] = option(
         "topics",
         parse_topics,
@@ -73,7 +80,16 @@ class ReadOptions:
         None,
         aliases=("subscribePattern",),
         purpose=Purpose.READ,
-        text="regular expression for the whole `tenant/namespace/topic` of base names; tenant and namespace literal",
+        text="regular expression for the whole `tenant/namespace/topic` of base names; tenant and namespace literal, "
+        "unless `namespaces` lists them",
+    )
+    namespaces: tuple[NamespaceName, ...] = option(
+        "namespaces",
+        parse_namespaces,
+        (),
+        purpose=Purpose.READ,
+        text="with `topicsPattern`: comma list of the `tenant/namespace` that are looked through. Default: the one "
+        "that the pattern begins with",
     )
     topics_file: str | None = option(
         "topicsFile",
@@ -92,6 +108,13 @@ class ReadOptions:
     )
     include_system_topics: bool = option(
         "includeSystemTopics", parse_flag, False, purpose=Purpose.READ, text="whether a pattern may match system topics"
+    )
+    awaits_topics: bool = option(
+        "waitingForNonExistedTopic",
+        parse_flag,
+        False,
+        purpose=Purpose.STREAM_READ,
+        text="with `topics` or `assign`: wait for those that do not exist yet, and read them from their first entry",
     )
     starting_offsets: str | Position | dict[str, Position] | None = option(  # noqa: RUF009 - a dataclass field
         "startingOffsets",
@@ -229,12 +252,19 @@ class ReadOptions:
         purpose=Purpose.STREAM_READ,
         text="wait until so many entries are there, or until `maxTriggerDelay`; not with `Trigger.AvailableNow`",
     )
+    min_bytes_per_trigger: int | None = option(
+        "minBytesPerTrigger",
+        parse_positive_size,
+        None,
+        purpose=Purpose.STREAM_READ,
+        text="the same for bytes, by the average entry size seen",
+    )
     max_trigger_delay_ms: int = option(
         "maxTriggerDelay",
         parse_positive_duration_ms,
         900_000,
         purpose=Purpose.STREAM_READ,
-        text="with `minEntriesPerTrigger`: the longest that the oldest unread entry waits",
+        text="with `minEntriesPerTrigger` or `minBytesPerTrigger`: the longest that the oldest unread entry waits",
     )
     max_entries_per_trigger: int | None = option(
         "maxEntriesPerTrigger",
@@ -251,12 +281,68 @@ class ReadOptions:
         purpose=Purpose.STREAM_READ,
         text="soft limit of one micro-batch, by the average entry size seen",
     )
-    max_partitions: int = option(
+    tasks_max: int | None = option(
         "maxPartitions",
         parse_positive,
-        16,
+        None,
         purpose=Purpose.READ,
-        text="maximum number of tasks per batch; ranges are packed into them",
+        text="maximum number of tasks per batch; ranges are packed into them. Default: 16, or as many as the options "
+        "that split ask for",
+    )
+    min_partitions: int | None = option(
+        "minPartitions",
+        parse_positive,
+        None,
+        purpose=Purpose.READ,
+        text="about so many tasks at least: topic-partitions are split where there are fewer, in streams with "
+        "`preserveOrder=false` alone",
+    )
+    max_bytes_per_partition: int | None = option(
+        "maxBytesPerPartition",
+        parse_positive_size,
+        None,
+        purpose=Purpose.BATCH_READ,
+        text="about so many bytes for one task at most: larger topic-partitions are split",
+    )
+    max_entries_per_partition: int | None = option(
+        "maxEntriesPerPartition",
+        parse_positive,
+        None,
+        aliases=("maxRecordsPerPartition",),
+        purpose=Purpose.BATCH_READ,
+        text="about so many entries for one task at most: larger topic-partitions are split",
+    )
+    preserve_order: bool | None = option(
+        "preserveOrder",
+        parse_flag,
+        None,
+        purpose=Purpose.READ,
+        text="`true`: one task reads a topic-partition in order; `false`: it may be split. Default: streams `true`, "
+        "batch `false`",
+    )
+    planner: str = option(
+        "planner",
+        one_of("auto", "admin", "binary"),
+        "auto",
+        purpose=Purpose.BATCH_READ,
+        text="who tells how large topic-partitions are and where their ledgers end, for tasks of equal size: `admin`, "
+        "asked at `admin.url`; `binary`, the brokers, which know little of it; `auto`, `admin` if it answers",
+    )
+    filter_pushdown: bool = option(
+        "filterPushdown",
+        parse_flag,
+        False,
+        purpose=Purpose.BATCH_READ,
+        text="read only what filters on topic, partition, position, publish time and, with `keyRouting`, key leave; "
+        "needs Spark's setting `spark.sql.python.filterPushdown.enabled`",
+    )
+    key_routing: str | None = option(
+        "keyRouting",
+        one_of("hash"),
+        None,
+        purpose=Purpose.BATCH_READ,
+        text="with `filterPushdown`: `hash` states that producers chose the partition by the key, and that no topic "
+        "got partitions later; a filter on the key then reads few partitions",
     )
     plan_mode: str = option(
         "planMode",
@@ -307,6 +393,10 @@ class ReadOptions:
     )
 
     @property
+    def max_partitions(self) -> int:
+        return _TASKS_MAX if self.tasks_max is None else self.tasks_max
+
+    @property
     def included(self) -> tuple[str, ...]:
         """The columns that are asked for, or a word for some."""
         return ("all",) if self.headers_included and self.include_columns == ("default",) else self.include_columns
@@ -324,19 +414,23 @@ def parse_read_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.RE
     _check_selection(values, problems)
     _check_starting(values, purpose, problems)
     _settle_columns(values, problems)
+    problems.extend(tasks_problems(values, purpose))
     return build_options(ReadOptions, values, problems)
 
 
 _SELECTING = {"topics": "topics", "assigned": "assign", "topics_pattern": "topicsPattern", "topics_file": "topicsFile"}
 _IDLE_WITH = {
-    "topics": {"includeSystemTopics": "include_system_topics"},
+    "topics": {"includeSystemTopics": "include_system_topics", "namespaces": "namespaces"},
     "assigned": {
         "includeSystemTopics": "include_system_topics",
+        "namespaces": "namespaces",
         "partitionDiscoveryIntervalMs": "discovery_interval_ms",
     },
-    "topics_pattern": {},
+    "topics_pattern": {"waitingForNonExistedTopic": "awaits_topics"},
     "topics_file": {
         "includeSystemTopics": "include_system_topics",
+        "namespaces": "namespaces",
+        "waitingForNonExistedTopic": "awaits_topics",
         "partitionDiscoveryIntervalMs": "discovery_interval_ms",
         "topicsExclude": "topics_exclude",
     },
@@ -393,8 +487,12 @@ def _check_starting(values: Mapping[str, Any], purpose: Purpose, problems: list[
     cuts = [point for each in given if isinstance(each, dict) for point in each.values()]
     if values.get("mode") == "entry" and any(isinstance(point, CutPosition) for point in cuts):
         problems.append("positions with a batch index only count with mode=message: entries are read whole")
-    if "max_trigger_delay_ms" in values and "min_entries_per_trigger" not in values:
-        problems.append("maxTriggerDelay only counts with minEntriesPerTrigger")
+    if "max_trigger_delay_ms" in values and not {"min_entries_per_trigger", "min_bytes_per_trigger"} & set(values):
+        problems.append("maxTriggerDelay only counts with minEntriesPerTrigger or minBytesPerTrigger")
+    if values.get("awaits_topics") and values.get("discovery_interval_ms", 1) <= 0:
+        problems.append(
+            "waitingForNonExistedTopic needs a partitionDiscoveryIntervalMs above 0: topics are looked for then"
+        )
     if "late_start" in values and "starting_time" not in values:
         problems.append("startingOffsetsByTimestampStrategy only counts with startingTime")
     if start == SUBSCRIPTION and not values.get("predefined_subscription"):

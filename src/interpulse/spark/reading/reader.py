@@ -7,10 +7,10 @@ lazily, in whichever process runs them.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -19,19 +19,19 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from interpulse.model.errors import TopicNotFound
-from interpulse.model.ids import EARLIEST, LATEST, Position
-from interpulse.spark.offsets import StreamOffset, TopicRange, check_points_named, pack_ranges, point_of, ranges_between
-from interpulse.spark.reading.planner import SourceView, StreamPlanner, TopicEnd
+from interpulse.spark.offsets import StreamOffset, TopicRange, pack_ranges, ranges_between
+from interpulse.spark.reading.batch_plan import plan_batch
+from interpulse.spark.reading.narrowing import Narrowing, narrowed_by
+from interpulse.spark.reading.planner import SourceView, StreamPlanner
 from interpulse.spark.reading.read_columns import ReadColumns
 from interpulse.spark.reading.read_options import ReadOptions
-from interpulse.spark.reading.times import check_not_late, times_of
+from interpulse.spark.reading.splitting import SplitHints, split_ranges
 from interpulse.spark.tracebacks import strip_traceback, strip_traceback_while_reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PulsarBatchReader", "PulsarStreamReader", "RangesPartition"]
+__all__ = ["NarrowingBatchReader", "PulsarBatchReader", "PulsarStreamReader", "RangesPartition"]
 
 _WARMED_MAX = 4
 
@@ -67,57 +67,33 @@ class PulsarBatchReader(DataSourceReader):
     def __init__(self, options: ReadOptions, columns: ReadColumns) -> None:
         self._options = options
         self._columns = columns
+        self._narrowing = Narrowing()
 
     @strip_traceback
     def partitions(self) -> Sequence[InputPartition]:
         """Resolve start and end once and pack the ranges into tasks."""
         view = _open_view(self._options)
         try:
-            topics = list(view.discover())
-            ends = view.ends(topics)
-            starts, stops = self._by_time(view, ends)
+            return [RangesPartition(task) for task in plan_batch(self._options, view, self._narrowing)]
         finally:
             view.close()
-        gone = [topic for topic in topics if topic not in ends]
-        if gone:
-            raise TopicNotFound(
-                f"{', '.join(gone)}: no longer there, though listed a moment ago or in the metadata of their topic; "
-                f"deleted, perhaps by the broker as inactive (brokerDeleteInactiveTopicsEnabled)"
-            )
-        start, stop = self._options.starting_offsets, self._options.ending_offsets
-        for points in (start, stop):
-            if isinstance(points, Mapping):
-                check_points_named(points, topics)
-        ranges = [
-            TopicRange(topic, after, upto)
-            for topic in topics
-            if (after := starts.get(topic, _point(start, topic, EARLIEST)))
-            < (upto := min(stops.get(topic, _point(stop, topic, LATEST)), ends[topic].last))
-        ]
-        return [
-            RangesPartition(task) for task in pack_ranges(ranges, self._options.max_partitions, self._options.plan_mode)
-        ]
-
-    def _by_time(
-        self, view: SourceView, ends: Mapping[str, TopicEnd]
-    ) -> tuple[Mapping[str, Position], Mapping[str, Position]]:
-        """After which positions to start, and up to which to read, where times say so."""
-        options = self._options
-        times = times_of(options.starting_time, ends)
-        found = view.before(times) if times else {}
-        check_not_late(times, found, options.late_start or "error")
-        starts = {topic: found.get(topic, ends[topic].last) for topic in times}
-        until = times_of(options.ending_time, ends)
-        return starts, view.before(until) if until else {}
 
     @strip_traceback_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(self._options, self._columns, partition)
 
 
-def _point(given: object, topic: str, default: Position) -> Position:
-    point = point_of(given, topic) if isinstance(given, Mapping) else given
-    return point if isinstance(point, Position) else default
+class NarrowingBatchReader(PulsarBatchReader):
+    """Reads no more than the filters of the query need.
+
+    A class of its own: Spark refuses a reader that takes filters while it is not told to push them.
+    """
+
+    @strip_traceback
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """All of them go back to Spark: they make ranges shorter, and Spark decides about rows."""
+        self._narrowing = narrowed_by(filters, self._options.column_style)
+        return filters
 
 
 class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -172,6 +148,8 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # The anchor batch reads nothing; its empty tasks start the Python workers before the first entry is there.
             return [RangesPartition(()) for _ in range(min(upto.tasks, _WARMED_MAX))]
         ranges = ranges_between(StreamOffset.from_json(start), upto, self.planner.sizes)
+        if self._options.preserve_order is False:
+            ranges = split_ranges(ranges, SplitHints(self._options.min_partitions), {})
         return [RangesPartition(task) for task in pack_ranges(ranges, upto.tasks, self._options.plan_mode)]
 
     @strip_traceback_while_reading

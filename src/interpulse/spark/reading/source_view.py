@@ -24,9 +24,12 @@ from interpulse.clock import now_ms
 from interpulse.model.errors import ConsumerBusy, OperationTimeout, PulsarError, TopicNotFound
 from interpulse.model.ids import LATEST, Position
 from interpulse.model.names import TopicName
+from interpulse.spark.connection_options import admin_client
 from interpulse.spark.process_client import process_portal, session_for
+from interpulse.spark.reading.ledger_tables import ledger_tables
 from interpulse.spark.reading.planner import Following, HeldBack, TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
+from interpulse.spark.reading.splitting import Ledger
 from interpulse.spark.reading.time_search import positions_before
 from interpulse.spark.reading.topic_selection import CONCURRENT_MAX, selected_topics
 from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, HeldRange, load_held
@@ -147,6 +150,7 @@ class BrokerSourceView:
         self._rates: dict[str, Rate] = {}
         self._written_seen: tuple[int, int] | None = None
         self._written: WrittenBatch | None = None
+        self._awaited: Sequence[str] = []
 
     # ---- Which topics
 
@@ -176,14 +180,26 @@ class BrokerSourceView:
         slots = asyncio.Semaphore(CONCURRENT_MAX)
 
         async def names(topic: TopicName) -> list[str]:
-            if topic.is_partition:
+            if topic.is_partition and not self._options.awaits_topics:
                 return [str(topic)]
-            async with slots:
-                count = await session.lookup.partitions(topic, create=False)
+            try:
+                async with slots:
+                    count = await session.lookup.partitions(topic, create=False)
+            except TopicNotFound:
+                if not self._options.awaits_topics:
+                    raise
+                return []
             return [str(topic.partition(index)) for index in range(count)] if count else [str(topic)]
 
         found = await asyncio.gather(*(names(topic) for topic in bases))
+        self._tell_awaited([str(topic) for topic, group in zip(bases, found, strict=True) if not group])
         return tuple(sorted({name for group in found for name in group}))
+
+    def _tell_awaited(self, awaited: Sequence[str]) -> None:
+        """Once, not at every discovery."""
+        if awaited != self._awaited:
+            log.warning("topics do not exist yet topics=%s", ", ".join(awaited) or "none any more")
+        self._awaited = awaited
 
     # ---- Where they end
 
@@ -244,6 +260,23 @@ class BrokerSourceView:
         for name in [name for name, reason in reasons.items() if self._unanswered.get(name) != reason]:
             log.warning("topic does not answer, its position stays topic=%s error=%s", name, reasons[name])
         self._unanswered = reasons
+
+    def ledgers(self, topics: Sequence[str]) -> Mapping[str, Sequence[Ledger]]:
+        options = self._options
+        if options.admin_url is None or options.planner == "binary":
+            return {}
+        try:
+            return process_portal().call(lambda: self._ledgers(str(options.admin_url), topics))
+        except PulsarError as error:
+            if options.planner == "admin":
+                raise
+            log.warning("the admin API does not tell how large topics are, planner=binary error=%s", error)
+            return {}
+
+    async def _ledgers(self, url: str, topics: Sequence[str]) -> dict[str, list[Ledger]]:
+        options = self._options
+        async with admin_client(url, options.access, options.admin_access, options.operation_timeout_ms) as admin:
+            return await ledger_tables(admin, topics)
 
     def before(self, times: Mapping[str, int]) -> Mapping[str, Position]:
         return process_portal().call(lambda: self._before(times))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from interpulse.client.session import Session
+from interpulse.model.errors import TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.options import OptionError
@@ -14,6 +17,8 @@ from interpulse.spark.process_client import process_portal, session_for
 from interpulse.spark.reading.read_options import ReadOptions
 
 __all__ = ["CONCURRENT_MAX", "schemas_of_topics", "selected_topics"]
+
+log = logging.getLogger(__name__)
 
 CONCURRENT_MAX: Final = 1000
 """Requests at the same time."""
@@ -36,17 +41,27 @@ async def selected_topics(session: Session, options: ReadOptions) -> list[TopicN
 
 async def _matching(session: Session, options: ReadOptions, pattern: str) -> list[TopicName]:
     """Base names whose ``tenant/namespace/topic`` the pattern matches in full."""
-    literal = _LITERAL.match(pattern)
-    if literal is None:
-        raise OptionError(f"topicsPattern {pattern!r} must begin with a literal tenant/namespace/")
     wanted = re.compile(pattern.removeprefix("persistent://"))
-    names = (await session.lookup.topics_of_namespace(NamespaceName.parse(literal[1]))).names
-    bases = {TopicName.parse(name).base for name in names}
+    listed = await asyncio.gather(
+        *(session.lookup.topics_of_namespace(namespace) for namespace in _namespaces(options, pattern))
+    )
+    bases = {TopicName.parse(name).base for topics in listed for name in topics.names}
     return [
         topic
         for topic in sorted(bases, key=str)
         if wanted.fullmatch(_plain(topic)) and (options.include_system_topics or not topic.is_system)
     ]
+
+
+def _namespaces(options: ReadOptions, pattern: str) -> Sequence[NamespaceName]:
+    literal = _LITERAL.match(pattern)
+    if options.namespaces:
+        return options.namespaces
+    if literal is None:
+        raise OptionError(
+            f"topicsPattern {pattern!r} does not begin with a literal tenant/namespace/: list them with namespaces"
+        )
+    return [NamespaceName.parse(literal[1])]
 
 
 def _plain(topic: TopicName) -> str:
@@ -68,7 +83,13 @@ async def _schemas(options: ReadOptions) -> dict[str, SchemaInfo | None]:
 
     async def schema(topic: TopicName) -> SchemaInfo | None:
         async with slots:
-            await session.lookup.partitions(topic, create=False)  # refuses what is not there
+            try:
+                await session.lookup.partitions(topic, create=False)  # refuses what is not there
+            except TopicNotFound:
+                if not options.awaits_topics:
+                    raise
+                log.warning("topic does not exist yet, its payloads are read as bytes topic=%s", topic)
+                return None
             found = await session.lookup.schema(topic)
         return None if found is None else found.schema
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.spark.connection_options import admin_client
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.process_client import process_portal, relaxed_collector, session_for
 from interpulse.spark.writing.broker_target import BrokerTarget
@@ -63,7 +64,7 @@ async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState], r
         )
     admin = None
     if options.admin_url is not None:  # opens nothing until it is asked
-        admin = AdminClient(options.admin_url, credentials=options.access.credentials, tls=options.access.tls)
+        admin = admin_client(options.admin_url, options.access, options.admin_access, options.operation_timeout_ms)
     if not options.exactly_once:
         topics = TargetTopics(session, options.create_topics, admin)
         return _Closing(PublishingWriter(options, session, TargetSchemas(session, source), topics, record), admin)

@@ -9,6 +9,7 @@ from typing import Any
 from interpulse.spark.access import Access
 from interpulse.spark.connection_options import (
     access_options,
+    admin_access_options,
     admin_url_option,
     operation_timeout_option,
     service_url_option,
@@ -37,6 +38,7 @@ class WriteOptions:
     admin_url: str | None = admin_url_option()
     operation_timeout_ms: int = operation_timeout_option()
     access: Access = access_options()  # noqa: RUF009 - a dataclass field
+    admin_access: Access = admin_access_options()  # noqa: RUF009 - a dataclass field
     topic: str | None = option(
         "topic", parse_topic, None, purpose=Purpose.WRITE, text="target of all rows; wins over a `__topic` column"
     )

@@ -1,0 +1,182 @@
+"""What the filters of a query rule out before anything is read: topics, partitions, positions, times.
+
+Filters only make ranges shorter. Each of them goes back to Spark, which decides about rows.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from google.protobuf.message import DecodeError
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+    StringStartsWith,
+)
+
+from interpulse.model.ids import Position
+from interpulse.model.names import TopicName
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.hashing import java_string_hash, murmur3_hash
+from interpulse.wire.ids import message_id_from_wire
+
+__all__ = ["CLOCK_SLACK_MS", "Interval", "Narrowing", "narrowed_by"]
+
+CLOCK_SLACK_MS: Final = 300_000
+"""Publish times are of the producers' clocks: a message may stand behind one with a later time, as long as this."""
+
+
+class Interval(NamedTuple):
+    """Both ends belong to it; None: without end."""
+
+    low: Any = None
+    high: Any = None
+
+    def holds(self, value: Any) -> bool:
+        return (self.low is None or self.low <= value) and (self.high is None or value <= self.high)
+
+
+_EVERYTHING: Final = Interval()
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """What the filters leave; without filters everything. ``topics`` and ``keys`` None: all of them."""
+
+    topics: frozenset[str] | None = None
+    prefixes: tuple[str, ...] = ()
+    partitions: Interval = _EVERYTHING
+    ledgers: Interval = _EVERYTHING
+    entries: Interval = _EVERYTHING
+    positions: Interval = _EVERYTHING
+    times_ms: Interval = _EVERYTHING
+    keys: frozenset[bytes] | None = None
+    style: str = "pulsar"
+
+    def topics_of(self, topics: Sequence[str], *, routed_by_key: Iterable[str] = ()) -> list[str]:
+        """Those that may have rows. ``routed_by_key``: the partitioned topics, listed with all their partitions, whose
+        producers chose the partition by the key."""
+        counts = dict.fromkeys(routed_by_key, 0)
+        for topic in topics:
+            base = str(TopicName.parse(topic).base)
+            if base in counts:
+                counts[base] += 1
+        return [topic for topic in topics if self._may_have_rows(TopicName.parse(topic), counts)]
+
+    def _may_have_rows(self, topic: TopicName, counts: dict[str, int]) -> bool:
+        shown = str(topic.base if self.style == "kafka" else topic)
+        if self.topics is not None and shown not in self.topics:
+            return False
+        if not all(shown.startswith(prefix) for prefix in self.prefixes):
+            return False
+        if not topic.is_partition:
+            return self.style == "kafka" or self.partitions == _EVERYTHING or self.partitions.holds(-1)
+        count = counts.get(str(topic.base), 0)
+        if count and self.keys is not None and topic.partition_index not in _partitions_of(self.keys, count):
+            return False
+        return self.partitions.holds(topic.partition_index)
+
+    @property
+    def after(self) -> Position | None:
+        """Nothing up to here is wanted; None if positions are not filtered."""
+        given = [] if self.positions.low is None else [_before(self.positions.low)]
+        if self.ledgers.low is not None:
+            known = self.ledgers.low == self.ledgers.high and self.entries.low is not None
+            given.append(_before(Position(self.ledgers.low, self.entries.low if known else 0)))
+        return max(given, default=None)
+
+    @property
+    def upto(self) -> Position | None:
+        """Nothing behind this is wanted; None if positions are not filtered."""
+        given = [] if self.positions.high is None else [self.positions.high]
+        if self.ledgers.high is not None:
+            known = self.ledgers.low == self.ledgers.high and self.entries.high is not None
+            end = Position(self.ledgers.high, self.entries.high) if known else Position(self.ledgers.high + 1, -1)
+            given.append(end)
+        return min(given, default=None)
+
+
+def _before(position: Position) -> Position:
+    return Position(position.ledger, position.entry - 1)
+
+
+def narrowed_by(filters: Iterable[Filter], style: str = "pulsar") -> Narrowing:
+    """What the filters leave, all of which hold; those of other columns and kinds leave everything."""
+    by_column: dict[str, list[Filter]] = defaultdict(list)
+    for item in filters:
+        path: tuple[str, ...] = getattr(item, "attribute", ())
+        if len(path) == 1:
+            by_column[path[0]].append(item)
+    names = {"topic": "topic", "key": "key", "partition": "partition", "time": "timestamp"}
+    if style != "kafka":
+        names = {"topic": "__topic", "key": "__key", "partition": "__partition", "time": "__publishTime"}
+    times = _interval(by_column[names["time"]])
+    return Narrowing(
+        topics=_values(by_column[names["topic"]]),
+        prefixes=tuple(item.value for item in by_column[names["topic"]] if isinstance(item, StringStartsWith)),
+        partitions=_interval(by_column[names["partition"]]),
+        ledgers=_interval(by_column["__ledgerId"]),
+        entries=_interval(by_column["__entryId"]),
+        positions=_places(_values(by_column["__messageId"])),
+        times_ms=Interval(*(None if time is None else _milliseconds(time) for time in times)),
+        keys=_values(by_column[names["key"]]),
+        style=style,
+    )
+
+
+def _interval(filters: Iterable[Filter]) -> Interval:
+    """Where the values of a column lie. An end that is excluded is kept: Spark excludes it."""
+    lows, highs = [], []
+    for item in filters:
+        if isinstance(item, GreaterThan | GreaterThanOrEqual | EqualTo):
+            lows.append(item.value)
+        if isinstance(item, LessThan | LessThanOrEqual | EqualTo):
+            highs.append(item.value)
+        if isinstance(item, In) and (values := [value for value in item.value if value is not None]):
+            lows.append(min(values))
+            highs.append(max(values))
+    return Interval(max(lows, default=None), min(highs, default=None))
+
+
+def _values(filters: Iterable[Filter]) -> frozenset[Any] | None:
+    """The values that a column may have; None: any."""
+    given = [
+        frozenset([item.value] if isinstance(item, EqualTo) else item.value)
+        for item in filters
+        if isinstance(item, EqualTo | In)
+    ]
+    return frozenset.intersection(*given) if given else None
+
+
+def _places(message_ids: frozenset[Any] | None) -> Interval:
+    if not message_ids:
+        return _EVERYTHING
+    try:
+        places = [message_id_from_wire(pb.MessageIdData.FromString(bytes(each))).position for each in message_ids]
+    except (DecodeError, TypeError):
+        return _EVERYTHING  # no row has such an id, as Spark finds out
+    return Interval(min(places), max(places))
+
+
+def _milliseconds(time: datetime) -> int:
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return int(aware.timestamp() * 1000)
+
+
+def _partitions_of(keys: Iterable[bytes], count: int) -> set[int]:
+    """Where producers may have put these keys: as text or as bytes, which travel in base64, and by either hash."""
+    found = set()
+    for key in keys:
+        for text in (key, base64.b64encode(key)):
+            found |= {murmur3_hash(text) % count, java_string_hash(text.decode("utf-8", "replace")) % count}
+    return found

@@ -1,0 +1,110 @@
+"""Ranges cut into pieces, where more tasks are wanted than there are topic-partitions. No IO."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from interpulse.model.ids import Position
+from interpulse.spark.offsets import TopicRange, entries_between
+
+__all__ = ["Ledger", "SplitHints", "split_ranges"]
+
+_USUAL_BYTES: Final = 1024
+
+
+class Ledger(NamedTuple):
+    """One ledger of a topic-partition, as the admin API tells of it."""
+
+    id: int
+    entries: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class SplitHints:
+    """How many pieces are wanted, and how large they may be; None where nothing was said."""
+
+    pieces_min: int | None = None
+    bytes_max: int | None = None
+    entries_max: int | None = None
+
+    @property
+    def any(self) -> bool:
+        return (self.pieces_min, self.bytes_max, self.entries_max) != (None, None, None)
+
+
+class _Run(NamedTuple):
+    """Entries of one ledger that follow each other."""
+
+    ledger: int
+    first: int
+    entries: int
+    bytes: int
+
+
+def split_ranges(
+    ranges: Sequence[TopicRange], hints: SplitHints, ledgers: Mapping[str, Sequence[Ledger]]
+) -> list[TopicRange]:
+    """The ranges with their size, cut where the hints ask for more and smaller ones.
+
+    ``ledgers`` by topic-partition, in order. Of one that is not told, the entries in the ledger of the range's end are
+    cut, and what lies before it stays in one piece.
+    """
+    runs = {item: _runs(item, ledgers.get(item.topic, ())) for item in ranges}
+    whole = sum(run.bytes for each in runs.values() for run in each)
+    return [piece for item, each in runs.items() for piece in _cut(item, each, _pieces(each, whole, hints))]
+
+
+def _pieces(runs: Sequence[_Run], whole: int, hints: SplitHints) -> int:
+    """How many pieces a range is cut into: by its share of all bytes, and small enough."""
+    count, size = sum(run.entries for run in runs), sum(run.bytes for run in runs)
+    wanted = [1]
+    if hints.pieces_min is not None:
+        wanted.append(math.ceil(hints.pieces_min * size / max(whole, 1)))
+    if hints.bytes_max is not None:
+        wanted.append(math.ceil(size / hints.bytes_max))
+    if hints.entries_max is not None:
+        wanted.append(math.ceil(count / hints.entries_max))
+    return min(max(wanted), max(count, 1))
+
+
+def _runs(item: TopicRange, ledgers: Sequence[Ledger]) -> list[_Run]:
+    """The entries of a range by ledger."""
+    if not ledgers:
+        first = item.after.entry + 1 if item.after.ledger == item.upto.ledger else 0
+        count = entries_between(item.after, item.upto)
+        return [_Run(item.upto.ledger, first, count, item.bytes_estimate or count * _USUAL_BYTES)]
+    runs = []
+    for ledger in ledgers:
+        first = item.after.entry + 1 if ledger.id == item.after.ledger else 0
+        last = min(item.upto.entry, ledger.entries - 1) if ledger.id == item.upto.ledger else ledger.entries - 1
+        if item.after.ledger <= ledger.id <= item.upto.ledger and last >= first:
+            count = last - first + 1
+            runs.append(_Run(ledger.id, first, count, count * ledger.bytes // max(ledger.entries, 1)))
+    return runs
+
+
+def _cut(item: TopicRange, runs: Sequence[_Run], pieces: int) -> list[TopicRange]:
+    """Pieces with equally many entries each, which together are the range."""
+    count, size = sum(run.entries for run in runs), sum(run.bytes for run in runs)
+    if pieces <= 1:
+        return [item._replace(bytes_estimate=size)]
+    ends = [_nth(runs, count * number // pieces) for number in range(1, pieces)] + [item.upto]
+    starts = [item.after, *ends]
+    return [
+        item._replace(after=after, upto=upto, bytes_estimate=size // pieces)
+        for after, upto in zip(starts, ends, strict=False)
+        if after < upto
+    ]
+
+
+def _nth(runs: Sequence[_Run], number: int) -> Position:
+    """The position of the entry with this number, counted from 1."""
+    for run in runs:
+        if number <= run.entries:
+            return Position(run.ledger, run.first + number - 1)
+        number -= run.entries
+    raise AssertionError(number)

@@ -1,7 +1,8 @@
 //! The frame codec as a Python module. `interpulse/wire/codec.py` says what each function does, and has its twin.
 
 use interpulse_frames::{
-    Delivery, Messages, Receipt, sticky_key, take_acks as read_acks, take_sends as read_sends, write_receipts,
+    Answer, Delivery, Messages, Receipt, sticky_key, take_acks as read_acks, take_questions as read_questions,
+    take_sends as read_sends, write_receipts,
 };
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -10,35 +11,50 @@ use std::panic::{UnwindSafe, catch_unwind};
 
 type SendRun<'py> = (u64, Bound<'py, PyList>, Bound<'py, PyList>, usize);
 type AckRun<'py> = (u64, Bound<'py, PyList>, usize);
+type QuestionRun<'py> = (bool, Bound<'py, PyList>, usize);
 
 #[pyfunction]
 fn take_sends<'py>(
     py: Python<'py>,
-    data: &Bound<'py, PyBytes>,
+    data: &[u8],
     start: usize,
     frame_bytes_max: usize,
 ) -> PyResult<Option<SendRun<'py>>> {
-    let bytes = data.as_bytes();
-    let Some(run) = guarded(|| read_sends(bytes, start, frame_bytes_max)) else {
-        return Ok(None);
-    };
-    let sequence_ids = PyList::new(py, run.sequence_ids)?;
-    let entries = PyList::new(py, run.entries.iter().map(|entry| PyBytes::new(py, entry)))?;
-    Ok(Some((run.producer_id, sequence_ids, entries, run.end)))
+    let run = guarded(|| read_sends(data, start, frame_bytes_max));
+    run.map(|run| {
+        let entries = PyList::new(py, run.entries.iter().map(|entry| PyBytes::new(py, entry)))?;
+        Ok((run.producer_id, PyList::new(py, run.sequence_ids)?, entries, run.end))
+    })
+    .transpose()
 }
 
 #[pyfunction]
-fn take_acks<'py>(
+fn take_acks<'py>(py: Python<'py>, data: &[u8], start: usize, frame_bytes_max: usize) -> PyResult<Option<AckRun<'py>>> {
+    let run = guarded(|| read_acks(data, start, frame_bytes_max));
+    run.map(|run| Ok((run.consumer_id, PyList::new(py, run.positions)?, run.end))).transpose()
+}
+
+#[pyfunction]
+fn take_questions<'py>(
     py: Python<'py>,
-    data: &Bound<'py, PyBytes>,
+    data: &[u8],
     start: usize,
     frame_bytes_max: usize,
-) -> PyResult<Option<AckRun<'py>>> {
-    let bytes = data.as_bytes();
-    let Some(run) = guarded(|| read_acks(bytes, start, frame_bytes_max)) else {
-        return Ok(None);
-    };
-    Ok(Some((run.consumer_id, PyList::new(py, run.positions)?, run.end)))
+) -> PyResult<Option<QuestionRun<'py>>> {
+    let run = guarded(|| read_questions(data, start, frame_bytes_max));
+    run.map(|run| Ok((run.flag, PyList::new(py, run.topics)?, run.end))).transpose()
+}
+
+#[pyfunction]
+fn encode_answers<'py>(
+    py: Python<'py>,
+    envelope: &[u8],
+    before: &[u8],
+    after: &[u8],
+    request_ids: Vec<u64>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let answer = Answer { envelope, before, after };
+    written(py, "answers", |out| answer.write_all(out, &request_ids))
 }
 
 #[pyfunction]
@@ -66,12 +82,7 @@ fn encode_receipts<'py>(
         });
     }
     let partition = u64::try_from(partition).ok();
-    let written = catch_unwind(|| {
-        let mut out = Vec::with_capacity(rows.len().saturating_mul(48));
-        write_receipts(&mut out, producer_id, partition, &rows);
-        out
-    });
-    Ok(PyBytes::new(py, &written.map_err(|_| failed("receipts"))?))
+    written(py, "receipts", |out| write_receipts(out, producer_id, partition, &rows))
 }
 
 #[pyfunction]
@@ -138,13 +149,23 @@ fn words(ack_set: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     ack_set.cast::<PyTuple>()?.iter().map(|word| number(&word)).collect()
 }
 
-fn failed(what: &str) -> PyErr {
-    PyRuntimeError::new_err(format!("the native codec failed to write {what}"))
+fn written<'py>(
+    py: Python<'py>,
+    what: &str,
+    write: impl FnOnce(&mut Vec<u8>) + UnwindSafe,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let out = catch_unwind(|| {
+        let mut out = Vec::new();
+        write(&mut out);
+        out
+    });
+    let failed = |_| PyRuntimeError::new_err(format!("the native codec failed to write {what}"));
+    Ok(PyBytes::new(py, &out.map_err(failed)?))
 }
 
 /// Frames of Pulsar's binary protocol, compiled.
 #[pymodule]
 mod interpulse_codec {
     #[pymodule_export]
-    use super::{encode_messages, encode_receipts, sticky_keys, take_acks, take_sends};
+    use super::{encode_answers, encode_messages, encode_receipts, sticky_keys, take_acks, take_questions, take_sends};
 }

@@ -31,6 +31,12 @@ GOOD_FRAMES = st.sampled_from(
         commands.ack(
             1, [pb.MessageIdData(ledgerId=1, entryId=2), pb.MessageIdData(ledgerId=1, entryId=3, ack_set=[1])]
         ),
+        commands.partitioned_metadata(1, "persistent://a/b/t"),
+        commands.partitioned_metadata(2**40, "persistent://a/b/t", create=False),
+        commands.partitioned_metadata(3, "persistent://a/b/\u00e4", create=False),
+        commands.lookup(1, "persistent://a/b/t"),
+        commands.lookup(2, "persistent://a/b/t", authoritative=True),
+        commands.lookup(3, "persistent://a/b/t", listener_name="inside"),
         commands.subscribe(1, 2, "t", "s"),
         commands.producer(1, 2, "t"),
         commands.batch_lookup(1, ["a"]),

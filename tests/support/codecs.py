@@ -22,6 +22,9 @@ CODECS = [
 ]
 
 
+_QUESTIONS = {pb.BaseCommand.PARTITIONED_METADATA: "partitionMetadata", pb.BaseCommand.LOOKUP: "lookupTopic"}
+
+
 def said(received: Iterable[Received]) -> list[Any]:
     """What a broker learns from these, command by command: the same whether they came as frames or in runs."""
     return [each for one in received for each in _said(one)]
@@ -42,5 +45,8 @@ def _said(received: Received) -> Iterator[Any]:
         for each in ack.message_id:
             place = (each.ledgerId, each.entryId, *each.ack_set)
             yield "ack", ack.consumer_id, ack.ack_type, ack.HasField("request_id"), ack.request_id, place
+    elif command.type in _QUESTIONS and entry is None:
+        question = getattr(command, _QUESTIONS[command.type])
+        yield command.type, *(str(getattr(question, field.name)) for field in question.DESCRIPTOR.fields)
     else:
         yield command, None if entry is None else bytes(entry)

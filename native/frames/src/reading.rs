@@ -1,4 +1,4 @@
-//! SEND and ACK, read in runs, and the keys of entries.
+//! SEND, ACK and questions about topics, read in runs, and the keys of entries.
 
 use crate::CHECKSUM_MARK;
 use crc32c::crc32c;
@@ -6,6 +6,13 @@ use crc32c::crc32c;
 /// What stands before the size of the content: the type of the command and the tag of its field.
 const SEND: [u8; 3] = [0x08, 0x06, 0x32];
 const ACK: [u8; 3] = [0x08, 0x0a, 0x52];
+
+/// What two questions differ in: the envelope, and the tag and the default of their flag.
+type Question = ([u8; 4], u8, bool);
+/// With `metadata_auto_creation_enabled`.
+const PARTITIONED_METADATA: Question = ([0x08, 0x15, 0xaa, 0x01], 0x30, true);
+/// With `authoritative`.
+const LOOKUP: Question = ([0x08, 0x17, 0xba, 0x01], 0x18, false);
 
 /// SENDs of one producer that follow each other: one message each, whole, no marker, with a checksum that fits.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,6 +30,15 @@ pub struct Acks {
     pub consumer_id: u64,
     /// Ledger and entry of each; -1 travels as 2^64-1.
     pub positions: Vec<(i64, i64)>,
+    pub end: usize,
+}
+
+/// `PARTITIONED_METADATA`s or LOOKUPs that follow each other, with the same flag: each names its topic and nothing else.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Questions<'a> {
+    pub flag: bool,
+    /// In their order; those about one topic that follow each other stand together, with their request ids.
+    pub topics: Vec<(&'a str, Vec<u64>)>,
     pub end: usize,
 }
 
@@ -60,6 +76,24 @@ pub fn take_acks(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<Ac
     }
 }
 
+/// The run of questions that begins at `start`; None if the frame there is no plain question.
+#[must_use]
+pub fn take_questions(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<Questions<'_>> {
+    [PARTITIONED_METADATA, LOOKUP].iter().find_map(|kind| {
+        let (topic, request_id, flag, end) = question_at(data, start, frame_bytes_max, kind)?;
+        let mut run = Questions { flag, topics: vec![(topic, vec![request_id])], end };
+        while let Some((topic, request_id, flag, end)) = question_at(data, run.end, frame_bytes_max, kind) {
+            match run.topics.last_mut() {
+                _ if flag != run.flag => break,
+                Some((last, request_ids)) if *last == topic => request_ids.push(request_id),
+                _ => run.topics.push((topic, vec![request_id])),
+            }
+            run.end = end;
+        }
+        Some(run)
+    })
+}
+
 /// The ordering key of an entry, else its partition key; None for one without, in base64, or of an unusual form.
 #[must_use]
 pub fn sticky_key(entry: &[u8]) -> Option<&[u8]> {
@@ -94,14 +128,36 @@ fn plain_property(mut property: &[u8]) -> Option<()> {
 
 fn send_at(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<(u64, u64, &[u8], usize)> {
     let (command, entry, end) = frame_at(data, start, frame_bytes_max)?;
-    let (producer_id, sequence_id) = plain_send(content_of(command, SEND)?)?;
+    let (producer_id, sequence_id) = plain_send(content_of(command, &SEND)?)?;
     fits_its_checksum(entry).then_some((producer_id, sequence_id, entry, end))
 }
 
 fn ack_at(data: &[u8], start: usize, frame_bytes_max: usize, into: &mut Vec<(i64, i64)>) -> Option<(u64, usize)> {
     let (command, entry, end) = frame_at(data, start, frame_bytes_max)?;
-    let consumer_id = plain_ack(content_of(command, ACK)?, into)?;
+    let consumer_id = plain_ack(content_of(command, &ACK)?, into)?;
     entry.is_empty().then_some((consumer_id, end))
+}
+
+fn question_at<'a>(
+    data: &'a [u8],
+    start: usize,
+    frame_bytes_max: usize,
+    (envelope, flag_tag, flag_default): &Question,
+) -> Option<(&'a str, u64, bool, usize)> {
+    let (command, entry, end) = frame_at(data, start, frame_bytes_max)?;
+    let mut content = content_of(command, envelope).filter(|_| entry.is_empty())?;
+    let (mut topic, mut request_id, mut flag) = (None, None, *flag_default);
+    while let Some((&tag, rest)) = content.split_first() {
+        content = rest;
+        match tag {
+            0x0a => topic = Some(take_bytes(&mut content)?),
+            0x10 => request_id = Some(take_varint(&mut content)?),
+            0x3a => (take_varint(&mut content)? == 0).then_some(())?, // advertised_listener_name: as if not there
+            _ if tag == *flag_tag => flag = take_varint(&mut content)? != 0,
+            _ => return None,
+        }
+    }
+    Some((std::str::from_utf8(topic?).ok()?, request_id?, flag, end))
 }
 
 /// The command and the entry of a frame that is complete, and where the next one begins.
@@ -121,8 +177,8 @@ fn split_u32(data: &[u8]) -> Option<(usize, &[u8])> {
 }
 
 /// The content of a command that consists of its type and this content alone.
-fn content_of(command: &[u8], envelope: [u8; 3]) -> Option<&[u8]> {
-    let mut rest = command.strip_prefix(&envelope)?;
+fn content_of<'a>(command: &'a [u8], envelope: &[u8]) -> Option<&'a [u8]> {
+    let mut rest = command.strip_prefix(envelope)?;
     let size = take_varint(&mut rest)?;
     (u64::try_from(rest.len()).ok()? == size).then_some(rest)
 }

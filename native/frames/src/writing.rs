@@ -1,4 +1,4 @@
-//! `SEND_RECEIPT` and MESSAGE, written in runs, byte for byte as protobuf would.
+//! `SEND_RECEIPT`, MESSAGE and answers, written in runs, byte for byte as protobuf would.
 
 const RECEIPT: [u8; 3] = [0x08, 0x07, 0x3a];
 const MESSAGE: [u8; 3] = [0x08, 0x09, 0x4a];
@@ -27,7 +27,29 @@ pub fn write_receipts(out: &mut Vec<u8>, producer_id: u64, partition: Option<u64
         if receipt.highest_sequence_id != 0 {
             put_field(&mut content, 0x20, receipt.highest_sequence_id);
         }
-        put_frame(out, RECEIPT, &content, 0);
+        put_frame(out, &RECEIPT, &content, 0);
+    }
+}
+
+/// Answers that are alike but for the request id, which stands between `before`, with its tag, and `after`.
+#[derive(Debug, Clone, Copy)]
+pub struct Answer<'a> {
+    /// The type of the command and the tag of its content.
+    pub envelope: &'a [u8],
+    pub before: &'a [u8],
+    pub after: &'a [u8],
+}
+
+impl Answer<'_> {
+    /// The frames that answer these requests, behind what is in `out`.
+    pub fn write_all(&self, out: &mut Vec<u8>, request_ids: &[u64]) {
+        let mut content = self.before.to_vec();
+        for request_id in request_ids {
+            content.truncate(self.before.len());
+            put_varint(&mut content, *request_id);
+            content.extend_from_slice(self.after);
+            put_frame(out, self.envelope, &content, 0);
+        }
     }
 }
 
@@ -66,7 +88,7 @@ impl Messages {
         if let Some(epoch) = self.epoch {
             put_field(scratch, 0x28, epoch);
         }
-        put_frame(out, MESSAGE, scratch, delivery.entry.len());
+        put_frame(out, &MESSAGE, scratch, delivery.entry.len());
     }
 }
 
@@ -83,12 +105,12 @@ fn put_position(out: &mut Vec<u8>, tag: u8, ledger: u64, entry: u64, partition: 
     }
 }
 
-fn put_frame(out: &mut Vec<u8>, envelope: [u8; 3], content: &[u8], entry_bytes: usize) {
+fn put_frame(out: &mut Vec<u8>, envelope: &[u8], content: &[u8], entry_bytes: usize) {
     let size = content.len();
     let command_size = size.saturating_add(varint_bytes(size as u64)).saturating_add(envelope.len());
     put_u32(out, command_size.saturating_add(entry_bytes).saturating_add(4));
     put_u32(out, command_size);
-    out.extend_from_slice(&envelope);
+    out.extend_from_slice(envelope);
     put_varint(out, size as u64);
     out.extend_from_slice(content);
 }

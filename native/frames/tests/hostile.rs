@@ -3,7 +3,9 @@
 //!     RUSTFLAGS=-Zsanitizer=address cargo +nightly test -p interpulse-frames --target x86_64-unknown-linux-gnu
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used)]
 
-use interpulse_frames::{Delivery, Messages, Receipt, sticky_key, take_acks, take_sends, write_receipts};
+use interpulse_frames::{
+    Answer, Delivery, Messages, Receipt, sticky_key, take_acks, take_questions, take_sends, write_receipts,
+};
 use std::time::{Duration, Instant};
 
 /// How long bytes are made up; `FUZZ_SECONDS` in the environment asks for more.
@@ -43,6 +45,23 @@ fn send(producer: u8, sequence_id: u8, payload: &[u8]) -> Vec<u8> {
 
 fn ack(consumer: u8, number: u8) -> Vec<u8> {
     frame(&[0x08, 0x0a, 0x52, 10, 0x08, consumer, 0x10, 0, 0x1a, 4, 0x08, 3, 0x10, number], &[])
+}
+
+fn question(kind: u8, topic: &str, request_id: u8) -> Vec<u8> {
+    let size = u8::try_from(topic.len()).unwrap();
+    let tag = if kind == 0x15 { 0xaa } else { 0xba };
+    frame(&[&[0x08, kind, tag, 0x01, size + 4, 0x0a, size], topic.as_bytes(), &[0x10, request_id]].concat(), &[])
+}
+
+#[test]
+fn questions_make_a_run_by_topics() {
+    let stream = [question(0x15, "a", 1), question(0x15, "a", 2), question(0x15, "b", 3), question(0x17, "b", 4)];
+    let stream = stream.concat();
+    let run = take_questions(&stream, 0, 1000).unwrap();
+    assert_eq!((run.flag, run.topics), (true, vec![("a", vec![1, 2]), ("b", vec![3])]));
+    let next = take_questions(&stream, run.end, 1000).unwrap();
+    assert_eq!((next.flag, next.topics, next.end), (false, vec![("b", vec![4])], stream.len()));
+    assert_eq!(take_questions(&stream, 0, 10), None, "a frame above the limit");
 }
 
 #[test]
@@ -118,6 +137,11 @@ fn what_is_written_is_as_long_as_it_says() {
             Delivery { ledger: 1, entry_id: number, entry: b"entry", redelivery_count: number, ack_set: &words };
         frames.write_head(&mut out, &mut Vec::new(), &delivery);
         assert_frame(&out, 5);
+        out.clear();
+        let filler = vec![0; chance.below(300)];
+        let answer = Answer { envelope: &[0x08, 0x16, 0xb2, 0x01], before: &filler, after: &filler };
+        answer.write_all(&mut out, &[number, number]);
+        assert_frame(&out[..out.len() / 2], 0);
     }
 }
 
@@ -126,7 +150,12 @@ fn damaged_stream(chance: &mut Chance) -> Vec<u8> {
     for _ in 0..=chance.below(5) {
         let (id, number) = (u8::try_from(chance.below(3)).unwrap(), u8::try_from(chance.below(128)).unwrap());
         let payload = vec![number; chance.below(40)];
-        data.extend(if chance.below(3) == 0 { ack(id, number) } else { send(id, number, &payload) });
+        data.extend(match chance.below(5) {
+            0 => ack(id, number),
+            1 => question(0x15, "topic", number),
+            2 => question(0x17, "topic", number),
+            _ => send(id, number, &payload),
+        });
     }
     for _ in 0..chance.below(4) {
         let place = chance.below(data.len());
@@ -148,9 +177,14 @@ fn read_all(data: &[u8]) -> usize {
             assert!(run.entries.iter().all(|entry| entry.len() >= 6));
             Some(run.end)
         } else {
-            take_acks(data, start, 10_000).map(|run| {
+            let acks = take_acks(data, start, 10_000).map(|run| {
                 assert!(!run.positions.is_empty());
                 run.end
+            });
+            acks.or_else(|| {
+                let run = take_questions(data, start, 10_000)?;
+                assert!(run.topics.iter().all(|(_, request_ids)| !request_ids.is_empty()));
+                Some(run.end)
             })
         };
         if let Some(end) = end {

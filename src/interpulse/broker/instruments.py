@@ -6,6 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 from types import TracebackType
 from typing import Final, NamedTuple
 
@@ -54,10 +55,10 @@ class LatencyMeter:
         self.under_way += 1
         return self._now()
 
-    def note_instant(self) -> None:
-        """A piece of work that ended well, and so fast that looking at the clock would have taken as long."""
-        self.ended += 1
-        self._latest_ms.append(0.0)
+    def note_instants(self, count: int) -> None:
+        """So many pieces of work ended well, so fast that looking at the clock would have taken as long."""
+        self.ended += count
+        self._latest_ms.extend(repeat(0.0, min(count, _REMEMBERED)))
 
     def end(self, begun: float, *, failed: bool) -> None:
         ms = (self._now() - begun) * 1000

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from interpulse.broker.binary.handlers import AT_ONCE, AWAITING, INLINE, RUNS, work_on
+from interpulse.broker.binary.handlers import AWAITING, INLINE, RUNS, work_on
 from interpulse.broker.binary.transport.command_connection import CommandConnection, Handlers
 from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
 from interpulse.model.errors import PulsarError
@@ -25,7 +26,7 @@ from interpulse.testing.fault import Fault
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import AckRun, Frame, Received, SendRun
+from interpulse.wire.frames import AckRun, Frame, LookupRun, PartitionsRun, Received, Run, SendRun
 
 __all__ = ["COMMANDS", "REFUSABLE", "CommandFault", "FaultyHandlers", "command_name", "names_topic"]
 
@@ -43,6 +44,13 @@ COMMANDS: Final[dict[int, str]] = _INLINE_FIELDS | {kind: name for kind, (name, 
 REFUSABLE: Final = COMMANDS.keys() - {_TYPES.FLOW, _TYPES.REDELIVER_UNACKNOWLEDGED_MESSAGES}
 """The others have no answer that could carry the error."""
 _CLOSED_BY: Final[dict[int, int]] = {_TYPES.CLOSE_PRODUCER: _TYPES.SEND, _TYPES.CLOSE_CONSUMER: _TYPES.ACK}
+
+_KIND_OF_RUN: Final[dict[type, int]] = {
+    SendRun: _TYPES.SEND,
+    AckRun: _TYPES.ACK,
+    PartitionsRun: _TYPES.PARTITIONED_METADATA,
+    LookupRun: _TYPES.LOOKUP,
+}
 
 Receipts: TypeAlias = Sequence[tuple[int, int, int, int]]
 
@@ -82,18 +90,15 @@ class FaultyHandlers:
 
     def __init__(self) -> None:
         self._inline = dict(INLINE)
-        self._at_once = dict(AT_ONCE)
         self._faults: dict[int, list[CommandFault]] = {}
         self._delayed: dict[int, _Delayed] = {kind: WeakKeyDictionary() for kind in _INLINE_FIELDS}
         self._pauses: dict[int, set[asyncio.Event]] = {kind: set() for kind in COMMANDS}
-        runs: Mapping[type, Callable[[CommandConnection, Any], Sequence[Received]]]
-        runs = {SendRun: self._on_sends, AckRun: self._on_acks}
-        self.handlers = Handlers(self._inline, runs, self._at_once, self._work_on)
+        runs = {kind_of_run: partial(self._on_run, kind) for kind_of_run, kind in _KIND_OF_RUN.items()}
+        self.handlers = Handlers(self._inline, runs, self._work_on)
 
     def add(self, kind: int, fault: CommandFault) -> None:
         """From now on this fault may act on commands of this type."""
         self._faults.setdefault(kind, []).append(fault)
-        self._at_once.pop(kind, None)
         if kind in _INLINE_FIELDS:
             self._inline[kind] = self._on_inline
 
@@ -111,8 +116,6 @@ class FaultyHandlers:
     def _restore(self, kind: int) -> None:
         if kind in _INLINE_FIELDS and kind not in self._faults and not any(self._delayed[kind].values()):
             self._inline[kind] = INLINE[kind]
-        if kind in AT_ONCE and kind not in self._faults:
-            self._at_once[kind] = AT_ONCE[kind]
 
     def _release(self, kind: int) -> None:
         for connection, waiting in list(self._delayed.get(kind, {}).items()):
@@ -124,14 +127,9 @@ class FaultyHandlers:
 
     # commands that do not wait
 
-    def _on_sends(self, connection: CommandConnection, run: SendRun) -> Sequence[Received]:
-        return run.frames() if self._is_faulty(_TYPES.SEND) else RUNS[SendRun](connection, run)
-
-    def _on_acks(self, connection: CommandConnection, run: AckRun) -> Sequence[Received]:
-        return run.frames() if self._is_faulty(_TYPES.ACK) else RUNS[AckRun](connection, run)
-
-    def _is_faulty(self, kind: int) -> bool:
-        return self._inline[kind] is not INLINE[kind]
+    def _on_run(self, kind: int, connection: CommandConnection, run: Run) -> Sequence[Received]:
+        faulty = kind in self._faults or self._inline.get(kind) is not INLINE.get(kind)
+        return run.frames() if faulty else RUNS[type(run)](connection, run)
 
     def _on_inline(self, connection: CommandConnection, frame: Frame) -> None:
         kind = frame.command.type

@@ -1,4 +1,4 @@
-"""The frame codec: what travels once per message, read and written in runs.
+"""The frame codec: what travels once per message, or by the thousand, read and written in runs.
 
 There are two: one compiled, the module `interpulse_codec` of the folder ``native``, and one in Python. They give the
 same bytes and read the same frames; whichever is there is taken, the compiled one first. ``INTERPULSE_CODEC=python``
@@ -16,9 +16,10 @@ from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any, Final, NamedTuple, TypeAlias
 
-__all__ = ["Codec", "chosen_codec", "chosen_name", "codec", "native_codec", "python_codec"]
+__all__ = ["Codec", "Questions", "chosen_codec", "chosen_name", "codec", "native_codec", "python_codec"]
 
 Receipts: TypeAlias = Sequence[tuple[int, int, int, int]]
+Questions: TypeAlias = Sequence[tuple[str, Sequence[int]]]
 Messages: TypeAlias = Sequence[tuple[Any, bytes, int, tuple[int, ...], int]]
 
 _VARIABLE: Final = "INTERPULSE_CODEC"
@@ -38,6 +39,14 @@ class Codec(NamedTuple):
     """
     take_acks: Callable[[bytes, int, int], tuple[int, Sequence[tuple[int, int]], int] | None]
     """The same for the plain ACKs of one consumer: individual, of whole entries, without an answer."""
+    take_questions: Callable[[bytes, int, int], tuple[bool, Questions, int] | None]
+    """(bytes, where to begin, largest frame) -> flag, topics, where to go on.
+
+    The plain questions of one type that follow each other and have the same flag: PARTITIONED_METADATA with whether it
+    may create, LOOKUP with whether it is authoritative. A plain one names its topic, but neither who asks for whom
+    nor a listener. Topics stand in the order of the questions, each with the request ids of those that follow each
+    other.
+    """
     sticky_keys: Callable[[Sequence[bytes]], Sequence[bytes | None]]
     """Entries -> the key of each that Key_Shared goes by: its ordering key, else its partition key.
 
@@ -54,6 +63,11 @@ class Codec(NamedTuple):
 
     Its arguments are the deliveries and the consumer epoch, None = without; its pieces joined are the frames.
     """
+    encode_answers: Callable[[bytes, bytes, bytes, Sequence[int]], bytes]
+    """(head, what stands before the request id, what stands behind it, request ids) -> the frames.
+
+    The first three are an `AnswerTemplate`.
+    """
 
 
 def python_codec() -> Codec:
@@ -64,9 +78,11 @@ def python_codec() -> Codec:
         "python",
         module.take_sends,
         module.take_acks,
+        module.take_questions,
         module.sticky_keys,
         module.receipt_encoder,
         module.message_encoder,
+        module.encode_answers,
     )
 
 
@@ -74,7 +90,7 @@ def native_codec() -> Codec:
     """The compiled codec. Raises ImportError where it is not installed, or is older than this."""
     import interpulse_codec as module
 
-    if not hasattr(module, "sticky_keys"):
+    if not hasattr(module, "take_questions"):
         raise ImportError(
             "the installed module interpulse_codec is older than this interpulse:"
             " install it again from the folder native (pip install ./native)"
@@ -89,7 +105,16 @@ def native_codec() -> Codec:
     def receipt_encoder(producer_id: int, partition: int) -> Callable[[Receipts], bytes]:
         return partial(module.encode_receipts, producer_id, partition)
 
-    return Codec("native", module.take_sends, module.take_acks, module.sticky_keys, receipt_encoder, message_encoder)
+    return Codec(
+        "native",
+        module.take_sends,
+        module.take_acks,
+        module.take_questions,
+        module.sticky_keys,
+        receipt_encoder,
+        message_encoder,
+        module.encode_answers,
+    )
 
 
 def chosen_name(environment: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ Integers are big-endian. ``total_size`` counts everything after itself. The chec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from struct import Struct
@@ -21,7 +21,7 @@ from google.protobuf.message import DecodeError
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.checksum import crc32c
-from interpulse.wire.codec import Codec, codec
+from interpulse.wire.codec import Codec, Questions, codec
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.ids import unsigned
 from interpulse.wire.texts import check_texts
@@ -34,8 +34,11 @@ __all__ = [
     "AckRun",
     "Frame",
     "FrameDecoder",
+    "LookupRun",
     "ParsedEntry",
+    "PartitionsRun",
     "Received",
+    "Run",
     "SendRun",
     "accept_entry",
     "build_entry",
@@ -75,8 +78,6 @@ _FIELD_BY_TYPE: Final[dict[int, str]] = {
     field.number: field.name for field in pb.BaseCommand.DESCRIPTOR.fields if field.message_type is not None
 }
 _SEND: Final = pb.BaseCommand.SEND
-_PARTITIONED_METADATA: Final = pb.BaseCommand.PARTITIONED_METADATA
-_LOOKUP: Final = pb.BaseCommand.LOOKUP
 _SEND_HEAD: Final = bytes((0x08, pb.BaseCommand.SEND))
 _ACK_HEAD: Final = bytes((0x08, pb.BaseCommand.ACK))
 
@@ -124,7 +125,42 @@ class AckRun(NamedTuple):
         return [Frame(_ack_command(self.consumer_id, position), None) for position in self.positions]
 
 
-Received: TypeAlias = Frame | SendRun | AckRun
+class PartitionsRun(NamedTuple):
+    """PARTITIONED_METADATAs that came one after the other: they name their topics and nothing else.
+
+    ``topics`` are in the order of the questions, each with the request ids of those that follow each other.
+    """
+
+    create: bool
+    topics: Questions
+
+    def frames(self) -> list[Frame]:
+        """The same questions as frames."""
+        return [Frame(_partitions_command(*each, self.create), None) for each in _questions(self.topics)]
+
+
+class LookupRun(NamedTuple):
+    """LOOKUPs that came one after the other: they name their topics and nothing else, as in a `PartitionsRun`."""
+
+    authoritative: bool
+    topics: Questions
+
+    @property
+    def question_count(self) -> int:
+        """How many they are."""
+        return sum(len(request_ids) for _, request_ids in self.topics)
+
+    def frames(self) -> list[Frame]:
+        """The same questions as frames."""
+        return [Frame(_lookup_command(*each, self.authoritative), None) for each in _questions(self.topics)]
+
+
+Run: TypeAlias = SendRun | AckRun | PartitionsRun | LookupRun
+Received: TypeAlias = Frame | Run
+_QUESTIONS: Final[dict[bytes, Callable[[bool, Questions], Run]]] = {
+    bytes((0x08, pb.BaseCommand.PARTITIONED_METADATA)): PartitionsRun,
+    bytes((0x08, pb.BaseCommand.LOOKUP)): LookupRun,
+}
 
 
 class FrameDecoder:
@@ -134,7 +170,7 @@ class FrameDecoder:
     they came, and its entry is joined once, alone: nothing large is copied twice, and nothing of its neighbours with
     it. A size above ``frame_bytes_max`` is refused as soon as its four bytes are there.
 
-    After `gather_runs` the plain SENDs and ACKs of one read come in runs, with copies of their entries.
+    After `gather_runs` the plain SENDs, ACKs and questions of one read come in runs, with copies of their entries.
     """
 
     __slots__ = ("_bytes_needed", "_bytes_pending", "_codec", "_command_size", "_frame_bytes_max", "_pieces")
@@ -253,15 +289,35 @@ def _ack_command(consumer_id: int, position: Position) -> pb.BaseCommand:
     return pb.BaseCommand(type=pb.BaseCommand.ACK, ack=ack)
 
 
-def _taken_run(by: Codec, data: bytes, start: int, frame_bytes_max: int) -> tuple[SendRun | AckRun, int] | None:
+def _questions(topics: Questions) -> Iterator[tuple[str, int]]:
+    return ((topic, request_id) for topic, request_ids in topics for request_id in request_ids)
+
+
+def _partitions_command(topic: str, request_id: int, create: bool) -> pb.BaseCommand:
+    question = pb.CommandPartitionedTopicMetadata(
+        topic=topic, request_id=request_id, metadata_auto_creation_enabled=create
+    )
+    return pb.BaseCommand(type=pb.BaseCommand.PARTITIONED_METADATA, partitionMetadata=question)
+
+
+def _lookup_command(topic: str, request_id: int, authoritative: bool) -> pb.BaseCommand:
+    question = pb.CommandLookupTopic(topic=topic, request_id=request_id, authoritative=authoritative)
+    return pb.BaseCommand(type=pb.BaseCommand.LOOKUP, lookupTopic=question)
+
+
+def _taken_run(by: Codec, data: bytes, start: int, frame_bytes_max: int) -> tuple[Run, int] | None:
     """The run that begins at ``start`` and where it ends; None if it begins with no plain frame."""
     head = data[start + 8 : start + 10]
     if head == _SEND_HEAD:
         if (sends := by.take_sends(data, start, frame_bytes_max)) is not None:
             return SendRun(*sends[:3]), sends[3]
-    elif head == _ACK_HEAD and (acks := by.take_acks(data, start, frame_bytes_max)) is not None:
-        consumer_id, pairs, end = acks
-        return AckRun(consumer_id, list(map(tuple.__new__, repeat(Position), pairs))), end
+    elif head == _ACK_HEAD:
+        if (acks := by.take_acks(data, start, frame_bytes_max)) is not None:
+            consumer_id, pairs, end = acks
+            return AckRun(consumer_id, list(map(tuple.__new__, repeat(Position), pairs))), end
+    elif head in _QUESTIONS and (asked := by.take_questions(data, start, frame_bytes_max)) is not None:
+        flag, topics, end = asked
+        return _QUESTIONS[head](flag, topics), end
     return None
 
 
@@ -298,23 +354,8 @@ def _parsed_command(raw: bytes) -> pb.BaseCommand:
         send = command.send
         if (send.sequence_id or send.HasField("sequence_id")) and (send.producer_id or send.HasField("producer_id")):
             return command
-    elif kind == _PARTITIONED_METADATA:
-        if _is_plain(command.partitionMetadata):
-            return command
-    elif kind == _LOOKUP:
-        lookup = command.lookupTopic
-        if _is_plain(lookup) and not (lookup.advertised_listener_name or lookup.properties):
-            return command
     _check_complete(command)
     return command
-
-
-def _is_plain(question: pb.CommandPartitionedTopicMetadata | pb.CommandLookupTopic) -> bool:
-    """Whether it is complete and names only its topic, not who asks: the short way for what comes by the thousand."""
-    topic = question.topic
-    if not topic or type(topic) is not str or not question.request_id:
-        return False
-    return not (question.original_principal or question.original_auth_data or question.original_auth_method)
 
 
 def _check_complete(command: pb.BaseCommand) -> None:

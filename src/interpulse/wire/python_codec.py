@@ -11,10 +11,19 @@ from google.protobuf.message import DecodeError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.checksum import crc32c
 from interpulse.wire.commands.consuming import MessageHeadEncoder, message_head
+from interpulse.wire.commands.encoding import AnswerTemplate
 from interpulse.wire.commands.producing import ReceiptEncoder
 from interpulse.wire.ids import signed
 
-__all__ = ["message_encoder", "receipt_encoder", "sticky_keys", "take_acks", "take_sends"]
+__all__ = [
+    "encode_answers",
+    "message_encoder",
+    "receipt_encoder",
+    "sticky_keys",
+    "take_acks",
+    "take_questions",
+    "take_sends",
+]
 
 _unpack_sizes: Final = Struct(">II").unpack_from
 _unpack_checksum: Final = Struct(">HI").unpack_from
@@ -22,6 +31,8 @@ _CHECKSUM_MAGIC: Final = 0x0E01
 _CHECKSUM_MARK: Final = b"\x0e\x01"
 _METADATA_START: Final = 10
 """Behind the mark, the checksum and the size of the metadata."""
+_PARTITIONED_METADATA: Final = bytes((0x08, pb.BaseCommand.PARTITIONED_METADATA))
+_LOOKUP: Final = bytes((0x08, pb.BaseCommand.LOOKUP))
 _parse_command: Final = pb.BaseCommand.FromString
 _parse_metadata: Final = pb.MessageMetadata.FromString
 
@@ -57,6 +68,38 @@ def take_acks(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Seque
         positions += [(signed(each.ledgerId), signed(each.entryId)) for each in ack.message_id]
         end = after
     return (consumer_id, positions, end) if positions else None
+
+
+def take_questions(
+    data: bytes, start: int, frame_bytes_max: int
+) -> tuple[bool, Sequence[tuple[str, Sequence[int]]], int] | None:
+    """The plain questions of one type and flag that follow each other."""
+    kind = data[start + 8 : start + 10]
+    if kind not in (_PARTITIONED_METADATA, _LOOKUP):
+        return None
+    flag_of_run, end = False, start
+    topics: list[tuple[str, list[int]]] = []
+    for command, body, after in _frames(data, start, frame_bytes_max, kind):
+        question: pb.CommandPartitionedTopicMetadata | pb.CommandLookupTopic
+        if kind == _LOOKUP:
+            question, flag = command.lookupTopic, command.lookupTopic.authoritative
+        else:
+            question, flag = command.partitionMetadata, command.partitionMetadata.metadata_auto_creation_enabled
+        if not topics:
+            flag_of_run = flag
+        if flag != flag_of_run or body < after or not _names_topic_alone(question):
+            break
+        if topics and topics[-1][0] == question.topic:
+            topics[-1][1].append(question.request_id)
+        else:
+            topics.append((question.topic, [question.request_id]))
+        end = after
+    return (flag_of_run, topics, end) if topics else None
+
+
+def encode_answers(head: bytes, before: bytes, after: bytes, request_ids: Sequence[int]) -> bytes:
+    """The frames of one answer to these requests."""
+    return b"".join(map(AnswerTemplate(head, before, after).frame, request_ids))
 
 
 def sticky_keys(entries: Sequence[bytes]) -> Sequence[bytes | None]:
@@ -135,6 +178,17 @@ def _is_plain(send: pb.CommandSend) -> bool:
         return False
     return bool(send.sequence_id or send.HasField("sequence_id")) and bool(
         send.producer_id or send.HasField("producer_id")
+    )
+
+
+def _names_topic_alone(question: pb.CommandPartitionedTopicMetadata | pb.CommandLookupTopic) -> bool:
+    topic: str | bytes = question.topic  # bytes if it is no UTF-8
+    if not question.IsInitialized() or type(topic) is not str:
+        return False
+    if question.original_principal or question.original_auth_data or question.original_auth_method:
+        return False
+    return isinstance(question, pb.CommandPartitionedTopicMetadata) or not (
+        question.advertised_listener_name or question.properties
     )
 
 

@@ -14,7 +14,16 @@ from interpulse.model.ids import Position
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import Codec, chosen_codec, chosen_name, native_codec
-from interpulse.wire.frames import AckRun, FrameDecoder, SendRun, build_entry, encode_command, encode_with_entry
+from interpulse.wire.frames import (
+    AckRun,
+    FrameDecoder,
+    LookupRun,
+    PartitionsRun,
+    SendRun,
+    build_entry,
+    encode_command,
+    encode_with_entry,
+)
 from tests.support.codecs import CODECS, NATIVE_INSTALLED, said
 
 LIMIT = 100_000
@@ -155,6 +164,106 @@ def test_take_when_nothing_begins_there_then_none(codec: Codec, start: int) -> N
     for data in (b"", b"\0" * 8, b"\xff" * 40, FLOW):
         assert codec.take_sends(data, start, LIMIT) is None
         assert codec.take_acks(data, start, LIMIT) is None
+        assert codec.take_questions(data, start, LIMIT) is None
+
+
+X, Y = "persistent://public/default/x", "persistent://public/default/\u00fc"
+
+
+def partitions(request_id: int, topic: str = X, **fields: object) -> bytes:
+    return commands.encode(pb.CommandPartitionedTopicMetadata(topic=topic, request_id=request_id, **fields))
+
+
+def lookup(request_id: int, topic: str = X, **fields: object) -> bytes:
+    return commands.encode(pb.CommandLookupTopic(topic=topic, request_id=request_id, **fields))
+
+
+def test_questions_of_one_type_and_flag_when_they_follow_each_other_then_one_run_by_topics(codec: Codec) -> None:
+    data = [commands.partitioned_metadata(number, topic) for number, topic in enumerate([X, X, Y, X])]
+    data += [commands.partitioned_metadata(2**64 - 1, X, create=False)]
+    data += [commands.lookup(7, X), commands.lookup(0, X), lookup(9, Y), lookup(10, Y, authoritative=True)]
+    assert runs_of(codec, b"".join(data)) == [
+        PartitionsRun(True, [(X, [0, 1]), (Y, [2]), (X, [3])]),
+        PartitionsRun(False, [(X, [2**64 - 1])]),
+        LookupRun(False, [(X, [7, 0]), (Y, [9])]),
+        LookupRun(True, [(Y, [10])]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("plain", "run"),
+    [
+        (partitions(1, metadata_auto_creation_enabled=True), PartitionsRun(True, [(X, [1])])),
+        (lookup(1, authoritative=False, advertised_listener_name=""), LookupRun(False, [(X, [1])])),
+        (bytes.fromhex("0000000e0000000a 0817ba0105 10030a0174".replace(" ", "")), LookupRun(False, [("t", [3])])),
+    ],
+    ids=["default-spelled-out", "empty-listener-of-go", "other-order"],
+)
+def test_question_when_it_says_nothing_beyond_a_plain_one_then_is_a_run(codec: Codec, plain: bytes, run: Any) -> None:
+    assert runs_of(codec, plain) == [run]
+
+
+AS_SOMEONE: list[dict[str, Any]] = [
+    {"original_principal": "someone"},
+    {"original_auth_data": "secret"},
+    {"original_auth_method": "token"},
+]
+
+
+@pytest.mark.parametrize(
+    ("ask", "fields"),
+    [
+        *itertools.product([partitions, lookup], AS_SOMEONE),
+        (lookup, {"advertised_listener_name": "inside"}),
+        (lookup, {"properties": [pb.KeyValue(key="k", value="v")]}),
+    ],
+)
+def test_question_when_it_says_more_then_is_a_frame_and_says_the_same(codec: Codec, ask: Any, fields: Any) -> None:
+    data = ask(1) + ask(2, **fields) + ask(3)
+    received = runs_of(codec, data)
+    assert [type(each).__name__.endswith("Run") for each in received] == [True, False, True]
+    assert said(received) == said(FrameDecoder(LIMIT).feed(data))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\x0a\x01t", b"\x10\x01", b"\x0a\x01\xff\x10\x01", b"\x0a\x05t\x10\x01", b"\x0a\x01t\x10" + b"\xff" * 11],
+    ids=["no-request-id", "no-topic", "not-utf-8", "cut-off", "number-too-large"],
+)
+def test_question_when_damaged_then_in_no_run(codec: Codec, content: bytes) -> None:
+    for head in (b"\x08\x15\xaa\x01", b"\x08\x17\xba\x01"):
+        command = head + bytes([len(content)]) + content
+        frame = (len(command) + 4).to_bytes(4, "big") + len(command).to_bytes(4, "big") + command
+        assert codec.take_questions(frame, 0, LIMIT) is None
+
+
+def test_question_when_bytes_stand_behind_it_or_it_is_too_large_then_in_no_run(codec: Codec) -> None:
+    question = pb.CommandLookupTopic(topic=X, request_id=1)
+    command = pb.BaseCommand(type=pb.BaseCommand.LOOKUP, lookupTopic=question)
+    assert codec.take_questions(encode_with_entry(command, b"x"), 0, LIMIT) is None
+    frame = encode_with_entry(command, b"")
+    assert codec.take_questions(frame, 0, len(frame) - 4) is not None
+    assert codec.take_questions(frame, 0, len(frame) - 5) is None
+
+
+def test_questions_when_cut_at_every_byte_then_say_the_same(codec: Codec) -> None:
+    whole = lookup(1) + lookup(300) + partitions(2, Y) + partitions(3, metadata_auto_creation_enabled=False)
+    for end in range(len(whole)):
+        decoder = FrameDecoder(LIMIT)
+        decoder.gather_runs(codec)
+        received = [*decoder.feed_runs(whole[:end]), *decoder.feed_runs(whole[end:])]
+        assert said(received) == said(FrameDecoder(LIMIT).feed(whole))
+
+
+def test_answers_when_numbers_vary_then_the_frames_of_each(codec: Codec) -> None:
+    request_ids = [*NUMBERS, 2**63, 2**64 - 1]
+    answer = commands.partitioned_metadata_answer(300)
+    frames = [commands.partitioned_metadata_response(each, 300) for each in request_ids]
+    assert codec.encode_answers(*answer, request_ids) == b"".join(frames)
+    url = "pulsar://" + "h" * 200
+    wide = commands.AnswerTemplate(answer.head, url.encode() * 100, b"")
+    assert codec.encode_answers(*wide, request_ids) == b"".join(map(wide.frame, request_ids))
+    assert codec.encode_answers(*answer, []) == b""
 
 
 def entry_of(**metadata: Any) -> bytes:

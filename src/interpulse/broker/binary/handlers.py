@@ -1,8 +1,8 @@
 """Which function handles which command.
 
 ``INLINE`` handlers never wait, so their order is the order of the frames. ``AWAITING`` ones run as a task each, started
-in the order of the frames; they come with the name of the field that holds their request. Those that ``AT_ONCE`` has
-as well need no task where the answer is known.
+in the order of the frames; they come with the name of the field that holds their request. Runs of questions need no
+task where the answers are known.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from interpulse.broker.binary.transport.command_connection import CommandConnect
 from interpulse.model.errors import NotAllowed, UnsupportedVersion
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import AckRun, Frame, Received, SendRun
+from interpulse.wire.frames import AckRun, Frame, LookupRun, PartitionsRun, Received, SendRun
 
-__all__ = ["AT_ONCE", "AWAITING", "HANDLERS", "INLINE", "RUNS", "work_on"]
+__all__ = ["AWAITING", "HANDLERS", "INLINE", "RUNS", "work_on"]
 
 Inline = Callable[[CommandConnection, Frame], None]
-AtOnce = Callable[[CommandConnection, pb.BaseCommand], bool]
 Awaiting = Callable[[CommandConnection, Any], Coroutine[Any, Any, None]]
 
 _TYPES: Final = pb.BaseCommand
@@ -85,6 +84,8 @@ INLINE: Final[dict[int, Inline]] = {
 RUNS: Final[dict[type, Callable[[CommandConnection, Any], Sequence[Received]]]] = {
     SendRun: producers.on_sends,
     AckRun: consumers.on_acks,
+    PartitionsRun: topics.on_partitions_run,
+    LookupRun: lookup.on_lookup_run,
 }
 
 AWAITING: Final[dict[int, tuple[str, Awaiting]]] = {
@@ -107,12 +108,6 @@ AWAITING: Final[dict[int, tuple[str, Awaiting]]] = {
 }
 
 
-AT_ONCE: Final[dict[int, AtOnce]] = {
-    _TYPES.PARTITIONED_METADATA: topics.answer_known_partitions,
-    _TYPES.LOOKUP: lookup.answer_known_lookup,
-}
-
-
 def work_on(connection: CommandConnection, command: pb.BaseCommand) -> Coroutine[Any, Any, None]:
     """See `Handlers`. While authentication is on, the authorization filter is asked first."""
     entry = AWAITING.get(command.type)
@@ -125,4 +120,4 @@ def work_on(connection: CommandConnection, command: pb.BaseCommand) -> Coroutine
     return handle_if_authorized(connection, connection.session, command.type, request, handler)
 
 
-HANDLERS: Final = Handlers(INLINE, RUNS, AT_ONCE, work_on)
+HANDLERS: Final = Handlers(INLINE, RUNS, work_on)

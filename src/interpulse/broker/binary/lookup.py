@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
+from interpulse.broker.binary.known_answers import answer_known
 from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.broker.topics.lookup import NO_OPTIONS, BatchLookup, LookupOptions
 from interpulse.model.errors import PulsarError
@@ -12,32 +13,30 @@ from interpulse.model.names import TopicName
 from interpulse.rules.lookup import LookupFailure, LookupTarget
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import Frame, LookupRun
 
-__all__ = ["answer_known_lookup", "on_batch_lookup", "on_lookup"]
+__all__ = ["on_batch_lookup", "on_lookup", "on_lookup_run"]
 
 
-def answer_known_lookup(connection: CommandConnection, command: pb.BaseCommand) -> bool:
-    """Answer at once what can be told from memory; False: `on_lookup` has to, and refuses what is to be refused."""
-    context, request = connection.context, command.lookupTopic
-    if request.authoritative or request.advertised_listener_name or not context.permits.left:
-        return False
-    target = context.lookups.known(request.topic)
-    if target is None:
-        return False
-    connection.output.send(_response(request.request_id, target))
-    return True
+def on_lookup_run(connection: CommandConnection, run: LookupRun) -> Sequence[Frame]:
+    """Answer at once what can be told from memory; the rest is for `on_lookup`, which refuses what is to be refused."""
+    if run.authoritative:
+        return run.frames()
+    lookups = connection.context.lookups
+    unknown = answer_known(connection, run, lookups.known, _answer)
+    lookups.meter.note_instants(run.question_count - len(unknown))
+    return unknown
 
 
 async def on_lookup(connection: CommandConnection, request: pb.CommandLookupTopic) -> None:
     """Every topic of an existing namespace has a broker, whether the topic exists or not."""
     topic = TopicName.parse(request.topic)
     target = await connection.context.lookups.find(topic, _options(request))
-    connection.output.send(_response(request.request_id, target))
+    connection.output.send(_answer(target).frame(request.request_id))
 
 
-def _response(request_id: int, target: LookupTarget) -> bytes:
-    return commands.lookup_response(
-        request_id,
+def _answer(target: LookupTarget) -> commands.AnswerTemplate:
+    return commands.lookup_answer(
         broker_url=target.service_url,
         broker_url_tls=target.service_url_tls,
         redirect=target.redirect,

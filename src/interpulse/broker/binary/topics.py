@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
+from interpulse.broker.binary.known_answers import answer_known
 from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.broker.topics.topic_patterns import TopicPattern
 from interpulse.model.errors import InvalidTopicName, NamespaceNotFound, NotFound
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import Frame, PartitionsRun
 from interpulse.wire.hashing import topics_hash
 
-__all__ = ["answer_known_partitions", "on_get_topics_of_namespace", "on_partitioned_metadata"]
+__all__ = ["on_get_topics_of_namespace", "on_partitioned_metadata", "on_partitions_run"]
 
 _logger = logging.getLogger(__name__)
 _DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
@@ -23,14 +27,10 @@ _DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
 }
 
 
-def answer_known_partitions(connection: CommandConnection, command: pb.BaseCommand) -> bool:
-    """Answer at once what can be told from memory; False: `on_partitioned_metadata` has to."""
-    context, request = connection.context, command.partitionMetadata
-    partitions = context.lifecycle.known_partitions(request.topic, create=request.metadata_auto_creation_enabled)
-    if partitions is None or not context.permits.left:
-        return False
-    connection.output.send(commands.partitioned_metadata_response(request.request_id, partitions))
-    return True
+def on_partitions_run(connection: CommandConnection, run: PartitionsRun) -> Sequence[Frame]:
+    """Answer at once what can be told from memory; the rest is for `on_partitioned_metadata`."""
+    known = partial(connection.context.lifecycle.known_partitions, create=run.create)
+    return answer_known(connection, run, known, commands.partitioned_metadata_answer)
 
 
 async def on_partitioned_metadata(connection: CommandConnection, request: pb.CommandPartitionedTopicMetadata) -> None:

@@ -193,7 +193,8 @@ class Lookups:
         """What `find` would answer for this complete name, from memory and at once; None: it has to be asked.
 
         The namespace is remembered, and rests on its policies alone, which are compared with those in force. Who owns
-        the bundle is asked each time. What is refused, or served by a peer cluster, is never known. Takes no permit.
+        the bundle is asked each time. What is refused, or served by a peer cluster, is never known. Takes no permit,
+        and is the caller's to note in `meter`.
         """
         served = self._served.get(topic)
         if served is None or not self._ready():
@@ -202,11 +203,9 @@ class Lookups:
         if not self._namespaces.unchanged(versions):
             return None
         try:
-            target = find_owner(view, bundle_index, self._ownership.owner(NO_OPTIONS))
+            return find_owner(view, bundle_index, self._ownership.owner(NO_OPTIONS))
         except PulsarError:  # `find` tells
             return None
-        self.meter.note_instant()
-        return target
 
     def _remember(self, topic: TopicName, view: NamespaceView, versions: Mapping[str, int | None]) -> None:
         if not view.serves_all:

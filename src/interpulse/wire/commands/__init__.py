@@ -39,6 +39,7 @@ from interpulse.wire.commands.consuming import (
     unsubscribe,
 )
 from interpulse.wire.commands.encoding import (
+    AnswerTemplate,
     encode,
 )
 from interpulse.wire.commands.producing import (
@@ -66,9 +67,11 @@ from interpulse.wire.commands.topics import (
     get_topics_of_namespace,
     get_topics_of_namespace_response,
     lookup,
+    lookup_answer,
     lookup_error,
     lookup_response,
     partitioned_metadata,
+    partitioned_metadata_answer,
     partitioned_metadata_error,
     partitioned_metadata_response,
     watch_topic_list,
@@ -80,6 +83,7 @@ from interpulse.wire.commands.topics import (
 __all__ = [
     "PING",
     "PONG",
+    "AnswerTemplate",
     "MessageHeadEncoder",
     "ReceiptEncoder",
     "ack",
@@ -111,11 +115,13 @@ __all__ = [
     "get_topics_of_namespace",
     "get_topics_of_namespace_response",
     "lookup",
+    "lookup_answer",
     "lookup_error",
     "lookup_response",
     "message",
     "message_head",
     "partitioned_metadata",
+    "partitioned_metadata_answer",
     "partitioned_metadata_error",
     "partitioned_metadata_response",
     "producer",

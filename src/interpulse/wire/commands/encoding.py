@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from struct import Struct
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from google.protobuf.message import Message
 
@@ -24,9 +24,6 @@ __all__ = [
 
 pack_sizes: Final = Struct(">II").pack
 SMALL_VARINTS: Final = [bytes((n,)) if n < 128 else bytes((n & 127 | 128, n >> 7)) for n in range(1 << 14)]
-
-
-_VARINT_BYTES_MAX: Final = 10
 
 
 def varint(number: int) -> bytes:
@@ -64,24 +61,17 @@ def frame(head: bytes, content: bytes, entry_bytes: int = 0) -> bytes:
     return b"%b%b%b" % (pack_sizes(size + 4 + entry_bytes, size), head, content)
 
 
-class AnswerTemplate:
+class AnswerTemplate(NamedTuple):
     """Frames that are alike but for the request id, which stands between ``before``, with its tag, and ``after``."""
 
-    __slots__ = ("_after", "_prefixes")
-
-    def __init__(self, head: bytes, before: bytes, after: bytes) -> None:
-        """``head`` is the `envelope` of the content."""
-        self._after = after
-        ids = [bytes(length) for length in range(_VARINT_BYTES_MAX + 1)]
-        frames = [frame(head, b"%b%b%b" % (before, each, after)) for each in ids]
-        self._prefixes = [
-            each[: len(each) - len(number) - len(after)] for each, number in zip(frames, ids, strict=True)
-        ]
+    head: bytes
+    """The `envelope` of the content."""
+    before: bytes
+    after: bytes
 
     def frame(self, request_id: int) -> bytes:
         """The frame that answers this request."""
-        number = varint(request_id)
-        return b"%b%b%b" % (self._prefixes[len(number)], number, self._after)
+        return frame(self.head, b"%b%b%b" % (self.before, varint(request_id), self.after))
 
 
 def error_code(error: int) -> pb.ServerError.ValueType:

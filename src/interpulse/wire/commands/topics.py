@@ -15,9 +15,11 @@ __all__ = [
     "get_topics_of_namespace",
     "get_topics_of_namespace_response",
     "lookup",
+    "lookup_answer",
     "lookup_error",
     "lookup_response",
     "partitioned_metadata",
+    "partitioned_metadata_answer",
     "partitioned_metadata_error",
     "partitioned_metadata_response",
     "watch_topic_list",
@@ -38,11 +40,12 @@ def partitioned_metadata(request_id: int, topic: str, *, create: bool = True) ->
 
 def partitioned_metadata_response(request_id: int, partitions: int) -> bytes:
     """``partitions`` 0: the topic is not partitioned."""
-    return _metadata_response(partitions).frame(request_id)
+    return partitioned_metadata_answer(partitions).frame(request_id)
 
 
 @lru_cache(maxsize=100)
-def _metadata_response(partitions: int) -> AnswerTemplate:
+def partitioned_metadata_answer(partitions: int) -> AnswerTemplate:
+    """The same for any request."""
     before = pb.CommandPartitionedTopicMetadataResponse(partitions=partitions)
     after = pb.CommandPartitionedTopicMetadataResponse(response=pb.CommandPartitionedTopicMetadataResponse.Success)
     tag = varint(pb.CommandPartitionedTopicMetadataResponse.REQUEST_ID_FIELD_NUMBER << 3)
@@ -93,20 +96,28 @@ def lookup_response(
     proxy_through_service_url: bool = False,
 ) -> bytes:
     """The broker that serves the topic, or with ``redirect`` the one to ask next."""
-    answer = _lookup_response(broker_url, broker_url_tls, redirect, authoritative, proxy_through_service_url)
+    answer = lookup_answer(
+        broker_url=broker_url,
+        broker_url_tls=broker_url_tls,
+        redirect=redirect,
+        authoritative=authoritative,
+        proxy_through_service_url=proxy_through_service_url,
+    )
     return answer.frame(request_id)
 
 
 @lru_cache(maxsize=100)
-def _lookup_response(
-    broker_url: str, broker_url_tls: str, redirect: bool, authoritative: bool, proxied: bool
+def lookup_answer(
+    *, broker_url: str, broker_url_tls: str, redirect: bool, authoritative: bool, proxy_through_service_url: bool
 ) -> AnswerTemplate:
-    """The same for all topics of a broker."""
+    """The same for any request, and for all topics of a broker."""
     kind = pb.CommandLookupTopicResponse.Redirect if redirect else pb.CommandLookupTopicResponse.Connect
     before = pb.CommandLookupTopicResponse(
         brokerServiceUrl=broker_url, brokerServiceUrlTls=broker_url_tls or None, response=kind
     )
-    after = pb.CommandLookupTopicResponse(authoritative=authoritative, proxy_through_service_url=proxied)
+    after = pb.CommandLookupTopicResponse(
+        authoritative=authoritative, proxy_through_service_url=proxy_through_service_url
+    )
     tag = varint(pb.CommandLookupTopicResponse.REQUEST_ID_FIELD_NUMBER << 3)
     return AnswerTemplate(
         envelope(pb.CommandLookupTopicResponse),

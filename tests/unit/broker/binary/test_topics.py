@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from interpulse.model.errors import MetadataError, NamespaceNotFound, NotAllowed, ServerError, TopicNotFound
+from interpulse.model.errors import (
+    AuthorizationError,
+    MetadataError,
+    NamespaceNotFound,
+    NotAllowed,
+    ServerError,
+    TopicNotFound,
+)
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.waiting import eventually
@@ -110,6 +118,53 @@ async def test_metadata_when_known_and_no_permit_is_left_then_refused(client: An
     client.context.permits_max = 1
     for _ in range(2):  # a known answer takes none
         assert (await client.ask(commands.partitioned_metadata(3, X))).partitions == 6
+
+
+async def test_metadata_when_a_run_has_known_and_unknown_topics_then_each_question_has_its_answer(client: Any) -> None:
+    client.context.known = {X: 6, f"{X}y": 6, f"{X}z": 0}
+    names = [X, f"{X}y", "a/b/c", X, f"{X}z", "-partition-3", f"{X}z"]
+    client.send(*(commands.partitioned_metadata(number, name) for number, name in enumerate(names)))
+    contents = [each.command.partitionMetadataResponse for each in await client.answers()]
+    answers = {each.request_id: (each.partitions, each.error) for each in contents}
+    assert [each.request_id for each in contents if each.request_id in (0, 1, 3, 4, 6)] == [0, 1, 3, 4, 6]
+    unknown, invalid = (4, 0), (0, ServerError.InvalidTopicName)
+    assert [answers[number] for number in range(7)] == [(6, 0), (6, 0), unknown, (6, 0), (0, 0), invalid, (0, 0)]
+
+
+async def test_questions_when_authorization_is_on_then_its_filter_is_asked_first(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.context.known, client.context.policies_unchanged = {X: 6}, True
+    await client.ask(commands.lookup(2, X))
+    refused: list[int] = []
+
+    async def refuse(connection: Any, session: Any, kind: int, request: Any, handler: Any) -> None:
+        refused.append(kind)
+        raise AuthorizationError("no")
+
+    monkeypatch.setattr("interpulse.broker.binary.handlers.handle_if_authorized", refuse)
+    client.connection.session = SimpleNamespace(authorization=object(), close=lambda: None)
+    for question in (commands.partitioned_metadata(3, X), commands.lookup(4, X)):
+        assert (await client.ask(question)).error == ServerError.AuthorizationError
+    assert refused == [pb.BaseCommand.PARTITIONED_METADATA, pb.BaseCommand.LOOKUP]
+
+
+async def test_lookups_when_pipelined_then_counted_each(client: Any) -> None:
+    client.context.policies_unchanged = True
+    await client.ask(commands.lookup(0, X))
+    client.send(*(commands.lookup(number, X) for number in range(1, 2001)))
+    answers = [each.command.lookupTopicResponse for each in await client.answers()]
+    assert [each.request_id for each in answers] == list(range(1, 2001))
+    assert client.context.lookups.meter.answered == 2001
+    assert client.context.lookups.meter.quantiles(0.5) == {0.5: 0.0}
+
+
+async def test_lookup_when_authoritative_then_not_told_from_memory(client: Any) -> None:
+    client.context.policies_unchanged = True
+    first = await client.ask(commands.lookup(3, X))
+    client.context.policies_unchanged = False
+    client.context.lookups.known = lambda topic: pytest.fail("it may have another owner")
+    assert await client.ask(commands.lookup(3, X, authoritative=True)) == first
 
 
 async def test_lookup_when_known_then_answered_the_same_and_counted(client: Any) -> None:

@@ -48,7 +48,5 @@ class Handlers(NamedTuple):
     """By type of command: done at once, in the order of the frames."""
     runs: Mapping[type, Callable[[CommandConnection, Any], Sequence[Received]]]
     """By type of run: done at once, but for what is returned, which is handled next, one by one."""
-    at_once: Mapping[int, Callable[[CommandConnection, pb.BaseCommand], bool]]
-    """By type of command: answered at once if that is possible; False: it takes work."""
     work_on: Callable[[CommandConnection, pb.BaseCommand], Coroutine[Any, Any, None]]
     """The work that answers any other command; raises RemoteProtocolError for one that no broker receives."""

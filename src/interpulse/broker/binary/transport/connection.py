@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, cast
 
-from interpulse.broker.binary.transport.command_connection import CommandConnection, Handlers
+from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.transport.eager_start import start_eagerly
 from interpulse.broker.binary.transport.failures import error_response, request_id_of, requester_of
@@ -47,8 +47,6 @@ _OUTPUT_BYTES_MAX: Final = 32 * 1024 * 1024
 _REQUESTS_MAX: Final = 500
 # Questions that come by the thousand; a task costs as much as the answer.
 _STARTED_EAGERLY: Final = frozenset({pb.BaseCommand.PARTITIONED_METADATA, pb.BaseCommand.LOOKUP})
-# While authorization is on, every question is asked of its filter first, which may wait.
-_NOTHING_AT_ONCE: Final[Mapping[int, Callable[[CommandConnection, pb.BaseCommand], bool]]] = {}
 # How long a broker that stops waits for requests in work.
 _SETTLE_SECONDS: Final = 0.5
 # The connection is aborted if its client has not read the last frames by then.
@@ -301,9 +299,7 @@ class ClientConnection(asyncio.Protocol):
             return
         self._unhandled = []
         self._coming = coming = deque(frames)  # `throttle` takes what is left of it
-        inline, runs, at_once, work_on = self._handlers
-        if self.session is not None and self.session.authorization is not None:
-            at_once = _NOTHING_AT_ONCE
+        inline, runs, work_on = self._handlers
         while coming:
             frame = coming.popleft()
             if not isinstance(frame, Frame):
@@ -314,8 +310,6 @@ class ClientConnection(asyncio.Protocol):
             handler = inline.get(kind)
             if handler is not None:
                 handler(self, frame)
-            elif kind in at_once and at_once[kind](self, command):
-                continue
             elif len(self._tasks) < _REQUESTS_MAX:
                 self._start(command, work_on(self, command))
             else:

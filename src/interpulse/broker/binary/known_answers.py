@@ -1,0 +1,44 @@
+"""Questions in runs, answered at once as far as the answers are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import TypeVar
+
+from interpulse.broker.binary.transport.command_connection import CommandConnection
+from interpulse.wire.codec import codec
+from interpulse.wire.commands import AnswerTemplate
+from interpulse.wire.frames import Frame, LookupRun, PartitionsRun
+
+__all__ = ["answer_known"]
+
+A = TypeVar("A")
+
+
+def answer_known(
+    connection: CommandConnection,
+    run: PartitionsRun | LookupRun,
+    known: Callable[[str], A | None],
+    template: Callable[[A], AnswerTemplate],
+) -> Sequence[Frame]:
+    """Answer the questions about topics for which something is ``known``; the others as frames, which take work.
+
+    All is decided in one step of the event loop, in which nothing of the broker changes: questions about one topic have
+    one answer, and no permit is taken or given back. While authorization is on nothing is answered here, since its
+    filter, which may wait, comes first.
+    """
+    session = connection.session
+    if not connection.context.permits.left or (session is not None and session.authorization is not None):
+        return run.frames()
+    encode = codec().encode_answers
+    unknown: list[tuple[str, Sequence[int]]] = []
+    for answer, same in groupby([(known(each[0]), each) for each in run.topics], key=itemgetter(0)):
+        topics = [each for _, each in same]
+        if answer is None:
+            unknown += topics
+        else:
+            request_ids = list(chain.from_iterable(map(itemgetter(1), topics)))
+            connection.output.send(encode(*template(answer), request_ids))
+    return run._replace(topics=unknown).frames() if unknown else ()

@@ -221,10 +221,14 @@ async def settle() -> None:
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
+    """A callback of the loop that raises fails the test."""
+    unhandled: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
     bench = Bench()
     await bench.registry.start()
     yield bench
     await bench.registry.close()
+    assert unhandled == []
 
 
 @pytest.fixture

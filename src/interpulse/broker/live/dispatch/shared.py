@@ -177,11 +177,9 @@ class SharedDispatch:
         was_blocked = holder is not None and holder.blocked
         if holder is not None:
             holder.release(position, messages_left)
-        playable = False
         if self._redeliveries:
             self._redeliveries.pop(position, None)  # a consumer that acknowledges parts of a batch is not failing it
-        if not messages_left:
-            playable = self.selector.acknowledged(position, held=holder is not None)
+        playable = not messages_left and self.selector.acknowledged(position, held=holder is not None)
         if holder is None:
             self._replays.forget([position])
         if playable or self.blocked or (was_blocked and holder is not None and not holder.blocked):
@@ -327,8 +325,7 @@ class SharedDispatch:
         """Send replays; False if none can be sent now."""
         if self._replays.reading:
             return False
-        wanted = self.selector.next_replays(ready, READ_ENTRIES_MAX)
-        batch = self._replays.fetch(wanted) if wanted else []
+        batch = self._replays.fetch(self.selector.next_replays(ready, READ_ENTRIES_MAX))
         if self.gate is not None:
             batch = batch[: self.gate.admitted(batch)]
         if not batch:
@@ -344,10 +341,8 @@ class SharedDispatch:
 
     def _forget_replays(self, gone: Collection[Position]) -> None:
         """No consumer gets these any more."""
-        if gone:
-            for position in gone:
-                self.selector.acknowledged(position, held=False)
-            self._replays.forget(gone)
+        for position in gone:
+            self.selector.acknowledged(position, held=False)
 
     def _deliveries(self, positions: Sequence[Position], entries: Sequence[bytes]) -> list[Delivery]:
         """Replays as they are sent now; the positions are in order."""

@@ -226,11 +226,16 @@ async def test_rate_that_stays_goes_on_counting_when_other_settings_change(
     assert len(alarms.waiting) == 1
 
 
-async def test_replication_is_not_held_back(bench: Any, alarms: Alarms) -> None:
-    bench.settings = TopicSettings(dispatch_rate=DispatchRate(1, -1), subscription_dispatch_rate=DispatchRate(1, -1))
+@EVERY_TYPE
+async def test_replication_is_not_held_back(bench: Any, alarms: Alarms, sub_type: SubType) -> None:
+    bench.settings = TopicSettings(
+        dispatch_rate=DispatchRate(1, -1),
+        subscription_dispatch_rate=DispatchRate(1, -1),
+        max_unacked_per_subscription=1,
+    )
     topic = await bench.topic()
     await topic.create_subscription("pulsar.repl.west")
-    _, sink = await bench.consumer(topic, "pulsar.repl.west")
+    _, sink = await bench.consumer(topic, "pulsar.repl.west", sub_type=sub_type)
     await bench.publish(topic, *range(6))
     assert len(sink.take()) == 6
 

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from interpulse.broker.live.dispatch import replay_reads
 from interpulse.broker.live.dispatch import shared as shared_module
+from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.broker.live.registry import backlog_operations
-from interpulse.broker.live.requests import SubType
+from interpulse.broker.live.requests import KeyRange, KeySharing, SubType
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import NotAllowed
-from interpulse.model.ids import Position
+from interpulse.model.ids import LATEST, Position
+
+ACKNOWLEDGE = Callable[[Any, Sequence[Position]], None]
+
+
+def _one_by_one(consumer: Any, positions: Sequence[Position]) -> None:
+    for each in positions:
+        consumer.acknowledge(each)
+
+
+def _together(consumer: Any, positions: Sequence[Position]) -> None:
+    consumer.acknowledge_all(positions)
+
+
+HOW = pytest.mark.parametrize("acknowledge", [_one_by_one, _together], ids=["one by one", "together"])
 
 
 async def test_entries_are_handed_out_by_permits(bench: Any, join: Any) -> None:
@@ -63,6 +81,7 @@ async def test_redelivery_is_counted_per_entry(bench: Any, join: Any) -> None:
     ]
     consumer.redeliver()
     assert [each.redelivery_count for each in sink.take()] == [3, 1, 2]
+    assert consumer.redelivered.messages == 6
 
 
 async def test_entry_named_twice_is_given_back_once(bench: Any, join: Any) -> None:
@@ -149,13 +168,185 @@ async def test_entry_acknowledged_while_it_waits_to_be_sent_again_is_not_sent(be
     assert sink.numbers() == [1]
 
 
-async def test_acknowledgement_by_another_consumer_counts(bench: Any, join: Any) -> None:
+@HOW
+async def test_acknowledgement_by_another_consumer_counts(bench: Any, join: Any, acknowledge: ACKNOWLEDGE) -> None:
     topic = await bench.topic()
     a, sink = await join(topic, "a")
-    b, _ = await join(topic, "b", 0)
-    await bench.publish(topic, 1)
-    b.acknowledge(sink.take()[0].position)
-    assert (a.unacknowledged, a.pending) == (0, {})
+    b, of_b = await join(topic, "b", 0)
+    await bench.publish(topic, 1, 2)
+    first, second = [each.position for each in sink.take()]
+    a.redeliver([first])
+    a.close()
+    b.flow(10)
+    assert {each.position: each.redelivery_count for each in of_b.take()} == {first: 1, second: 0}
+    c, _ = await join(topic, "c", 0)
+    acknowledge(c, [second, first])
+    dispatch = topic.subscriptions["s"].dispatch
+    assert (b.unacknowledged, b.pending, dispatch._redeliveries) == (0, {}, {})
+
+
+@HOW
+async def test_redelivery_counts_of_what_is_acknowledged_are_forgotten(
+    bench: Any, join: Any, acknowledge: ACKNOWLEDGE
+) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    await bench.publish(topic, *range(3))
+    positions = [each.position for each in sink.take()]
+    consumer.redeliver()
+    acknowledge(consumer, positions[:2])
+    assert topic.subscriptions["s"].dispatch._redeliveries == {positions[2]: 1}
+
+
+@HOW
+@pytest.mark.parametrize(
+    ("limits", "acknowledged", "woken"),
+    [
+        (TopicSettings(), 2, False),
+        (TopicSettings(max_unacked_per_consumer=4), 1, False),
+        (TopicSettings(max_unacked_per_consumer=4), 2, True),
+        (TopicSettings(max_unacked_per_consumer=9), 2, False),
+        (TopicSettings(max_unacked_per_subscription=4), 1, True),
+        (TopicSettings(max_unacked_per_subscription=9), 2, False),
+    ],
+    ids=["no limit", "still blocked", "not blocked any more", "not blocked", "subscription is blocked", "it is not"],
+)
+async def test_acknowledgement_then_dispatch_looks_again_only_where_a_limit_held_it_back(
+    bench: Any, join: Any, acknowledge: ACKNOWLEDGE, limits: TopicSettings, acknowledged: int, woken: bool
+) -> None:
+    bench.settings = limits
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    await bench.publish(topic, *range(4))
+    looks: list[None] = []
+    topic.subscriptions["s"].dispatch._wake = lambda: looks.append(None)
+    acknowledge(consumer, [each.position for each in sink.take()][:acknowledged])
+    assert bool(looks) is woken
+
+
+async def test_part_of_a_batch_acknowledged_then_dispatch_does_not_look_again(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    producer, _ = await bench.producer(topic)
+    producer.publish(0, -1, 3, bench.entry(0, num_messages_in_batch=3))
+    await bench.settle()
+    looks: list[None] = []
+    topic.subscriptions["s"].dispatch._wake = lambda: looks.append(None)
+    consumer.acknowledge(sink.take()[0].position, [0b101])
+    assert looks == []
+
+
+async def test_entries_that_came_while_their_consumer_did_not_read_go_first(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    _, sink = await join(topic)
+    sink.writable = False
+    await bench.publish(topic, 0, 1)
+    sink.writable = True
+    await bench.publish(topic, 2)
+    assert sink.numbers() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("entries_come", [True, False], ids=["when they come", "when permits come"])
+async def test_new_entries_stay_behind_replays_that_are_being_read(
+    bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch, entries_come: bool
+) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, 0, 1)
+    await bench.restart()
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    assert sink.numbers() == [0, 1]
+    read, may_read = topic.log.read, asyncio.Event()
+
+    async def wait_and_read(start: Position, **limits: int) -> Any:
+        await may_read.wait()
+        return await read(start, **limits)
+
+    monkeypatch.setattr(topic.log, "read", wait_and_read)
+    consumer.redeliver()
+    sink.writable = entries_come
+    await bench.publish(topic, 2)
+    sink.writable = True
+    consumer.flow(1)
+    assert sink.numbers() == []
+    may_read.set()
+    await bench.settle()
+    assert sink.numbers() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("waiting", "read_on"), [(2, True), (3, False)], ids=["as many as may wait", "more"])
+async def test_new_entries_are_read_until_too_many_wait(
+    bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch, waiting: int, read_on: bool
+) -> None:
+    monkeypatch.setattr(shared_module, "REPLAYS_MAX", 2)
+    topic = await bench.topic()
+    sharing = [KeySharing((KeyRange(0, 299),)), KeySharing((KeyRange(300, 65535),))]
+    await join(topic, "a", 0, sub_type=bench.KEY_SHARED, key_sharing=sharing[0])
+    reader, sink = await join(topic, "b", sub_type=bench.KEY_SHARED, key_sharing=sharing[1])
+    producer, _ = await bench.producer(topic)
+    for number in range(waiting):
+        producer.publish(number, -1, 1, bench.entry(number, partition_key="key1"))  # of a, who has no permits
+    await bench.settle()
+    sink.writable = False
+    producer.publish(9, -1, 1, bench.entry(9, partition_key="key2"))
+    await bench.settle()
+    sink.writable = True
+    reader.resume()
+    assert sink.numbers() == ([9] if read_on else [])
+
+
+async def test_statistics_of_a_consumer_are_its_own(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    ranges = {"a": KeyRange(0, 299), "b": KeyRange(300, 65535)}
+    for name, each in ranges.items():
+        await join(topic, name, sub_type=bench.KEY_SHARED, key_sharing=KeySharing((each,)))
+    shown = topic.stats()["subscriptions"]["s"]["consumers"]
+    assert [each["keyHashRangeArrays"] for each in shown] == [[[0, 299]], [[300, 65535]]]
+
+
+async def test_batch_that_is_read_again_then_all_its_messages_are_counted(
+    bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    producer, _ = await bench.producer(topic)
+    producer.publish(0, -1, 3, bench.entry(0, num_messages_in_batch=3))
+    await bench.settle()
+    await bench.restart()
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=10)
+    [delivery] = sink.take()
+    assert (delivery.redelivery_count, delivery.ack_set, delivery.message_count) == (0, (), 3)
+    monkeypatch.setattr(topic, "entry_metadata", EntryMetadataCache(LATEST))
+    consumer.redeliver()
+    await bench.settle()
+    assert sink.take() == [delivery._replace(redelivery_count=1)]
+    assert consumer.permits == 4
+
+
+async def test_ordinary_entry_that_is_read_again_looks_as_before(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    await bench.publish(topic, 0)
+    delivered = sink.take()
+    _, heir = await join(topic, "b")
+    consumer.close()
+    assert heir.take() == delivered
+    assert (delivered[0].redelivery_count, delivered[0].ack_set) == (0, ())
+
+
+async def test_replays_that_come_one_by_one_then_all_go_before_new_entries(
+    bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_module, "READ_ENTRIES_MAX", 1)
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=3)
+    await bench.publish(topic, *range(5))
+    assert sink.numbers() == [0, 1, 2]
+    consumer.redeliver()
+    consumer.flow(10)
+    assert sink.numbers() == [0, 1, 2, 3, 4]
 
 
 async def test_cumulative_acknowledgement_is_refused(bench: Any, join: Any) -> None:

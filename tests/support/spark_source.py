@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from interpulse.spark.data_source import PulsarDataSource
 from interpulse.spark.offsets import TopicRange
 from interpulse.spark.reading.reader import RangesPartition
 
-__all__ = ["columns_of", "planned_reader", "read_batch", "source_of", "write_batch"]
+__all__ = ["columns_of", "planned_reader", "read_batch", "source_of", "write_batch", "write_batches"]
 
 
 def columns_of(**types: DataType) -> StructType:
@@ -47,9 +48,15 @@ def read_batch(options: dict[str, str], wanted: StructType | None = None, *filte
 
 def write_batch(options: dict[str, str], schema: StructType, *rows: tuple[Any, ...]) -> None:
     """Write rows as one task."""
+    write_batches(options, schema, rows)
+
+
+def write_batches(options: dict[str, str], schema: StructType, *batches: Sequence[tuple[Any, ...]]) -> None:
+    """Write rows as one task that gets them in several Arrow batches."""
     writer = _pickled(source_of(options).writer(schema=schema, overwrite=False))
-    named = [dict(zip(schema.names, row, strict=True)) for row in rows]
-    writer.write(iter([pa.RecordBatch.from_pylist(named, to_arrow_schema(schema, timezone="UTC"))]))
+    kinds = to_arrow_schema(schema, timezone="UTC")
+    named = [[dict(zip(schema.names, row, strict=True)) for row in rows] for rows in batches]
+    writer.write(iter([pa.RecordBatch.from_pylist(rows, kinds) for rows in named]))
 
 
 def _pickled(value: Any) -> Any:

@@ -16,16 +16,19 @@ __all__ = [
     "parse_creation",
     "parse_duration_ms",
     "parse_flag",
+    "parse_hashing_scheme",
     "parse_names",
     "parse_namespaces",
     "parse_pattern",
     "parse_positive",
     "parse_positive_duration_ms",
     "parse_positive_size",
+    "parse_routing_mode",
     "parse_service_url",
     "parse_size",
     "parse_topic",
     "parse_topics",
+    "parse_waiting",
     "parse_web_url",
     "parse_whole",
 ]
@@ -87,6 +90,29 @@ def parse_creation(text: str) -> str | int:
     if not word.isdigit():
         raise ValueError(f"{text!r} is neither auto nor false nor a number of partitions")
     return int(word)
+
+
+def parse_routing_mode(text: str) -> str:
+    """The names of Pulsar's Java client."""
+    word = text.strip().lower()
+    if word == "custompartition":
+        raise ValueError("CustomPartition: say in the column __partition where each row goes")
+    return {"roundrobinpartition": "round-robin", "singlepartition": "single"}[
+        one_of("roundrobinpartition", "singlepartition")(word)
+    ]
+
+
+def parse_hashing_scheme(text: str) -> str:
+    """The names of Pulsar's Java client."""
+    schemes = {"javastringhash": "java-string", "murmur3_32hash": "murmur3"}
+    return schemes[one_of(*schemes)(text)]
+
+
+def parse_waiting(text: str) -> bool:
+    """``true``: what else should become of rows?"""
+    if not parse_flag(text):
+        raise ValueError("false would lose rows; leave it out, rows wait while maxPendingBytes are in flight")
+    return True
 
 
 def parse_positive_size(text: str) -> int:

@@ -28,7 +28,8 @@ class EntrySender(AsyncCloses):
     stored before then say :attr:`Receipt.is_duplicate` (if the topic de-duplicates). Any entry that the broker fails to
     store ends the sender: no later entry is sent again, the caller decides. (Pulsar's brokers fail entries like that
     when they unload a topic; ours only closes its producers.) While another producer holds the name, opening and
-    reconnecting wait up to ``takeover_timeout_ms`` and then fail with ProducerBusy. ``schema_of_topic``, instead of
+    reconnecting wait up to ``takeover_timeout_ms`` and then fail with ProducerBusy. An entry without a receipt after
+    ``send_timeout_ms`` (0: never) fails with OperationTimeout. ``schema_of_topic``, instead of
     ``schema``: it opens with the schema that the topic has at that time, as Pulsar's ``AUTO_PRODUCE_BYTES`` does.
     """
 
@@ -43,6 +44,7 @@ class EntrySender(AsyncCloses):
         window_entries: int = 10_000,
         window_bytes: int = 64 * 1024 * 1024,
         takeover_timeout_ms: int = 60_000,
+        send_timeout_ms: int = 0,
         properties: Mapping[str, str] | None = None,
     ) -> None:
         request = ProducerRequest(
@@ -54,7 +56,7 @@ class EntrySender(AsyncCloses):
             reconnect_timeout_ms=takeover_timeout_ms,
             resend_after_error=False,
         )
-        self._send_queue = SendQueue(session, topic, request)
+        self._send_queue = SendQueue(session, topic, request, send_timeout_ms=send_timeout_ms)
         self._window_entries = window_entries
         self._window_bytes = window_bytes
 

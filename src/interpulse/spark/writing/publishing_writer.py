@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import itertools
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from interpulse.client.producing.entry_sender import EntrySender
+from interpulse.client.producing.router import Router
 from interpulse.client.producing.send_queue import Receipt
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
@@ -19,6 +19,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaType
 from interpulse.replication.copy import SKIP_MARKER, renumber
 from interpulse.spark.lanes import UNTOUCHED
+from interpulse.spark.writing.kafka_style import with_own_names
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.lane_writer import EntryRows
 from interpulse.spark.writing.row_encoders import RowEncoders
@@ -28,7 +29,6 @@ from interpulse.spark.writing.target_topics import TargetTopics, check_takes_ent
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import build_entry
-from interpulse.wire.hashing import murmur3_hash
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,12 +90,13 @@ class PublishingWriter:
         self._codec = pb.CompressionType.Value(options.compression_type.upper())
         self._prefix = f"{options.producer_name or 'spark-interpulse'}-{secrets.token_hex(5)}"
         self._publishers: dict[str, _Publisher] = {}
-        self._turn = itertools.count(secrets.randbelow(1 << 16))
+        self._router = Router(mode=options.routing_mode, hashing=options.hashing_scheme)
 
     async def write(self, batch: pa.RecordBatch) -> None:
         if self._options.mode == "entry":
             await self._write_entries(entry_rows(batch, self._options.topic))
         else:
+            batch = with_own_names(batch) if self._options.column_style == "kafka" else batch
             messages = outgoing_messages(batch, self._options.topic, self._record)
             await self._write_messages([await self._encoded(message) for message in messages])
 
@@ -126,10 +127,10 @@ class PublishingWriter:
 
     async def _write_messages(self, messages: Sequence[OutgoingMessage]) -> None:
         """Rows of one partition become Pulsar batches; a batch ends with the Arrow batch at the latest."""
-        turn = next(self._turn)
+        keyless: dict[str, int] = {}
         grouped: dict[str, list[OutgoingMessage]] = {}
         for message in messages:
-            grouped.setdefault(await self._partition_of(message, turn), []).append(message)
+            grouped.setdefault(await self._partition_of(message, keyless), []).append(message)
         for topic, group in grouped.items():
             publisher = await self._publisher(topic)
             _check_text(publisher.sender, group)
@@ -165,16 +166,20 @@ class PublishingWriter:
         if packed:
             yield packed
 
-    async def _partition_of(self, message: OutgoingMessage, turn: int) -> str:
-        """The topic-partition of a row: as it says, by key, else in turn."""
+    async def _partition_of(self, message: OutgoingMessage, keyless: dict[str, int]) -> str:
+        """The topic-partition of a row: as it says, by key, else where the other ``keyless`` ones of its topic go."""
         count = await self._topics.partitions(message.topic)
         if count == 0:
             return message.topic
-        if message.partition is not None:
-            if not 0 <= message.partition < count:
-                raise InvalidRequest(f"{message.topic} has {count} partitions, a row asks for {message.partition}")
-            return str(TopicName.parse(message.topic).partition(message.partition))
-        index = murmur3_hash(_routing_key(message)) % count if message.key is not None else turn % count
+        index = message.partition
+        if index is None and message.key is not None:
+            index = self._router.choose(_routing_key(message), count)
+        if index is None:
+            if message.topic not in keyless:
+                keyless[message.topic] = self._router.choose(None, count)
+            index = keyless[message.topic]
+        if not 0 <= index < count:
+            raise InvalidRequest(f"{message.topic} has {count} partitions, a row asks for {index}")
         return str(TopicName.parse(message.topic).partition(index))
 
     async def _publisher(self, topic: str) -> _Publisher:
@@ -188,6 +193,7 @@ class PublishingWriter:
                 schema=None if encoder is None else encoder.schema,
                 schema_of_topic=encoder is None,
                 window_bytes=self._options.max_pending_bytes,
+                send_timeout_ms=self._options.send_timeout_ms,
             )
             await sender.open()
             publisher = self._publishers[topic] = _Publisher(sender, sender.last_sequence_id + 1, LaneReport(topic))
@@ -214,7 +220,7 @@ def _check_text(sender: EntrySender, messages: Sequence[OutgoingMessage]) -> Non
         )
 
 
-def _routing_key(message: OutgoingMessage) -> bytes:
+def _routing_key(message: OutgoingMessage) -> str:
     """A binary key is routed by the text it travels as."""
     assert message.key is not None
-    return message.key if message.key_is_text else base64.b64encode(message.key)
+    return (message.key if message.key_is_text else base64.b64encode(message.key)).decode()

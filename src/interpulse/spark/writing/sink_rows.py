@@ -14,6 +14,7 @@ from interpulse.model.schemas import SchemaType
 from interpulse.spark.options import OptionError
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.schemas.column_schemas import schema_of_columns
+from interpulse.spark.writing.kafka_style import with_own_types
 from interpulse.spark.writing.lane_writer import EntryRows
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -84,13 +85,15 @@ def record_columns(options: WriteOptions, schema: StructType) -> StructType | No
     """The columns that are encoded by a schema; None where ``value`` holds the payload as it is."""
     payload = [item for item in schema.fields if not item.name.startswith("__")]
     is_plain = [item.name for item in payload] == ["value"] and payload[0].dataType in _MESSAGE_TYPES["value"]
-    if options.mode == "entry" or options.value_schema == "raw" or not payload or is_plain:
+    as_bytes = options.value_schema == "raw" or options.column_style == "kafka"
+    if options.mode == "entry" or as_bytes or not payload or is_plain:
         return None
     return StructType(payload)
 
 
 def check_write_schema(options: WriteOptions, schema: StructType) -> None:
     """Every column must be understood and every needed one be there; raises OptionError listing the problems."""
+    schema = with_own_types(schema) if options.column_style == "kafka" else schema
     types = {item.name: item.dataType for item in schema.fields}
     known = _ENTRY_TYPES if options.mode == "entry" else _MESSAGE_TYPES
     needed = set(ENTRY_WRITE_COLUMNS) if options.mode == "entry" else {"value"}

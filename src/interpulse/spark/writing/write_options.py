@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from interpulse.client.producing.router import HashingScheme, RoutingMode
 from interpulse.spark.access import Access
 from interpulse.spark.connection_options import (
     access_options,
@@ -17,11 +18,15 @@ from interpulse.spark.connection_options import (
 from interpulse.spark.option_values import (
     one_of,
     parse_creation,
+    parse_duration_ms,
     parse_flag,
+    parse_hashing_scheme,
     parse_positive,
     parse_positive_size,
+    parse_routing_mode,
     parse_service_url,
     parse_topic,
+    parse_waiting,
     parse_whole,
 )
 from interpulse.spark.options import OptionError, Purpose, build_options, option, read_values
@@ -66,6 +71,13 @@ class WriteOptions:
         text="`auto`: a single column `value` of BINARY or STRING is the payload as it is, any other columns are "
         "encoded by the topic's schema, or by the one they make where it has none; `raw`: always the former. Bytes "
         "are written under the schema that the topic has, which they must fit",
+    )
+    column_style: str = option(
+        "columnStyle",
+        one_of("pulsar", "kafka"),
+        "pulsar",
+        purpose=Purpose.WRITE,
+        text="`kafka`: rows have the columns of Spark's Kafka sink: `key`, `value`, `topic`, `partition`, `headers`",
     )
     schema_type: str = option(
         "schemaType",
@@ -157,6 +169,40 @@ class WriteOptions:
         purpose=Purpose.WRITE,
         text="compression of message batches",
     )
+    routing_mode: RoutingMode = option(  # noqa: RUF009 - a dataclass field
+        "messageRoutingMode",
+        parse_routing_mode,
+        "round-robin",
+        aliases=("pulsar.producer.messageRoutingMode",),
+        purpose=Purpose.WRITE,
+        text="where rows without key go: `RoundRobinPartition`, all of an Arrow batch to one partition in turn; "
+        "`SinglePartition`, all of a task to one partition",
+    )
+    hashing_scheme: HashingScheme = option(  # noqa: RUF009 - a dataclass field
+        "hashingScheme",
+        parse_hashing_scheme,
+        "murmur3",
+        aliases=("pulsar.producer.hashingScheme",),
+        purpose=Purpose.WRITE,
+        text="which hash of the key chooses the partition: `Murmur3_32Hash`, or `JavaStringHash`, which producers of "
+        "Pulsar's Java client have unless told otherwise",
+    )
+    send_timeout_ms: int = option(
+        "sendTimeoutMs",
+        parse_duration_ms,
+        0,
+        aliases=("pulsar.producer.sendTimeoutMs", "sendTimeout"),
+        purpose=Purpose.WRITE,
+        text="longest wait for the receipt of an entry, before the task fails; 0: as long as it takes",
+    )
+    waits_when_full: bool = option(
+        "blockIfQueueFull",
+        parse_waiting,
+        True,
+        aliases=("pulsar.producer.blockIfQueueFull",),
+        purpose=Purpose.WRITE,
+        text="`true` alone is taken: rows wait while `maxPendingBytes` are in flight",
+    )
     max_pending_bytes: int = option(
         "maxPendingBytes", parse_positive_size, 64 << 20, purpose=Purpose.WRITE, text="bytes in flight per task"
     )
@@ -244,6 +290,9 @@ _ONLY_EXACTLY_ONCE = {
 }
 _ONLY_ENTRIES = {"schema_source_access": "access to schemaSource", "schema_source_url": "schemaSourceUrl"}
 _ONLY_MESSAGES = {
+    "column_style": "columnStyle",
+    "hashing_scheme": "hashingScheme",
+    "routing_mode": "messageRoutingMode",
     "schema_type": "schemaType",
     "value_schema": "valueSchema",
     "batching_max_bytes": "batchingMaxBytes",
@@ -260,6 +309,11 @@ def _check_effect(values: Mapping[str, Any], problems: list[str]) -> None:
     idle.append((_ONLY_MESSAGES, "mode=message") if values.get("mode") == "entry" else (_ONLY_ENTRIES, "mode=entry"))
     for names, needed in idle:
         problems.extend(f"{name} only counts with {needed}" for key, name in names.items() if key in values)
+    if values.get("column_style") == "kafka":
+        names = {"schema_type": "schemaType", "value_schema": "valueSchema"}
+        problems.extend(f"{name} only counts with columnStyle=pulsar" for key, name in names.items() if key in values)
+    if values.get("send_timeout_ms") and values["dedup"] == "position":
+        problems.append("sendTimeoutMs only counts with deliveryGuarantee=at-least-once: lanes wait for every receipt")
     if "schema_type" in values and values.get("value_schema") == "raw":
         problems.append("schemaType only counts with valueSchema=auto")
     if "schema_source_access" in values and "schema_source_url" not in values:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, compress, repeat
+from itertools import chain, compress
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -59,7 +59,7 @@ class _DrainingSlot:
 class KeySelector:
     """See the module."""
 
-    def __init__(self, *, ordered: bool = True) -> None:
+    def __init__(self, *, ordered: bool) -> None:
         """Not ``ordered``: the owner of a slot gets its entries whatever others still hold of it."""
         self._ordered = ordered
         self._sticky_keys = StickyKeys()
@@ -127,15 +127,10 @@ class KeySelector:
         self._unseen.add_all(positions)
 
     def give_back(self, positions: Sequence[Position]) -> None:
-        slots = list(map(self._slot_of.get, positions))
-        seen = [slot is not None for slot in slots]
-        if not all(seen):
-            self._unseen.add_all(each for each, known in zip(positions, seen, strict=True) if not known)
-            positions = list(compress(positions, seen))
-        numbers = [slot for slot in slots if slot is not None]
-        self._queue(numbers, positions)
+        slots = list(map(self._slot_of.__getitem__, positions))
+        self._queue(slots, positions)
         if self._draining:
-            self._release(numbers)
+            self._release(slots)
 
     def acknowledged(self, position: Position, *, held: bool) -> bool:
         slot = self._slot_of.pop(position, None)
@@ -150,7 +145,7 @@ class KeySelector:
         return False
 
     def acknowledged_all(self, positions: Iterable[Position]) -> bool:
-        slots = list(map(self._slot_of.pop, positions, repeat(None)))
+        slots = list(map(self._slot_of.pop, positions))
         return bool(self._draining) and self._release(slots)
 
     def forget_upto(self, position: Position) -> None:
@@ -286,11 +281,11 @@ class KeySelector:
             dealt[owner].append(row)
         return dealt
 
-    def _release(self, slots: Iterable[int | None]) -> bool:
+    def _release(self, slots: Iterable[int]) -> bool:
         """One entry less of each is with its holder; True if entries wait that may go now."""
         playable = False
         for number in slots:
-            slot = self._draining.get(number) if number is not None else None
+            slot = self._draining.get(number)
             if slot is not None:
                 slot.out -= 1
                 if not slot.out:

@@ -58,8 +58,8 @@ class StickyKeys:
         return map(self._owners.__getitem__, map(bisect_left, repeat(self._arc_ends), slots))
 
     def ranges_of(self, consumer: Consumer) -> list[KeyRange]:
-        """The slots that belong to a consumer."""
-        label = next((label for label, each in self._consumers.items() if each is consumer), "")
+        """The slots that belong to a consumer, which has joined."""
+        label = next(label for label, each in self._consumers.items() if each is consumer)
         return (self._ring or self._build()).ranges_of(label)
 
     def _changed(self) -> None:

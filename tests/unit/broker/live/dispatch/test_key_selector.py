@@ -123,6 +123,7 @@ def test_replays_that_were_not_read_find_their_consumer(entry: Any) -> None:
     assert selector.next_replays([low], 10) == [(1, 4), (1, 5)]
     result = selector.select_replays([entry(4, "key2"), entry(5, "key1")], [low])
     assert (selected(result), [each.position.entry for each in result.held]) == ({"low": [5]}, [4])
+    assert selector.waiting == 1
     assert selector.next_replays([low], 10) == []
     high.permits = 1
     assert selector.next_replays([low, high], 10) == [(1, 4)]
@@ -163,3 +164,95 @@ def test_consumer_that_left_is_not_kept_by_what_it_gave_back(entry: Any) -> None
     left = weakref.ref(consumer)
     del consumer
     assert (left(), selector.waiting) == (None, 2)
+
+
+def halves(*, permits: int = 100) -> tuple[Any, Any]:
+    """Consumers of the slots of "key1" and of "key2"."""
+    return FakeConsumer("low", (0, 299), permits=permits), FakeConsumer("high", (300, 65535), permits=permits)
+
+
+def at(*numbers: int) -> list[Position]:
+    return [Position(1, number) for number in numbers]
+
+
+def test_new_selector_when_asked_then_nothing_waits() -> None:
+    assert joined().waiting == 0
+
+
+def test_next_replays_are_those_of_every_ready_consumer_as_far_as_its_permits_go(entry: Any) -> None:
+    low, high = halves()
+    selector = joined(low, high)
+    selector.select([entry(0, "key1"), entry(1, "key2"), entry(2, "key1"), entry(3, "key2")], [])
+    selector.await_turn(at(4))
+    low.permits = high.permits = 1
+    assert selector.next_replays([low, high], 10) == at(0, 1, 4)
+    assert selector.next_replays([low, high], 2) == at(0, 1)
+    assert selector.next_replays([high], 10) == at(1, 4)
+
+
+def test_replay_that_was_not_read_when_acknowledged_then_it_waits_no_more() -> None:
+    consumer = FakeConsumer("a")
+    selector = joined(consumer)
+    selector.await_turn(at(4, 5))
+    assert selector.acknowledged(Position(1, 4), held=False) is False
+    assert (selector.waiting, selector.next_replays([consumer], 10)) == (1, at(5))
+
+
+@pytest.fixture
+def draining(entry: Any) -> Any:
+    """The slots of "key1" and "key3" drain: their holder has one entry of each, and another consumer came."""
+    holder, heir = FakeConsumer("holder", (0, 65535)), FakeConsumer("heir", (0, 65535))
+    selector = joined(holder)
+    selector.select([entry(0, "key1"), entry(1, "key3")], [holder])
+    selector.left(holder)
+    selector.joined(heir)
+    return selector, holder, heir
+
+
+def test_replays_that_were_not_read_wait_while_their_keys_drain(entry: Any, draining: Any) -> None:
+    selector, _, heir = draining
+    selector.await_turn(at(2, 3))
+    result = selector.select_replays([entry(2, "key1"), entry(3, "key2")], [heir])
+    assert (selected(result), [each.position.entry for each in result.held]) == ({"heir": [3]}, [2])
+    assert (selector.waiting, selector.next_replays([heir], 10)) == (1, [])
+    assert selector.acknowledged(Position(1, 0), held=True) is True
+    assert selector.next_replays([heir], 10) == at(2)
+
+
+def test_entry_that_waits_for_its_key_to_drain_when_acknowledged_then_it_waits_no_more(
+    entry: Any, draining: Any
+) -> None:
+    selector, _, heir = draining
+    selector.select([entry(2, "key1")], [heir])
+    assert selector.waiting == 1
+    selector.acknowledged(Position(1, 2), held=False)
+    assert selector.waiting == 0
+    assert selector.acknowledged(Position(1, 0), held=True) is False
+    assert selector.next_replays([heir], 10) == []
+
+
+def test_keys_that_drain_together_then_one_that_waits_is_enough_to_go_on(entry: Any, draining: Any) -> None:
+    selector, _, heir = draining
+    selector.select([entry(2, "key1")], [heir])
+    assert selector.acknowledged_all(at(0, 1)) is True
+    assert selector.next_replays([heir], 10) == at(2)
+
+
+def test_statistics_of_draining_keys_count_attempts_over_every_change(entry: Any) -> None:
+    holder, others = FakeConsumer("h"), [FakeConsumer(name) for name in "abcdefgh"]
+    selector = joined(holder)
+    # The slots of "key1" and "key3" are 293 and 60248; both go to other consumers.
+    selector.select([entry(0, "key3"), entry(1, "key1")], [holder])
+    for other in others:
+        selector.joined(other)
+    everyone = [holder, *others]
+    selector.select([entry(2, "key1")], everyone)
+    selector.acknowledged(Position(1, 2), held=False)
+    selector.select([entry(3, "key1"), entry(4, "key1")], everyone)
+    selector.joined(FakeConsumer("late"))
+    shown = selector.consumer_stats(holder)
+    assert [(each["hash"], each["blockedAttempts"]) for each in shown["drainingHashes"]] == [(293, 2), (60248, 0)]
+    selector.acknowledged_all(at(0, 1))
+    assert selector.consumer_stats(holder)["drainingHashesClearedTotal"] == 2
+    selector.left(holder)
+    assert selector.stats()["drainingHashesClearedTotal"] == 0

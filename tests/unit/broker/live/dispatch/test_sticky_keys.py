@@ -24,11 +24,16 @@ def sticky_keys(*consumers: Any) -> StickyKeys:
     return made
 
 
-def test_consumers_of_one_name_both_get_keys() -> None:
-    first, second = FakeConsumer("same"), FakeConsumer("same")
-    made = sticky_keys(first, second)
-    assert {id(made.owner(slot)) for slot in range(1, 65536, 50)} == {id(first), id(second)}
-    assert first in made
+def test_consumers_of_one_name_all_get_keys() -> None:
+    consumers = [FakeConsumer("same") for _ in range(3)]
+    made = sticky_keys(*consumers)
+    assert {id(made.owner(slot)) for slot in range(1, 65536, 50)} == set(map(id, consumers))
+    assert consumers[0] in made
+
+
+def test_ranges_when_asked_for_before_any_owner_then_they_are_there() -> None:
+    alone: Any = FakeConsumer("a")
+    assert sticky_keys(alone).ranges_of(alone) == [KeyRange(1, 65535)]
 
 
 def test_what_was_remembered_is_looked_up_again_when_a_consumer_leaves() -> None:

@@ -85,8 +85,9 @@ def test_what_was_kept_is_not_read_again(reads: ReplayReads, log: FakeLog) -> No
 def test_more_than_there_is_room_for_then_the_oldest_are_read_again(
     reads: ReplayReads, log: FakeLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay_reads, "KEPT_BYTES_MAX", 35)
+    monkeypatch.setattr(replay_reads, "KEPT_BYTES_MAX", 30)
     reads.keep(held(0, 1, 2, 3))
+    assert log.limiter.bytes_held == 30
     reads.forget([at(2)])
     reads.forget([at(2)])
     reads.keep(held(4))
@@ -139,6 +140,13 @@ def test_when_others_need_the_room_then_all_is_read_again(reads: ReplayReads, lo
     reads.keep(held(0, 1))
     assert fetched(others, 5, 6) == [5, 6]
     assert log.asked == [(0, 2), (5, 2)]
+
+
+def test_what_many_keep_takes_room_together(log: FakeLog) -> None:
+    everyone = [new_reads(log) for _ in range(3)]
+    for each in everyone:
+        each.keep(held(0, 1))
+    assert log.limiter.bytes_held == 60
 
 
 def test_short_read_then_nothing_behind_it_comes_before_the_rest(reads: ReplayReads, log: FakeLog) -> None:

@@ -15,9 +15,9 @@ def positions(*entries: int) -> list[Position]:
 def test_whatever_is_done_then_it_is_a_sorted_set() -> None:
     chance = random.Random(1)
     replays, expected = Replays(), set[Position]()
-    for _ in range(500):
+    for _ in range(2_000):
         [position] = positions(chance.randrange(40))
-        match chance.randrange(5):
+        match chance.randrange(6):
             case 0 | 1:
                 replays.add(position)
                 expected.add(position)
@@ -30,8 +30,14 @@ def test_whatever_is_done_then_it_is_a_sorted_set() -> None:
                 replays.add_all(new)
                 expected |= new
             case 4:
-                replays.discard_all([position])
-                expected.discard(position)
+                gone = positions(*sorted(chance.sample(range(44), chance.randrange(6))))
+                replays.discard_all(gone)
+                expected -= set(gone)
+            case 5:
+                start = chance.randrange(len(expected) + 1)
+                gone = sorted(expected)[start : start + 3]
+                replays.discard_all(gone)
+                expected -= set(gone)
         assert list(replays) == sorted(expected)
         assert len(replays) == len(expected)
         assert (position in replays) == (position in expected)

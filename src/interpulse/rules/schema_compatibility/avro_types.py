@@ -86,7 +86,7 @@ def _parse(definition: bytes) -> Any:
 
     try:
         body = json.loads(definition.decode())
-        parsed = fastavro.parse_schema(_without_defaults(body), named_schemas={}, _write_hint=False)
+        parsed = fastavro.parse_schema(_without_defaults(body), _write_hint=False)
     except UnknownType as error:
         name = error.name["type"] if isinstance(error.name, dict) else error.name
         raise _invalid(f"the type {name} is not defined") from None

@@ -30,6 +30,12 @@ def test_writer_when_reader_has_aliases_then_types_and_fields_are_renamed() -> N
     assert renamed.fields[1].type.parts[1] is renamed
 
 
+def test_writer_when_a_record_lies_inside_another_then_its_fields_are_renamed_too() -> None:
+    inner = record(fld("int", "new", aliases=["old"]), name="B")
+    renamed = with_aliases_of(parse(record(fld(inner))), parse(record(fld(record(fld("int", "old"), name="B")))))
+    assert [each.name for each in renamed.fields[0].type.fields] == ["new"]
+
+
 def test_writer_when_record_has_another_name_then_its_fields_keep_theirs() -> None:
     renamed = with_aliases_of(
         parse(record(fld("int", "new", aliases=["old"]), name="B")), parse(record(fld("int", "old")))

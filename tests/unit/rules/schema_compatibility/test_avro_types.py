@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from interpulse.model.errors import InvalidSchemaDefinition
 from interpulse.rules.schema_compatibility.avro_types import AvroType, avro_identity, parse_avro
 from tests.schema_pairs import generated
-from tests.schema_pairs.cases import array, enum, fixed, fld, record
+from tests.schema_pairs.cases import array, enum, fixed, fld, mapping, record
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
@@ -70,6 +71,9 @@ def test_tree_when_there_are_aliases_then_those_of_types_are_full_names() -> Non
         (record(fld(array("int"), default=["x"])), "the default .* of the field f is no array"),
         (record(name="a.1b"), "'a.1b' cannot be a name"),
         ({"type": "record", "name": "A"}, "the record A has no list of fields"),
+        ({"type": "error", "name": "A"}, "the record A has no list of fields"),
+        (record({"name": "f"}), 'a field is an object with a name and a type, not {"name": "f"}'),
+        (record(5), "a field is an object with a name and a type, not 5"),
         (fixed(-1), "the size of X is an integer from 0, not -1"),
         (record(fld("int", order="up")), "known are ascending, descending, ignore"),
         ({"type": "array"}, "a type lacks 'items'"),
@@ -80,10 +84,40 @@ def test_definition_when_wrong_then_refused_with_what_is_wrong(definition: Any, 
         parse(definition)
 
 
-@pytest.mark.parametrize("levels", [200, 1200, 100_000])
+def nested_arrays(levels: int) -> bytes:
+    return b'{"type":"array","items":' * levels + b'"int"' + b"}" * levels
+
+
+def nested_unions(levels: int) -> bytes:
+    """Each union is a level, and so is the map in it."""
+    pairs = levels // 2
+    return b'[{"type":"map","values":' * pairs + b'"int"' + b"}]" * pairs
+
+
+def nested_records(levels: int) -> bytes:
+    heads = (f'{{"type":"record","name":"R{level}","fields":[{{"name":"f","type":' for level in range(levels))
+    return "".join(heads).encode() + b'"int"' + b"}]}" * levels
+
+
+NESTED = pytest.mark.parametrize("nested", [nested_arrays, nested_unions, nested_records])
+
+
+@NESTED
+def test_definition_when_nested_as_deep_as_may_be_then_taken(nested: Callable[[int], bytes]) -> None:
+    assert parse_avro(nested(100)).kind != "int"
+
+
+@NESTED
+@pytest.mark.parametrize("levels", [102, 200])
+def test_definition_when_nested_deeper_then_refused_with_the_limit(nested: Callable[[int], bytes], levels: int) -> None:
+    with pytest.raises(InvalidSchemaDefinition, match="it is nested deeper than 100 levels"):
+        parse_avro(nested(levels))
+
+
+@pytest.mark.parametrize("levels", [101, 1200, 100_000])
 def test_definition_when_nested_without_end_then_refused(levels: int) -> None:
     with pytest.raises(InvalidSchemaDefinition, match="nested"):
-        parse_avro(b'{"type":"array","items":' * levels + b'"int"' + b"}" * levels)
+        parse_avro(nested_arrays(levels))
 
 
 def test_default_when_nested_without_end_then_refused() -> None:
@@ -144,6 +178,7 @@ def test_identity_when_only_words_for_people_differ_then_same(other: Any) -> Non
         record(fld("int", order="descending")),
         record(fld("int", owner="us")),
         record(fld({"type": "int", "logicalType": "date"})),
+        record(fld({"type": "int", "default": 1})),
         record(fld("int"), name="n.A"),
         record(fld("int"), fld("int", "g")),
     ],
@@ -155,6 +190,26 @@ def test_identity_when_something_counts_then_other(other: Any) -> None:
 def test_identity_when_namespace_is_written_apart_then_same() -> None:
     assert same(record(fld("int"), name="n.A"), record(fld("int"), namespace="n"))
     assert same(enum("P", "Q"), enum("P", "Q", default="P"))
+
+
+def test_identity_when_keys_stand_in_another_order_then_same() -> None:
+    kind = record(fld({"type": "int", "logicalType": "date", "owner": "us"}))
+    assert same(kind, json.loads(json.dumps(kind, sort_keys=True)))
+    turned = fld({"owner": "us", "logicalType": "date", "type": "int"})
+    assert same(kind, dict(reversed(record(dict(reversed(turned.items()))).items())))
+
+
+@pytest.mark.parametrize("around", [array, mapping])
+def test_identity_when_a_part_has_words_for_people_then_same(around: Callable[[Any], Any]) -> None:
+    assert same(around(record(fld("int"))), around(record(fld("int"), doc="why")))
+    assert not same(around(record(fld("int"))), around(record(fld("long"))))
+
+
+@pytest.mark.parametrize("around", [array, mapping])
+def test_default_when_its_record_is_part_of_another_type_then_looked_at_as_outside(
+    around: Callable[[Any], Any],
+) -> None:
+    assert parse(around(record(fld({"type": "float"}, default=0)))).parts[0].fields[0].has_default
 
 
 @given(st.sampled_from(GENERATED))

@@ -120,6 +120,43 @@ def test_definition_when_nested_without_end_then_refused(levels: int) -> None:
         parse_avro(nested_arrays(levels))
 
 
+INNER = record(fld("int", "a"), fld("int", "b", default=1), name="R")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "others"),
+    [
+        ("null", [None], [0, "null", False]),
+        ("boolean", [True, False], [0, "true", None]),
+        ("int", [-(2**31), 2**31 - 1], [-(2**31) - 1, 2**31, 1.0, True, "1"]),
+        ("long", [-(2**63), 2**63 - 1], [-(2**63) - 1, 2**63, 1.0, True, "1"]),
+        ("float", [0, 1.5], [True, "1"]),
+        ("double", [0, 1.5], [True, "1"]),
+        ("bytes", ["x"], [1, ["x"]]),
+        ("string", ["x"], [1, ["x"]]),
+        (enum("P"), ["P"], [1]),
+        (fixed(1), ["x"], [1]),
+        (array("int"), [[], [1, 2]], [{}, "x", [1, "x"], ["x", 1]]),
+        (mapping("int"), [{}, {"k": 1}], [[], "x", {"k": 1, "l": "x"}, {"k": "x", "l": 1}]),
+        (["null", "int"], [None, 1], ["x", 1.5]),
+        (
+            INNER,
+            [{"a": 1}, {"a": 1, "b": 2}, {"a": 1, "c": "x"}],
+            [{}, {"b": 1}, {"a": "x"}, {"a": 1, "b": "x"}, [], "a"],
+        ),
+    ],
+    ids=str,
+)
+def test_default_when_it_is_a_value_of_the_field_then_taken_else_refused(
+    kind: Any, values: list[Any], others: list[Any]
+) -> None:
+    for value in values:
+        assert parse(record(fld(kind, default=value))).fields[0].has_default
+    for value in others:
+        with pytest.raises(InvalidSchemaDefinition, match="of the field f is no "):
+            parse(record(fld(kind, default=value)))
+
+
 def test_default_when_nested_without_end_then_refused() -> None:
     default: dict[str, Any] = {}
     for _ in range(300):

@@ -265,15 +265,13 @@ class SegmentJournal:
         for ledger_id in gone:
             self._damaged.pop(ledger_id, None)
         empty = self._segments.forget(gone)
-        if self._active is not None and not self._active.ledgers and self._active.size > SEGMENT_HEAD:
-            empty += await self._retire_active()
+        if self._group is None and self._active is not None and not self._active.ledgers:
+            empty += self._retire(self._active)
         await self.unlink(empty)
 
-    async def _retire_active(self) -> list[Segment]:
+    def _retire(self, active: Segment) -> list[Segment]:
         """End a segment that holds nothing living, so that its room is given back at once."""
-        if self._group is not None or self._active is None:
-            return []
-        self._active.sealed = True
+        active.sealed = True
         self._active = None
         self._writer.seal(lambda: None)
         return self._segments.remove_empty()

@@ -79,6 +79,7 @@ class LogWriter:
 
     def _write(self, group: GroupWrite, done: Callable[[Exception | None, float], None]) -> None:
         began = time.perf_counter()
+        failure: Exception | None = None
         try:
             if group.begin is not None:
                 self._seal()
@@ -87,11 +88,11 @@ class LogWriter:
             self._segment.write_durably(group.content)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the group is not durable and must be answered so
             self._abandon()
-            self._post(done, error, time.perf_counter() - began)
-            return
-        self._post(done, None, time.perf_counter() - began)
-        self._covered = group.covered
-        self._write_index(group.index_chunk)
+            failure = error
+        self._post(done, failure, time.perf_counter() - began)
+        if failure is None:
+            self._covered = group.covered
+            self._write_index(group.index_chunk)
 
     def _begin(self, number: int) -> None:
         self._segment = self._files.create(segment_path(self._directory, number))

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import EARLIEST, LATEST
 from interpulse.storage.api import DataDirectoryUnusable, LedgerRecord, LogDamaged, LogFenced, StorageFull
-from interpulse.storage.journals import LedgerGone
+from interpulse.storage.journals import JournalStatistics, LedgerGone
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments import journal as journal_module
+from interpulse.storage.segments import open as open_module
+from interpulse.storage.segments import writer as writer_module
 from interpulse.storage.segments.journal import SegmentJournal
 from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.segments.reader import SegmentReader
@@ -74,6 +78,20 @@ async def test_delete_when_the_current_segment_holds_nothing_else_then_its_room_
     await store.close()
 
 
+async def test_delete_when_the_segment_was_read_then_its_file_is_given_back() -> None:
+    disk = SimulatedDisk()
+    store = await stored(disk, MemoryMetadataStore(), b"x")
+    log = await store.open("a", Listener(), create=False)
+    assert await read_all(log) == [b"x"]
+    assert isinstance(store.journal, SegmentJournal)
+    reader = store.journal._reader
+    assert list(reader._open) == [DIRECTORY / "0000000001.seg"]
+    await store.delete("a")
+    await reader.run(lambda: None)
+    assert list(reader._open) == [], "an unlinked file that is open keeps its room"
+    await store.close()
+
+
 async def test_delete_when_a_group_is_on_its_way_then_its_records_are_not_kept() -> None:
     disk = SimulatedDisk()
     store = await open_on(disk)
@@ -101,10 +119,22 @@ async def test_open_when_ledgers_died_while_no_process_ran_then_their_segments_a
     await store.close()
 
 
-async def test_group_when_more_waits_than_its_bound_then_the_rest_goes_with_the_next(
+async def test_statistics_when_groups_are_written_then_bytes_and_seconds_add_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(journal_module, "_GROUP_BYTES_MAX", 1000)
+    monkeypatch.setattr(writer_module, "time", SimpleNamespace(perf_counter=count(100.0, 0.25).__next__))
+    store = await open_on(SimulatedDisk())
+    listener = Listener()
+    await publish(await store.open("a", listener, create=True), listener, b"x", b"y", b"z")
+    assert store.journal.statistics == JournalStatistics(groups=3, group_bytes=3 * 45, group_seconds=3 * 0.25)
+    await store.close()
+
+
+@pytest.mark.parametrize(("bound", "groups"), [(3 * 344, 4), (3 * 344 + 1, 3)])
+async def test_group_when_more_waits_than_its_bound_then_the_rest_goes_with_the_next(
+    monkeypatch: pytest.MonkeyPatch, bound: int, groups: int
+) -> None:
+    monkeypatch.setattr(journal_module, "_GROUP_BYTES_MAX", bound)
     store = await open_on(SimulatedDisk())
     logs = []
     for number in range(10):
@@ -115,7 +145,7 @@ async def test_group_when_more_waits_than_its_bound_then_the_rest_goes_with_the_
     for log, listener in logs:
         await listener.durable(log.last_appended)
     assert isinstance(store.journal, SegmentJournal)
-    assert store.journal.statistics.groups == 4
+    assert store.journal.statistics.groups == groups
     assert store.journal.statistics.group_bytes == 10 * (40 + 4 + 300)
     await store.close()
 
@@ -208,6 +238,42 @@ async def test_open_when_the_directory_cannot_be_read_then_typed_error() -> None
         await open_on(disk, metadata)
 
 
+async def test_open_when_the_metadata_is_of_another_store_then_refused_naming_the_ledger() -> None:
+    disk = SimulatedDisk()
+    await (await stored(disk, MemoryMetadataStore(), b"x")).close()
+    with pytest.raises(DataDirectoryUnusable) as refused:
+        await open_on(disk.healthy(), MemoryMetadataStore())
+    assert str(refused.value) == (
+        "data directory /data/log cannot be used: "
+        "ledger 1 is not one of this metadata store; was metadata.sqlite removed or replaced?"
+    )
+
+
+async def test_open_when_a_log_is_damaged_then_the_line_names_it_and_the_place(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk, metadata = SimulatedDisk(), MemoryMetadataStore()
+    await (await stored(disk, metadata, b"x")).close()
+    disk.content(DIRECTORY / "0000000001.seg").clear()
+    store = await open_on(disk.healthy(), metadata)
+    assert [each.getMessage() for each in caplog.records if each.name == open_module.__name__] == [
+        "log is damaged log=a segment=/data/log/0000000001.seg offset=20"
+    ]
+    await store.close()
+
+
+async def test_verify_when_this_process_wrote_the_records_then_they_are_not_read() -> None:
+    disk = SimulatedDisk()
+    store = await open_on(disk)
+    listener = Listener()
+    log = await store.open("a", listener, create=True)
+    await publish(log, listener, b"x")
+    await log.close()
+    disk.open_error = OSError(errno.EIO, "Input/output error")
+    await (await store.open("a", Listener(), create=False)).close()
+    await store.close()
+
+
 async def test_open_when_the_system_gives_no_text_for_an_error_then_the_error_itself_is_told() -> None:
     disk = SimulatedDisk()
     store = await stored(disk, MemoryMetadataStore(), b"x")
@@ -261,6 +327,7 @@ async def test_group_when_one_listener_is_at_fault_then_its_log_is_fenced_and_th
     positions = [log.append(b"x") for log in logs]
     await other.durable(positions[1])
     assert isinstance(faulty.error, PersistenceError)
+    assert str(faulty.error) == "broken after a write: ZeroDivisionError('integer division or modulo by zero')"
     with pytest.raises(LogFenced):
         logs[0].append(b"y")
     await store.close()
@@ -363,6 +430,9 @@ async def test_open_when_a_read_found_damage_then_the_log_stays_refused() -> Non
     disk.content(DIRECTORY / "0000000001.seg")[-1] ^= 1
     with pytest.raises(LogDamaged, match=refusal):
         await store.open("a", Listener(), create=False)
+    await store.delete("a")
+    assert isinstance(store.journal, SegmentJournal)
+    assert store.journal._damaged == {}, "nothing is kept of a log that is gone"
     await store.close()
 
 

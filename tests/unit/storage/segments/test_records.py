@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from struct import pack_into
+
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +72,27 @@ def test_record_when_found_at_another_place_then_refused() -> None:
             parse_record_head(content, place(number, offset))
 
 
+def test_place_when_computed_then_as_documented() -> None:
+    assert [place(0, 20), place(1, 20), place(2, 5)] == [20, 0x9E3779B1 + 20, (2 * 0x9E3779B1 + 5) % 2**32]
+    assert place(0, 2**32 + 7) == 7
+
+
+def test_record_head_when_nothing_follows_it_then_parsed_and_beyond_the_end_refused() -> None:
+    content = encode(Run(1, 0, [b"abc"]))
+    assert parse_record_head(content[:RECORD_HEAD], place(1, 20)).length == len(content)
+    with pytest.raises(DamagedRecord, match="cut off"):
+        parse_record_head(content, place(1, 20), len(content))
+
+
+@pytest.mark.parametrize(("entries", "body_length"), [(0, 12), (4, 12), (1, 3)])
+def test_record_head_when_its_body_has_no_room_for_the_table_then_refused(entries: int, body_length: int) -> None:
+    head = bytearray(encode(Run(1, 0, [b"", b"", b""])))
+    pack_into("<II", head, 20, entries, body_length)
+    pack_into("<I", head, 36, crc32c(head[:36], place(1, 20)))
+    with pytest.raises(DamagedRecord, match="contradicts itself"):
+        parse_record_head(bytes(head), place(1, 20))
+
+
 def test_parse_entries_when_lengths_contradict_the_record_then_refused() -> None:
     content = bytearray(encode(Run(1, 0, [b"abc"])))
     head = parse_record_head(bytes(content), place(1, 20))
@@ -107,6 +131,39 @@ def test_split_run_when_large_then_bounded_parts_that_make_the_whole(sizes: list
         assert part.first == expected
         expected += len(part.entries)
         assert len(part.entries) == 1 or sum(map(len, part.entries)) <= records.BODY_BYTES_MAX
+
+
+BOUND = 64 * 1024
+HALF = BOUND // 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([BOUND], [1]),
+        ([BOUND + 1], [1]),
+        ([HALF, HALF], [2]),
+        ([HALF, HALF, 1], [2, 1]),
+        ([HALF, HALF + 1, 1], [1, 2]),
+        ([0, BOUND, 0, 1], [3, 1]),
+        ([BOUND + 1, 1, BOUND + 1, HALF, HALF], [1, 1, 1, 2]),
+    ],
+)
+def test_split_run_when_entries_reach_the_bound_then_each_part_takes_what_fits(
+    sizes: list[int], expected: list[int]
+) -> None:
+    run = Run(1, 5, [bytes(size) for size in sizes])
+    parts = split_run(run)
+    assert [len(part.entries) for part in parts] == expected
+    assert [part.first for part in parts] == [5 + sum(expected[:number]) for number in range(len(expected))]
+    assert {part.ledger_id for part in parts} == {1}
+    assert [entry for part in parts for entry in part.entries] == run.entries
+
+
+def test_segment_head_when_packed_then_bytes_are_as_documented() -> None:
+    head = pack_segment_head(7)
+    assert head[:16].hex(" ", 4) == "49505345 47010000 07000000 00000000"
+    assert head[16:] == crc32c(head[:16]).to_bytes(4, "little")
 
 
 def test_segment_head_when_packed_then_version_is_read_and_damage_noticed() -> None:

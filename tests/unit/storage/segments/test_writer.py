@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 from interpulse.storage.segments.index import Row, encode_chunk, parse_index
@@ -49,6 +50,13 @@ async def test_write_when_segment_begins_then_names_are_durable_before_the_answe
     bench.writer.stop()
 
 
+async def test_writer_when_it_runs_then_its_thread_has_a_name_and_keeps_no_process_alive() -> None:
+    bench = Bench()
+    assert [each.daemon for each in threading.enumerate() if each.name == "log-writer"] == [True]
+    bench.writer.stop()
+    assert [each for each in threading.enumerate() if each.name == "log-writer"] == []
+
+
 async def test_seal_when_done_then_index_is_durable_and_says_so() -> None:
     bench = Bench()
     await bench.write(b"one", begin=1)
@@ -66,7 +74,9 @@ async def test_write_when_it_fails_then_answered_with_the_error_and_segment_left
     await bench.write(b"one", begin=1)
     bench.disk.fail_at = len(bench.disk.steps)
     assert isinstance(await bench.write(b"lost"), OSError)
-    assert isinstance(await bench.write(b"refused"), AssertionError), "the next group must begin a segment"
+    refusal = await bench.write(b"refused")
+    assert isinstance(refusal, AssertionError)
+    assert str(refusal) == "the first group begins a segment"
     assert await bench.write(b"two", begin=2) is None
     assert not parse_index(bytes(bench.disk.names_now[INDEX].written), 1).sealed
     bench.writer.stop()

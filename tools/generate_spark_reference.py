@@ -95,8 +95,11 @@ _JOB = """
 
 A broker whose policies ask for replication runs it by itself (`replicationJob=embedded`). By hand:
 `interpulse replicate --config FILE`, or `spark-submit ... interpulse/spark/__main__.py replicate --config FILE`;
-`--dry-run` prints what would be done; it ends with 0 when everything would be replicated, with 1 when topics would be held, with 5
-when a cluster gives no answer. The job prints one JSON object per micro-batch and ends within five seconds of SIGTERM.
+`--dry-run` prints what would be done: topics, the names they get, what would be created or held, and what waits. Beside it
+`lag` shows how far each topic is behind, `why TOPIC` why one is not copied, and `cursors` the cursors on the source, of which
+`--remove` deletes those that are needed no more: `interpulse replicate lag --config FILE`, or `python -m interpulse.spark lag --config FILE`.
+They ask the checkpoint and both clusters, whether the job runs or not, and need no Spark. All of them end with 0 when there is nothing
+to do, with 1 when something is behind, would be created, is held or left over, with 2 when a cluster gives no answer. The job prints one JSON object per micro-batch and ends within five seconds of SIGTERM.
 A `cluster` that the cluster there does not call itself by is refused with code 2: messages would carry a wrong origin, and loops go
 unnoticed. A real Pulsar tells its name to super-users alone; to others the names of the clusters it knows, and it is one of them.
 Without Java or the spark extra it says so and ends with code 2.

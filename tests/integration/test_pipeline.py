@@ -196,3 +196,19 @@ async def test_topics_are_written_under_the_names_that_rules_give(job: Job) -> N
     for name in (OTHER, PLAIN):
         await job.east.topics.create(name)
     await topics_are_written_under_other_names(job, "pulsar.repl.west")
+
+
+async def test_lag_is_told_while_spark_starts(job: Job) -> None:
+    """By the cursor on the source: entries, messages, and the age of the oldest, though the job has just begun."""
+    await job.publish("first", None)
+    await asyncio.sleep(0.05)
+    job.pipeline = job.selecting(BY_HAND)
+    await job.until(2, is_ready)
+    for expected in (1, 3):
+        await job.pipeline.refresh_backlog()
+        ((first, second),) = job.pipeline.records().values()
+        assert (first["lagEntries"], first["lagMessages"]) == (expected, expected)
+        assert 0.05 <= first["lagSeconds"] < 60
+        assert (second["lagEntries"], second["lagMessages"], second["lagSeconds"]) == (0, 0, 0.0)
+        for value in ("second", "third"):
+            await job.publish(value, None)

@@ -15,13 +15,15 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import TopicName
 from interpulse.testing import InProcessBroker
 
-TOPIC, UNEQUAL = (TopicName.parse(f"persistent://public/default/{name}") for name in ("flights", "trains"))
+TOPIC, UNEQUAL, EQUAL = (
+    TopicName.parse(f"persistent://public/default/{name}") for name in ("flights", "trains", "buses")
+)
 DryRun = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, InProcessBroker]]:
-    """East has two topics of two partitions, and west one of them with three."""
+    """East has three topics of two partitions, and west one of them with three, and one as it is in east."""
     home = tmp_path_factory.mktemp("clusters")
     with (
         InProcessBroker(home / "east", {"clusterName": "east", "replicationJob": "external"}) as east,
@@ -31,6 +33,8 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, InP
         asyncio.run(create(east, TOPIC, 2))
         asyncio.run(create(east, UNEQUAL, 2))
         asyncio.run(create(west, UNEQUAL, 3))
+        for cluster in (east, west):
+            asyncio.run(create(cluster, EQUAL, 2))
         yield clusters
 
 
@@ -53,7 +57,9 @@ def _log_restored() -> Iterator[None]:
 def dry_run(tmp_path: Path, clusters: dict[str, InProcessBroker], monkeypatch: pytest.MonkeyPatch) -> DryRun:
     monkeypatch.setattr("os._exit", ended)
 
-    def run(source: str = "east", target: str = "west", target_url: str = "", topic: TopicName = TOPIC) -> Result:
+    def run(
+        source: str = "east", target: str = "west", target_url: str = "", topic: TopicName = TOPIC, rules: str = ""
+    ) -> Result:
         path = tmp_path / "job.toml"
         path.write_text(
             f"""
@@ -70,6 +76,7 @@ def dry_run(tmp_path: Path, clusters: dict[str, InProcessBroker], monkeypatch: p
             admin_url = "{target_url or clusters["west"].web_url}"
             [select]
             topics = ["{topic}"]
+            {rules}
             """
         )
         return CliRunner().invoke(command, ["--config", str(path), "--dry-run"])
@@ -81,10 +88,24 @@ def ended(code: int) -> None:
     raise SystemExit(code)
 
 
-def test_topics_that_can_be_replicated_end_with_0(dry_run: DryRun) -> None:
-    told = dry_run()
+def test_topics_that_are_equal_there_end_with_0(dry_run: DryRun) -> None:
+    told = dry_run(topic=EQUAL)
     assert told.exit_code == 0, told.output
-    assert f"{TOPIC}: create a partitioned topic, 2 partitions; replicate" in told.stdout
+    assert f"{EQUAL}: replicate, 2 partitions; nothing waits" in told.stdout
+
+
+def test_topics_that_would_be_created_end_with_1(dry_run: DryRun) -> None:
+    told = dry_run()
+    assert told.exit_code == 1, told.output
+    assert f"{TOPIC}: create a partitioned topic, 2 partitions; replicate; nothing waits" in told.stdout
+
+
+def test_topics_are_shown_with_the_names_they_get_there(dry_run: DryRun) -> None:
+    told = dry_run(
+        rules='[map]\nrules = [{ from = "public/default/trains", to = "public/default/buses" }]', topic=UNEQUAL
+    )
+    assert told.exit_code == 0, told.output
+    assert f"{UNEQUAL} -> {EQUAL}: replicate, 2 partitions" in told.stdout
 
 
 @pytest.mark.parametrize(
@@ -102,9 +123,9 @@ def test_cluster_with_another_name_of_its_own_ends_with_2(
     assert own.format(**{name: cluster.web_url for name, cluster in clusters.items()}) in told.stderr
 
 
-def test_target_that_cannot_be_reached_ends_with_5(dry_run: DryRun) -> None:
+def test_target_that_cannot_be_reached_ends_with_2(dry_run: DryRun) -> None:
     told = dry_run(target_url="http://127.0.0.1:1")
-    assert told.exit_code == 5
+    assert told.exit_code == 2
     assert "west cannot be reached" in told.stdout
 
 

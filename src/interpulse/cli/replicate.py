@@ -1,4 +1,4 @@
-"""``interpulse replicate``: the geo-replication job by hand."""
+"""``interpulse replicate``: the geo-replication job by hand, and what one can ask of it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,38 @@ import sys
 import click
 
 from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
+from interpulse.spark.job.verbs import VERBS, config_option
 
 __all__ = ["command"]
 
 
-@click.command("replicate")
-@click.option("--config", "config_path", required=True, metavar="FILE", help="TOML file of the pipeline.")
+@click.group("replicate", invoke_without_command=True, commands=VERBS)
+@config_option(is_verb=False)
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
 @click.option("--supervised", is_flag=True, hidden=True, help="End when standard input does.")
 @log_options
-def command(config_path: str, dry_run: bool, supervised: bool, log_level: str, log_format: LogFormat) -> None:
+@click.pass_context
+def command(
+    context: click.Context,
+    config_path: str | None,
+    dry_run: bool,
+    supervised: bool,
+    log_level: str,
+    log_format: LogFormat,
+) -> None:
     """Copy topics to other clusters, continuously and exactly once, as a Spark job.
 
-    Prints one JSON object per micro-batch. Ends on Ctrl-C or SIGTERM; the next start continues there.
+    Prints one JSON object per micro-batch. Ends on Ctrl-C or SIGTERM; the next start continues there. The commands
+    below look at the same pipeline, whether its job runs or not.
+
+    With --dry-run it prints topics, their names there, what would be created, what would be held and what waits. It
+    ends with 0 when all of it is there and copied, with 1 when something would be created or is held, with 2 when a
+    cluster gives no answer.
     """
+    if context.invoked_subcommand is not None:
+        return
+    if config_path is None:
+        raise click.UsageError("Missing option '--config'.")
     from interpulse.spark.job.launch import replicate
     from interpulse.spark.worker_logs import pass_to_workers
 

@@ -1,33 +1,42 @@
-"""``python -m interpulse.spark replicate --config FILE``; also the main file for spark-submit."""
+"""``python -m interpulse.spark replicate --config FILE``; also the main file for spark-submit.
+
+The verbs beside it (``lag``, ``why``, ...) are those of ``interpulse replicate``.
+"""
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import sys
-from collections.abc import Sequence
+
+import click
+
+from interpulse.spark.job.verbs import VERBS
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m interpulse.spark")
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    replicate = verbs.add_parser("replicate", help="copy topics to other clusters, continuously and exactly once")
-    replicate.add_argument("--config", required=True, metavar="FILE", help="TOML file of the pipeline")
-    replicate.add_argument("--dry-run", action="store_true", help="print what would be done and change nothing")
-    replicate.add_argument("--supervised", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
+@click.group()
+def main() -> None:
+    """Copy topics between clusters with Spark, and look at what was copied."""
 
+
+@main.command()
+@click.option("--config", "config_path", required=True, metavar="FILE", help="TOML file of the pipeline.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done and change nothing.")
+@click.option("--supervised", is_flag=True, hidden=True)
+def replicate(config_path: str, dry_run: bool, supervised: bool) -> None:
+    """Copy topics to other clusters, continuously and exactly once."""
     from interpulse.spark.job import launch
 
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    return launch.replicate(given.config, dry_run=given.dry_run, supervised=given.supervised)
-
-
-if __name__ == "__main__":
-    code = main()
+    code = launch.replicate(config_path, dry_run=dry_run, supervised=supervised)
     sys.stdout.flush()
     sys.stderr.flush()
     # Threads that wait for a killed Java process would hold an ordinary exit up.
     os._exit(code)
+
+
+for verb in VERBS:
+    main.add_command(verb)
+
+if __name__ == "__main__":
+    main(prog_name="python -m interpulse.spark")

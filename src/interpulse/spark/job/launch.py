@@ -7,6 +7,7 @@ import logging
 import sys
 from typing import Final
 
+from interpulse.model.errors import PulsarError
 from interpulse.spark.job.pipeline_config import PipelineConfig, PipelineConfigError, load_pipeline_config
 from interpulse.spark.session import SparkMissing, check_spark_installed
 
@@ -33,10 +34,18 @@ def replicate(config_path: str, *, dry_run: bool = False, supervised: bool = Fal
 def _run(config: PipelineConfig, *, dry_run: bool, supervised: bool) -> int:
     logging.getLogger("py4j").setLevel(logging.WARNING)
     if dry_run:
-        from interpulse.spark.job.dry_run import print_plan
-
-        return asyncio.run(print_plan(config))
+        return _dry_run(config)
     from interpulse.spark.job.replication_job import ReplicationJob
 
     # asyncio.run would wait at the end for threads that talk to Java, however long Spark takes to start or to stop.
     return asyncio.new_event_loop().run_until_complete(ReplicationJob(config, supervised=supervised).run())
+
+
+def _dry_run(config: PipelineConfig) -> int:
+    from interpulse.spark.job.inspection.dry_run import print_plan
+
+    try:
+        return asyncio.run(print_plan(config))
+    except PulsarError as problem:
+        print(f"interpulse replicate: source cannot be asked: {problem}", file=sys.stderr)  # noqa: T201
+        return EXIT_CANNOT_RUN

@@ -100,7 +100,6 @@ class Pipeline:
 
     def _record(self, name: str, state: TopicState, rate: CopyRate) -> dict[str, Any]:
         progress = self._lag.progress
-        lag_entries, lag_seconds = self._lag.of(name)
         failure = self._query.failure if state.is_ready else None
         starting = state.is_ready and not self._query.was_heard_of and failure is None
         retry_at = failure.retry_at if failure else None if state.is_ready else state.retry_at
@@ -112,15 +111,20 @@ class Pipeline:
             "reason": failure.reason if failure else state.reason or ("Spark is starting" if starting else None),
             "remedy": failure.remedy if failure else state.remedy,
             "nextRetryAt": None if retry_at is None else now_ms() + int(max(0.0, retry_at - time.monotonic()) * 1000),
-            "lagEntries": lag_entries,
-            "lagMessages": self._rates.messages_in(name, lag_entries),
-            "lagSeconds": lag_seconds,
+            **self._lag_fields(name),
             "msgRateOut": round(rate.messages, 3),
             "msgThroughputOut": round(rate.bytes, 3),
             "batchId": progress.batch_id if progress is not None else None,
             "batchMs": progress.duration_ms if progress is not None else None,
             "provisioned": state.provisioned,
         }
+
+    def _lag_fields(self, name: str) -> dict[str, float | None]:
+        backlog = self._lag.of(name)
+        if backlog is not None and backlog.messages is not None:
+            return {"lagEntries": backlog.entries, "lagMessages": backlog.messages, "lagSeconds": backlog.seconds}
+        entries, seconds = (backlog.entries, backlog.seconds) if backlog is not None else self._lag.reported(name)
+        return {"lagEntries": entries, "lagMessages": self._rates.messages_in(name, entries), "lagSeconds": seconds}
 
     async def retire(self) -> None:
         """No policy asks for it any more. Should one ask again, replication begins where the cursor is then."""
@@ -130,6 +134,7 @@ class Pipeline:
     async def stop(self) -> None:
         """End the query; the batch under way is replayed at the next start."""
         await self._query.stop()
+        await self._lag.close()
         await self.topics.close()
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.config import ClientConfig
+from interpulse.client.session import Session
 from interpulse.client.transport.http_session import parse_web_urls
 from interpulse.model.clusters import shown_address
 from interpulse.model.names import NamespaceName, TopicName
@@ -76,6 +78,19 @@ class ClusterAddress:
         """A client of the admin API; the caller closes it."""
         access = self.access
         return AdminClient(self.admin_url, credentials=access.credentials, tls=access.tls, timeout_ms=10_000)
+
+    def session(self) -> Session:
+        """A client of the binary protocol for the control side, inside an event loop; the caller closes it."""
+        access = self.access
+        return Session(
+            ClientConfig(
+                self.service_url,
+                operation_timeout_ms=10_000,
+                credentials=access.credentials,
+                tls=access.tls,
+                listener_name=access.listener_name,
+            )
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

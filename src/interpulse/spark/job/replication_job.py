@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any, Final
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.clock import now_ms
 from interpulse.model.clusters import shown_address
-from interpulse.model.errors import AuthorizationError, NotFound, PulsarError
+from interpulse.model.errors import PulsarError
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, check_cluster_name
 from interpulse.spark.job.progress import BatchProgress
 from interpulse.spark.job.selection import RemoteSelection, select
+from interpulse.spark.job.source_kind import cursor_name, is_interpulse
 from interpulse.spark.job.unusable_remotes import UnusableRemote
 from interpulse.spark.session import start_session
 
@@ -272,19 +273,3 @@ def end_java() -> None:
     if process is not None and process.poll() is None:
         process.kill()
         process.wait()
-
-
-async def is_interpulse(admin: AdminClient) -> bool:
-    """Whether the cluster behind an admin API is of our kind: it keeps replication cursors and status records.
-
-    Raises what a cluster that gives no answer raises: taken for a no, replication would go on at another cursor.
-    """
-    try:
-        return "replicationJob" in await admin.brokers.runtime_configuration()
-    except (AuthorizationError, NotFound):
-        return False
-
-
-async def cursor_name(admin: AdminClient, config: PipelineConfig, remote: str) -> str:
-    """The durable cursor on the source. On a real Pulsar ``pulsar.repl.*`` belongs to its own replicator."""
-    return f"pulsar.repl.{remote}" if await is_interpulse(admin) else f"interpulse.{config.name}"

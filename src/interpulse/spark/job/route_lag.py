@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.errors import PulsarError
 from interpulse.spark.job.progress import BatchProgress
 from interpulse.spark.job.route import Route
+from interpulse.spark.job.source_backlog import Backlog, SourceBacklog, cursor_position
 
 __all__ = ["RouteLag"]
 
 _SILENCE_S: Final = 3.0
-_ASKED_MAX: Final = 200
-
-
-class _Backlog(NamedTuple):
-    """What waits on the source for one topic-partition, and since when."""
-
-    entries: int
-    since: float
+_ASKED_IN_A_TURN: Final = 200
+_ASKED_AT_ONCE: Final = 16
 
 
 class RouteLag:
@@ -30,9 +26,10 @@ class RouteLag:
     def __init__(self, route: Route, source: AdminClient) -> None:
         self.progress: BatchProgress | None = None
         self._route = route
-        self._source = source
-        self._backlog: dict[str, _Backlog] = {}
+        self._source = SourceBacklog(route.config.source, source)
+        self._backlogs: dict[str, Backlog] = {}
         self._heard_at = 0.0
+        self._turn = 0
 
     def note_progress(self, progress: BatchProgress) -> None:
         """A micro-batch is over."""
@@ -43,36 +40,43 @@ class RouteLag:
     def _keep_held(self) -> set[str]:
         """Of what is held Spark's offsets run ahead of what is written: there the cursor goes on telling the lag."""
         held = set(self._route.files.held())
-        self._backlog = {name: known for name, known in self._backlog.items() if name in held}
+        self._source.forget(self._backlogs.keys() - held)
+        self._backlogs = {name: known for name, known in self._backlogs.items() if name in held}
         return held
 
     async def refresh(self, names: Sequence[str]) -> None:
-        """While Spark says nothing (starting, failing, one long batch) the cursor on the source tells the lag."""
+        """While Spark says nothing (starting, failing, one long batch) the cursor on the source tells the lag.
+
+        Of very many topic-partitions some are asked in each turn.
+        """
         if time.monotonic() - self._heard_at < _SILENCE_S:
             held = self._keep_held()
             names = [name for name in names if name in held]
-        if len(names) > _ASKED_MAX:
-            return
-        for name in names:
-            try:
-                waiting = _waiting(await self._source.topics.stats(name), self._route.cursor, self._route.remote)
-            except PulsarError:
-                continue  # the source itself is away: what was known last stays
-            before = self._backlog.get(name)
-            since = before.since if before is not None and before.entries else time.monotonic()
-            self._backlog[name] = _Backlog(waiting, since)
+        first = self._turn % max(1, len(names))
+        asked = [*names[first:], *names[:first]][:_ASKED_IN_A_TURN]
+        self._turn = first + len(asked)
+        slots = asyncio.Semaphore(_ASKED_AT_ONCE)
 
-    def of(self, name: str) -> tuple[int | None, float | None]:
-        """Entries and seconds that a topic-partition is behind, as far as known."""
-        backlog = self._backlog.get(name)
-        if backlog is not None:
-            return backlog.entries, round(time.monotonic() - backlog.since, 3) if backlog.entries else 0.0
+        async def ask(name: str) -> None:
+            async with slots:
+                try:
+                    stats = await self._source.stats(name)
+                except PulsarError:
+                    return  # the source itself is away: what was known last stays
+                position = cursor_position(stats, self._route.cursor)
+                if position is not None:
+                    self._backlogs[name] = await self._source.behind(name, position, stats)
+
+        await asyncio.gather(*map(ask, asked))
+
+    def of(self, name: str) -> Backlog | None:
+        """What waits of a topic-partition, where the source was asked."""
+        return self._backlogs.get(name)
+
+    def reported(self, name: str) -> tuple[int | None, float | None]:
+        """Entries and seconds that a topic-partition is behind, as far as Spark has said."""
         lag = self.progress.topics.get(name) if self.progress is not None else None
         return (None, None) if lag is None else (lag.entries, round(lag.seconds, 3))
 
-
-def _waiting(stats: Mapping[str, Any], cursor: str, remote: str) -> int:
-    """The backlog of the cursor: listed under replication on our brokers, under subscriptions on others."""
-    replication = stats.get("replication", {}).get(remote, {})
-    subscription = stats.get("subscriptions", {}).get(cursor, {})
-    return int(replication.get("replicationBacklog") or subscription.get("msgBacklog") or 0)
+    async def close(self) -> None:
+        await self._source.close()

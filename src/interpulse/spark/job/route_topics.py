@@ -18,7 +18,6 @@ from functools import partial
 from typing import Final
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.client.config import ClientConfig
 from interpulse.client.lookup.topic_schemas import store_schema
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
@@ -103,15 +102,7 @@ class RouteTopics:
     def session(self) -> Session:
         """A client of the target for the control side; the data has its own in Spark's workers."""
         if self._target_session is None:
-            access = self._route.target.access
-            config = ClientConfig(
-                self._route.target.service_url,
-                operation_timeout_ms=10_000,
-                credentials=access.credentials,
-                tls=access.tls,
-                listener_name=access.listener_name,
-            )
-            self._target_session = Session(config)
+            self._target_session = self._route.target.session()
         return self._target_session
 
     async def update(self, topics: Mapping[TopicName, int], *, is_under_way: bool) -> None:

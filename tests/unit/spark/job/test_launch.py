@@ -3,7 +3,7 @@
 import pytest
 
 from interpulse.spark.job import launch
-from interpulse.spark.job.dry_run import Finding
+from interpulse.spark.job.inspection.finding import Finding
 
 
 @pytest.fixture
@@ -48,5 +48,5 @@ def test_pyspark_that_is_missing_is_asked_for(config, capsys, monkeypatch):
 
 def test_dry_run_needs_no_spark_and_says_when_the_source_is_away(config, capsys, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    assert launch.replicate(config, dry_run=True) == Finding.UNREACHABLE == 5
-    assert "source cannot be asked" in capsys.readouterr().out
+    assert launch.replicate(config, dry_run=True) == launch.EXIT_CANNOT_RUN == Finding.UNKNOWN
+    assert "source cannot be asked" in capsys.readouterr().err

@@ -9,9 +9,9 @@ from interpulse.model.names import TopicName
 from interpulse.spark.access import Access
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
-from interpulse.spark.job.route_lag import _Backlog
 from interpulse.spark.job.route_query import sink_options, source_options
 from interpulse.spark.job.route_topics import TopicState
+from interpulse.spark.job.source_backlog import Backlog
 from interpulse.spark.options import Purpose
 from interpulse.spark.reading.read_options import parse_read_options
 from interpulse.spark.writing.write_options import parse_write_options
@@ -117,7 +117,7 @@ async def test_hold_is_shown_until_its_cursor_was_moved_behind_what_is_held(tmp_
         pipeline.route.files.hold({str(topic): (Position(3, 1), "over quota")}, released=(), now_ms=7)
         for waiting, shown in ((None, "HELD"), (2, "HELD"), (0, "PROVISIONING")):
             if waiting is not None:
-                pipeline._lag._backlog[str(topic)] = _Backlog(waiting, 0.0)
+                pipeline._lag._backlogs[str(topic)] = Backlog(waiting)
             (record,) = pipeline.records()[topic.namespace_name]
             assert record["state"] == shown
         await pipeline.stop()

@@ -13,8 +13,9 @@ from pyspark.sql.streaming.listener import QueryIdleEvent, QueryStartedEvent
 from interpulse.model.errors import AuthorizationError, NotConnected, PulsarError
 from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress, Limits, PipelineConfig, PipelineConfigError, Selection
-from interpulse.spark.job.replication_job import ReplicationJob, is_interpulse
+from interpulse.spark.job.replication_job import ReplicationJob
 from interpulse.spark.job.selection import RemoteSelection
+from interpulse.spark.job.source_kind import is_interpulse
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,99 @@
+"""The cursors that pipelines keep on the source: which of them are needed, and which a finished one left.
+
+A cursor that is left keeps the log of its topic for ever, unless retention or a backlog quota says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from interpulse.model.errors import NotFound
+from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
+from interpulse.spark.job.inspection.inspection import Inspection, at_once
+from interpulse.spark.job.pipeline_config import PipelineConfig
+from interpulse.spark.job.selection import partitions_of
+from interpulse.spark.job.source_backlog import cursor_position, entries_after
+from interpulse.spark.job.source_kind import cursor_name
+
+__all__ = ["CONNECTED", "KEPT", "LEFT", "Cursor", "find_cursors", "remove_cursors"]
+
+CONNECTED: Final = "connected"
+KEPT: Final = "kept"
+LEFT: Final = "left"
+
+
+class Cursor(NamedTuple):
+    """``state``: a job is `CONNECTED`; none is, but the topic is selected (`KEPT`); or none needs it (`LEFT`)."""
+
+    topic: str
+    name: str
+    position: str
+    entries: int
+    state: str
+
+
+async def find_cursors(config: PipelineConfig, *, name: str | None = None, is_finished: bool = False) -> list[Cursor]:
+    """The cursors of a pipeline in all namespaces that it may have selected topics of.
+
+    ``name``: of that name instead, left by a pipeline whose file is gone. ``is_finished``: nothing is selected any
+    more. Raises PulsarError when the source cannot be asked, PipelineConfigError when it is another one.
+    """
+    async with Inspection(config) as look:
+        selected = await look.selected()
+        wanted: dict[str, set[str]] = {}
+        for remote, selection in selected.items():
+            cursor = await cursor_name(look.source, config, remote)
+            topics = (each for topic, count in selection.topics.items() for each in partitions_of(topic, count))
+            wanted.setdefault(cursor, set()).update(() if is_finished else topics)
+        if name is not None:
+            wanted = {name: set()}
+        found = await at_once(_of_topic(look, topic, wanted) for topic in await _topics(look))
+    return sorted(cursor for cursors in found for cursor in cursors)
+
+
+async def _topics(look: Inspection) -> list[str]:
+    """Also such as are not selected any more, in the namespaces of those that were."""
+    rules, source = look.config.select, look.source
+    if rules.from_policies:
+        tenants = await source.tenants.list()
+        listed = await at_once(source.namespaces.list(tenant) for tenant in tenants)
+        names = {NamespaceName.parse(str(name)) for namespaces in listed for name in namespaces}
+    else:
+        names = {NamespaceName.parse(name) for name in rules.namespaces}
+        names |= {TopicName.parse(name).namespace_name for name in rules.topics}
+    found = await at_once(
+        source.topics.list(name, domains=(PERSISTENT,), system_included=True) for name in sorted(names, key=str)
+    )
+    return [topic for topics in found for topic in topics]
+
+
+async def _of_topic(look: Inspection, topic: str, wanted: Mapping[str, set[str]]) -> list[Cursor]:
+    try:
+        stats = await look.source.topics.internal_stats(topic)
+        shown = {name: cursor_position(stats, name) for name in wanted}
+        if not any(shown.values()):
+            return []
+        used = await look.source.topics.stats(topic)
+    except NotFound:
+        return []
+    return [
+        Cursor(topic, name, str(position), entries_after(stats, position), _state(used, topic, name, wanted[name]))
+        for name, position in shown.items()
+        if position is not None
+    ]
+
+
+def _state(stats: Mapping[str, Any], topic: str, name: str, wanted: set[str]) -> str:
+    replication = stats.get("replication", {}).get(name.removeprefix("pulsar.repl."), {})
+    if replication.get("connected") or stats.get("subscriptions", {}).get(name, {}).get("consumers"):
+        return CONNECTED
+    return KEPT if topic in wanted else LEFT
+
+
+async def remove_cursors(config: PipelineConfig, cursors: Sequence[Cursor]) -> None:
+    """Delete those that are left; the source refuses one that a job has taken up meanwhile."""
+    async with config.source.admin() as source:
+        for cursor in cursors:
+            assert cursor.state == LEFT, cursor
+            await source.topics.delete_subscription(cursor.topic, cursor.name)

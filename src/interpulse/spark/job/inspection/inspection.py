@@ -1,0 +1,141 @@
+"""The two clusters of a pipeline as they are now: what is selected, and how far it is copied."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable
+from contextlib import AsyncExitStack
+from typing import Final, NamedTuple, TypeVar
+
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.closing import AsyncCloses
+from interpulse.client.consuming.entry_reader import EntryReader
+from interpulse.client.session import Session
+from interpulse.model.errors import NotFound, PulsarError
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.model.names import TopicName
+from interpulse.replication.copy import SOURCE_POSITION
+from interpulse.spark.job.inspection.checkpoint_positions import committed_positions
+from interpulse.spark.job.pipeline_config import PipelineConfig, check_cluster_name
+from interpulse.spark.job.route import Route
+from interpulse.spark.job.selection import RemoteSelection, select
+from interpulse.spark.job.source_backlog import Backlog, SourceBacklog, cursor_position, last_entry
+from interpulse.spark.job.source_kind import cursor_name
+from interpulse.spark.writing.broker_target import last_position
+
+__all__ = ["Inspection", "Standing", "at_once"]
+
+_ASKED_AT_ONCE: Final = 16
+_TARGET_S: Final = 10.0
+T = TypeVar("T")
+
+
+class Standing(NamedTuple):
+    """How far a topic-partition is copied: up to ``done``, and what waits behind it.
+
+    ``written``: the last entry of the target, where it is one of this pipeline, as a position of the source.
+    """
+
+    name: str
+    done: Position
+    backlog: Backlog
+    written: Position | None = None
+    target_problem: str | None = None
+
+
+class Inspection(AsyncCloses):
+    """One look at the clusters of a pipeline; close it afterwards."""
+
+    def __init__(self, config: PipelineConfig) -> None:
+        self.config = config
+        self.source: AdminClient = config.source.admin()
+        self._backlog = SourceBacklog(config.source, self.source)
+        self._targets: dict[str, Session] = {}
+        self._closing = AsyncExitStack()
+        self._closing.push_async_callback(self.source.close)
+        self._closing.push_async_callback(self._backlog.close)
+
+    async def selected(self) -> dict[str, RemoteSelection]:
+        """What is selected now, by remote cluster. Raises PipelineConfigError for a source of another name."""
+        await check_cluster_name("source", self.config.source, self.source)
+        return await select(self.config, self.source)
+
+    async def route(self, selection: RemoteSelection) -> Route:
+        """The way to a cluster whose record can be used."""
+        assert selection.address is not None
+        cursor = await cursor_name(self.source, self.config, selection.address.cluster)
+        return Route(self.config, selection.address, cursor)
+
+    async def standings(self, route: Route, names: Iterable[str]) -> list[Standing]:
+        """How far topic-partitions are copied; those that are gone are left out."""
+        committed, held = committed_positions(route.checkpoint), route.files.held()
+
+        async def standing(name: str) -> Standing | None:
+            done = committed.get(name)
+            if done is not None and name in held:
+                done = min(done, held[name].after)
+            try:
+                return await self._standing(route, name, done)
+            except NotFound:
+                return None
+
+        return [found for found in await at_once(map(standing, names)) if found is not None]
+
+    async def _standing(self, route: Route, name: str, done: Position | None) -> Standing:
+        """Of checkpoint and cursor the one that is further: a stream follows its cursor, and moves it now and then."""
+        stats = await self._backlog.stats(name)
+        cursor = cursor_position(stats, route.cursor)
+        if done is None and cursor is None:
+            done = last_entry(stats) if self.config.start == "latest" else EARLIEST
+        done = max(position for position in (done, cursor) if position is not None)
+        backlog = await self._backlog.behind(name, done, stats)
+        if not backlog.entries:
+            return Standing(name, done, backlog)
+        try:
+            async with asyncio.timeout(_TARGET_S):
+                written = await self._written(route, name)
+        except NotFound:
+            return Standing(name, done, backlog)
+        except (PulsarError, TimeoutError) as problem:
+            return Standing(name, done, backlog, target_problem=str(problem) or "it gives no answer")
+        if written is not None and written > done:
+            return Standing(name, written, await self._backlog.behind(name, written, stats), written)
+        return Standing(name, done, backlog, written)
+
+    async def _written(self, route: Route, name: str) -> Position | None:
+        """A job that ended in a batch has written more than its checkpoint says."""
+        session = self._targets.get(route.remote)
+        if session is None:
+            session = self._targets[route.remote] = route.target.session()
+            self._closing.push_async_callback(session.close)
+        there = route.target_name(TopicName.parse(name))
+        end = await last_position(session, there)
+        if end.entry < 0:
+            return None
+        before = Position(end.ledger, end.entry - 1)
+        async with EntryReader(session, there, after=before, upto=end, subscription_prefix="interpulse-lag") as reader:
+            await reader.open()
+            for entry in await reader.read_batch():
+                metadata = entry.parsed.metadata
+                if metadata.producer_name == route.lane_of(name):
+                    marks = {item.key: item.value for item in metadata.properties}
+                    return Position.parse(marks[SOURCE_POSITION])
+        return None
+
+    async def close(self) -> None:
+        await self._closing.aclose()
+
+
+async def at_once(calls: Iterable[Awaitable[T]]) -> list[T]:
+    """The answers of calls, a bounded number of which are under way at a time."""
+    slots = asyncio.Semaphore(_ASKED_AT_ONCE)
+
+    async def one(call: Awaitable[T]) -> T:
+        async with slots:
+            return await call
+
+    found = await asyncio.gather(*map(one, calls), return_exceptions=True)
+    for answer in found:
+        if isinstance(answer, BaseException):
+            raise answer
+    return [answer for answer in found if not isinstance(answer, BaseException)]

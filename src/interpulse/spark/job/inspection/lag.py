@@ -1,0 +1,99 @@
+"""How far a pipeline is behind: from its checkpoint and both clusters, whether its job runs or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from interpulse.spark.job.inspection.finding import Finding
+from interpulse.spark.job.inspection.inspection import Inspection, Standing
+from interpulse.spark.job.pipeline_config import PipelineConfig
+from interpulse.spark.job.selection import partitions_of
+
+__all__ = ["lag_as_lines", "lag_as_text", "lag_fields", "lag_sum", "measure_lag"]
+
+_SHOWN: Final = 50
+
+
+async def measure_lag(config: PipelineConfig) -> tuple[Finding, list[dict[str, Any]]]:
+    """One record per topic-partition and remote cluster, with the fields of the status records.
+
+    Raises PulsarError when the source cannot be asked, PipelineConfigError when it is another one.
+    """
+    records: list[dict[str, Any]] = []
+    async with Inspection(config) as look:
+        for remote, selection in (await look.selected()).items():
+            names = [name for topic, count in selection.topics.items() for name in partitions_of(topic, count)]
+            if selection.address is None:
+                records += [{"topic": name, "cluster": remote, "problem": selection.problem} for name in names]
+                continue
+            route = await look.route(selection)
+            records += [_record(remote, standing) for standing in await look.standings(route, names)]
+    return _finding(records), records
+
+
+def _record(remote: str, standing: Standing) -> dict[str, Any]:
+    return {
+        "topic": standing.name,
+        "cluster": remote,
+        "position": str(standing.done),
+        **lag_fields(standing),
+        "problem": standing.target_problem,
+    }
+
+
+def lag_fields(standing: Standing) -> dict[str, Any]:
+    """As status records have them."""
+    backlog = standing.backlog
+    return {"lagEntries": backlog.entries, "lagMessages": backlog.messages, "lagSeconds": backlog.seconds}
+
+
+def _finding(records: Sequence[Mapping[str, Any]]) -> Finding:
+    if any(record["problem"] for record in records):
+        return Finding.UNKNOWN
+    return Finding.DIFFERS if any(record["lagEntries"] for record in records) else Finding.SAME
+
+
+def lag_as_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """For people: those that are most behind, then a sum for each cluster."""
+    behind = [record for record in records if record.get("lagEntries") or record["problem"]]
+    behind.sort(
+        key=lambda record: (-(record.get("lagSeconds") or 0.0), -(record.get("lagEntries") or 0), record["topic"])
+    )
+    for record in behind[:_SHOWN]:
+        problem = f"; {record['problem']}" if record["problem"] else ""
+        yield f"{record['topic']} -> {record['cluster']}: {lag_as_text(record)}{problem}"
+    if len(behind) > _SHOWN:
+        yield f"... and {len(behind) - _SHOWN} more"
+    for remote in dict.fromkeys(record["cluster"] for record in records):
+        mine = [record for record in records if record["cluster"] == remote]
+        waiting = sum(1 for record in mine if record.get("lagEntries") or record["problem"])
+        if waiting:
+            yield f"to {remote}: {waiting} of {len(mine)} topic-partitions are behind, {lag_as_text(lag_sum(mine))}"
+        else:
+            yield f"to {remote}: all {len(mine)} topic-partitions are copied"
+    if not records:
+        yield "nothing is selected"
+
+
+def lag_sum(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What several topic-partitions are behind together, the age that of the oldest; None where one is not known."""
+    entries = [record.get("lagEntries") for record in records]
+    messages = [record.get("lagMessages") for record in records]
+    seconds = [record.get("lagSeconds") for record in records]
+    return {
+        "lagEntries": None if None in entries else sum(filter(None, entries)),
+        "lagMessages": None if None in messages else sum(filter(None, messages)),
+        "lagSeconds": max(filter(None, seconds), default=None),
+    }
+
+
+def lag_as_text(record: Mapping[str, Any]) -> str:
+    """Entries, messages and seconds, as far as they are known."""
+    entries, messages, seconds = (record.get(key) for key in ("lagEntries", "lagMessages", "lagSeconds"))
+    if not entries:
+        return "not known" if entries is None else "nothing"
+    counted = f"{entries:,} {'entry' if entries == 1 else 'entries'}"
+    if messages is not None:
+        counted += f" with about {messages:,} {'message' if messages == 1 else 'messages'}" if messages else ""
+    return counted if seconds is None else f"{counted}, {seconds:.1f} s"

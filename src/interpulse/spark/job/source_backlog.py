@@ -1,0 +1,139 @@
+"""What waits on the source behind a position: entries, the messages in them, and the age of the oldest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.consuming.entry_reader import EntryReader
+from interpulse.client.session import Session
+from interpulse.clock import now_ms
+from interpulse.model.errors import PulsarError
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.model.names import TopicName
+from interpulse.spark.job.pipeline_config import ClusterAddress
+
+__all__ = ["Backlog", "SourceBacklog", "cursor_position", "entries_after", "last_entry"]
+
+_READ_S: Final = 5.0
+_READ_BYTES: Final = 64 * 1024
+
+
+class Backlog(NamedTuple):
+    """``messages`` is counted where all entries were read, else estimated from the first ones; None if they were not.
+
+    ``oldest_ms``: when the first message was published.
+    """
+
+    entries: int
+    messages: int | None = None
+    oldest_ms: int | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """The age of the oldest message, by the clock of its producer."""
+        if not self.entries:
+            return 0.0
+        return None if self.oldest_ms is None else round(max(0, now_ms() - self.oldest_ms) / 1000, 3)
+
+
+_NOTHING: Final = Backlog(0, 0)
+
+
+class _First(NamedTuple):
+    """What was read of the entries behind a position."""
+
+    after: Position
+    entries: int
+    messages: int
+    published_ms: int
+
+
+class SourceBacklog:
+    """Asks the source cluster. What was read stays known as long as a topic-partition stands where it stood."""
+
+    def __init__(self, address: ClusterAddress, admin: AdminClient) -> None:
+        self._address = address
+        self._admin = admin
+        self._session: Session | None = None
+        self._first: dict[str, _First] = {}
+
+    async def stats(self, name: str) -> Mapping[str, Any]:
+        """Ledgers and cursors of a topic-partition. Raises what the source refuses."""
+        return await self._admin.topics.internal_stats(name)
+
+    async def behind(self, name: str, after: Position, stats: Mapping[str, Any]) -> Backlog:
+        """What waits behind ``after``, by these ``stats``."""
+        entries = entries_after(stats, after)
+        if not entries:
+            return _NOTHING
+        first = self._first.get(name)
+        if first is None or first.after != after:
+            first = await self._read(name, after, last_entry(stats))
+            if first is None:
+                return Backlog(entries)
+            self._first[name] = first
+        messages = max(entries, round(first.messages * entries / first.entries))
+        return Backlog(entries, messages, first.published_ms)
+
+    async def _read(self, name: str, after: Position, upto: Position) -> _First | None:
+        """None where nothing comes in time: what waits is told without."""
+        if self._session is None:
+            self._session = self._address.session()
+        reader = EntryReader(
+            self._session,
+            TopicName.parse(name),
+            after=after,
+            upto=upto,
+            buffer_bytes=_READ_BYTES,
+            subscription_prefix="interpulse-lag",
+        )
+        try:
+            async with asyncio.timeout(_READ_S), reader:
+                await reader.open()
+                found = [entry.parsed.metadata for entry in await reader.read_batch()]
+        except (PulsarError, TimeoutError):
+            return None
+        if not found:
+            return None
+        messages = sum(max(1, each.num_messages_in_batch) for each in found)
+        return _First(after, len(found), messages, found[0].publish_time)
+
+    def forget(self, names: set[str]) -> None:
+        """These are asked for no more."""
+        for name in names & self._first.keys():
+            del self._first[name]
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+
+def entries_after(stats: Mapping[str, Any], after: Position) -> int:
+    """How many entries the ledgers of internal stats hold behind a position."""
+    last = last_entry(stats)
+    waiting = 0
+    for ledger in stats.get("ledgers", ()):
+        number, count = int(ledger["ledgerId"]), int(ledger["entries"])
+        if number == last.ledger:
+            count = last.entry + 1  # the open ledger is listed without its entries
+        if number > after.ledger:
+            waiting += count
+        elif number == after.ledger:
+            waiting += max(0, count - after.entry - 1)
+    return waiting
+
+
+def last_entry(stats: Mapping[str, Any]) -> Position:
+    """The last entry of internal stats."""
+    text = stats.get("lastConfirmedEntry")
+    return Position.parse(str(text)) if text else EARLIEST
+
+
+def cursor_position(stats: Mapping[str, Any], cursor: str) -> Position | None:
+    """What a cursor of internal stats has acknowledged; None if there is no such cursor."""
+    found = stats.get("cursors", {}).get(cursor)
+    return None if found is None else Position.parse(str(found["markDeletePosition"]))

@@ -6,12 +6,14 @@ and commits after it; a driver made on the same log replays the batch that was n
 
 import json
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark import TaskContext
+from pyspark.sql.datasource import CaseInsensitiveDict, WriterCommitMessage
+from pyspark.sql.types import StructType
 
 from interpulse.spark.data_source import PulsarDataSource
 
@@ -29,13 +31,13 @@ class CheckpointLog:
 
 
 class StreamDriver:
-    """One run of a query; ``sink(batch_id, rows)`` takes the rows of a batch."""
+    """One run of a query; ``sink(batch_id, tasks)`` takes the rows of a batch, task by task."""
 
     def __init__(
         self,
         options: dict[str, str],
         log: CheckpointLog,
-        sink: Callable[[int, list[pa.RecordBatch]], None],
+        sink: Callable[[int, list[list[pa.RecordBatch]]], None],
         *,
         kill_at: str = "",
     ) -> None:
@@ -73,18 +75,69 @@ class StreamDriver:
         if start is None:
             start = json.loads(self.log.offsets[batch - 1]) if batch else self.reader.initialOffset()
         end = json.loads(self.log.offsets[batch])
-        rows = [
-            chunk
-            for partition in self.reader.partitions(start, end)
-            for chunk in self.executor_reader.read(_pickled(partition))
+        tasks = [
+            list(self.executor_reader.read(_pickled(partition))) for partition in self.reader.partitions(start, end)
         ]
         self._step("read")
-        self.sink(batch, rows)
+        self.sink(batch, tasks)
         self._step("written")
         self.log.commits.add(batch)
 
     def _step(self, name: str) -> None:
         if name == self.kill_at:
+            raise Killed(name)
+
+
+class StreamSink:
+    """The sink of a query, as Spark uses it: a writer anew for every batch, pickled for every task, commits elsewhere.
+
+    ``change`` is what the query does to rows. ``kill_at``: ``midst``, inside the first task;
+    ``uncommitted``, before the sink's commit; once each.
+    """
+
+    def __init__(
+        self,
+        options: dict[str, str],
+        schema: StructType,
+        *,
+        query_id: str,
+        change: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda rows: rows,
+        kill_at: str = "",
+    ) -> None:
+        self._options = CaseInsensitiveDict({key.lower(): value for key, value in options.items()})
+        self._schema = schema
+        self._query_id = query_id
+        self._change = change
+        self.kill_at = kill_at
+
+    def __call__(self, batch: int, tasks: list[list[pa.RecordBatch]]) -> None:
+        source = _pickled(PulsarDataSource(self._options))
+        writer = _pickled(source.streamWriter(schema=self._schema, overwrite=False))
+        written = [self._write(writer, batch, index, rows) for index, rows in enumerate(tasks)]
+        if any(tasks):
+            self._kill("uncommitted")
+        _pickled(writer).commit(_pickled(written), batch)
+
+    def _write(self, writer: Any, batch: int, index: int, rows: list[pa.RecordBatch]) -> WriterCommitMessage:
+        context = TaskContext._getOrCreate()
+        context._partitionId = index
+        context._localProperties = {"sql.streaming.queryId": self._query_id, "streaming.sql.batchId": str(batch)}
+        try:
+            return _pickled(writer).write(self._given_out(rows))
+        finally:
+            TaskContext._taskContext = None
+
+    def _given_out(self, rows: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for chunk in rows:
+            half = chunk.num_rows // 2
+            yield self._change(chunk.slice(0, half))
+            if half:
+                self._kill("midst")
+            yield self._change(chunk.slice(half))
+
+    def _kill(self, name: str) -> None:
+        if name == self.kill_at:
+            self.kill_at = ""
             raise Killed(name)
 
 

@@ -162,10 +162,9 @@ def test_stream_write_exactly_once_continues_from_its_checkpoint(spark, broker, 
         rows = rows.option("mode", "entry").option("includeColumns", ",".join(ENTRY_WRITE_COLUMNS)).load()
         rows = rows.selectExpr(f"replace(__topic, '{topic}', '{target}') __topic", *ENTRY_WRITE_COLUMNS[1:])
         writer = rows.writeStream.format("pulsar").option("service.url", broker.service_url).option("mode", "entry")
-        writer = writer.option("deliveryGuarantee", "exactly-once").option("producerName", "copy")
-        writer = writer.option("replicatedFrom", "east").option("targetCluster", "west")
-        writer = writer.option("admin.url", broker.web_url)
-        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer = writer.option("deliveryGuarantee", "exactly-once").option(
+            "checkpointLocation", str(tmp_path / "checkpoint")
+        )
         writer.trigger(availableNow=True).start().awaitTermination()
 
     publish(client, topic, range(50))

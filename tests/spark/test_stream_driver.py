@@ -36,8 +36,8 @@ class Seen(list):
     def __init__(self):
         self.batches = {}
 
-    def __call__(self, batch, chunks):
-        self.batches[batch] = values_of(chunks)
+    def __call__(self, batch, tasks):
+        self.batches[batch] = [value for chunks in tasks for value in values_of(chunks)]
 
     @property
     def values(self):
@@ -124,8 +124,8 @@ class LaneSink:
         self.killed_once = False
         self.kill_after_write = False
 
-    def __call__(self, batch, chunks):
-        renamed = [self.renamed(chunk) for chunk in chunks]
+    def __call__(self, batch, tasks):
+        renamed = [self.renamed(chunk) for chunks in tasks for chunk in chunks]
         _, states = self.files.newest(below=batch)
         written = write_rows(self.options, iter(renamed), states)
         if self.kill_after_write and not self.killed_once and written:

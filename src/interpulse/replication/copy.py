@@ -38,14 +38,17 @@ SKIP_NOT_ADDRESSED = "not-addressed"
 SKIP_MARKER = "marker"
 
 
-def skip_reason(metadata: pb.MessageMetadata, target_cluster: str) -> str | None:
+def skip_reason(metadata: pb.MessageMetadata, target_cluster: str | None) -> str | None:
     """Why this entry is not copied to ``target_cluster``; None if it is.
 
     In a full mesh an entry that came from another cluster is never sent on (Pulsar's rule against loops); a message
-    may name the clusters it is meant for; markers belong to the cluster that wrote them.
+    may name the clusters it is meant for; markers belong to the cluster that wrote them. A copy that is no replication
+    has no target cluster: it leaves out markers alone.
     """
     if metadata.HasField("marker_type"):
         return SKIP_MARKER
+    if target_cluster is None:
+        return None
     if metadata.replicated_from:
         return SKIP_REPLICATED
     addressed = metadata.replicate_to
@@ -55,11 +58,12 @@ def skip_reason(metadata: pb.MessageMetadata, target_cluster: str) -> str | None
 class EntryMarker:
     """Appends the marks of one lane: origin cluster, lane name, sequence id, source position.
 
-    Once per entry, so what does not change is encoded beforehand.
+    Once per entry, so what does not change is encoded beforehand. A copy that is no replication has no origin.
     """
 
-    def __init__(self, lane_name: str, source_cluster: str) -> None:
-        self._constant = _text_field(1, lane_name) + _text_field(5, source_cluster) + b"\x10"
+    def __init__(self, lane_name: str, source_cluster: str | None) -> None:
+        origin = b"" if source_cluster is None else _text_field(5, source_cluster)
+        self._constant = _text_field(1, lane_name) + origin + b"\x10"
         self._producers: dict[str, bytes] = {}
 
     def mark(

@@ -1,6 +1,7 @@
-"""Lanes: one source topic-partition written in order, exactly once, into one target topic-partition.
+"""Lanes: what one producer name writes, in order and exactly once, into one target topic-partition.
 
-A lane has a producer name of its own, and every entry in it a sequence id made of its source position. The broker
+A lane of entries takes one source topic-partition, and every sequence id is made of a source position. A lane of rows
+takes what one task of a micro-batch sends there, with ids made of the batch, or ids of the user's own. The broker
 drops ids it has seen under that name. That alone is not enough, for two reasons: when one of several pipelined sends
 fails while later ones are stored, a plain resend of the failed one is taken for a repeat and lost; and the broker
 forgets names after a while. Hence the rule of this module: whenever the broker's last sequence id is not the one of
@@ -20,20 +21,26 @@ from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import EARLIEST, Position
 
 __all__ = [
+    "BATCH_ROWS_MAX",
     "NO_SEQUENCE",
     "UNTOUCHED",
     "LaneState",
     "Opening",
     "PositionTooLarge",
+    "StreamTask",
+    "batch_sequence",
     "decide_opening",
     "dump_lanes",
     "is_overrun",
+    "lane_key",
     "lane_name",
     "load_lanes",
     "merged_lane_name",
     "pack_sequence",
     "replicator_lane_name",
+    "sink_lane_name",
     "starting_lane",
+    "topic_of_key",
     "unpack_sequence",
 ]
 
@@ -64,6 +71,48 @@ def unpack_sequence(sequence_id: int) -> Position:
     if sequence_id == NO_SEQUENCE:
         return EARLIEST
     return Position(sequence_id >> 32, sequence_id & (_ENTRY_MAX - 1))
+
+
+BATCH_ROWS_MAX = 2**31
+"""More rows than a task may send to a topic-partition in one micro-batch."""
+_BATCH_MAX = 2**32
+
+
+def batch_sequence(batch: int, row: int) -> int:
+    """The sequence id of a row of a micro-batch: rises with the batch, and in it with the row.
+
+    Raises PositionTooLarge where it would be the id of another row.
+    """
+    if not (0 <= batch < _BATCH_MAX and 0 <= row < BATCH_ROWS_MAX):
+        raise PositionTooLarge(
+            f"row {row} of micro-batch {batch} does not fit a sequence id, which takes {BATCH_ROWS_MAX} rows of a task "
+            f"in {_BATCH_MAX} micro-batches: make micro-batches smaller, for example with maxBytesPerTrigger"
+        )
+    return batch * BATCH_ROWS_MAX + row
+
+
+class StreamTask(NamedTuple):
+    """Which part of which micro-batch of which query a task writes. The checkpoint keeps the query's id."""
+
+    query_id: str
+    batch: int = 0
+    partition: int = 0
+
+
+def sink_lane_name(given: str | None, query_id: str, epoch: int) -> str:
+    """The producer name of a sink's lanes: the given one, or else one of the query's own."""
+    name = given or f"interpulse.{query_id}"
+    return f"{name}.e{epoch}" if epoch else name
+
+
+def lane_key(topic: str, part: str = "") -> str:
+    """By what the state of a lane is kept: its topic-partition, and which of several lanes into that it is."""
+    return f"{topic}\n{part}" if part else topic
+
+
+def topic_of_key(key: str) -> str:
+    """The topic-partition that a lane writes to."""
+    return key.partition("\n")[0]
 
 
 def lane_name(pipeline: str, source: str, target: str, epoch: int = 0) -> str:
@@ -139,8 +188,11 @@ def is_overrun(state: LaneState, broker: int, last: int) -> bool:
     return broker > max(last, state.claimed, state.sequence_id)
 
 
-def _line_of(topic: str, state: LaneState) -> str:
-    body: dict[str, object] = {"topic": topic, "sequenceId": state.sequence_id, "target": str(state.target)}
+def _line_of(key: str, state: LaneState) -> str:
+    name, _, part = key.partition("\n")
+    body: dict[str, object] = {"topic": name, "sequenceId": state.sequence_id, "target": str(state.target)}
+    if part:
+        body["lane"] = part
     if state.claimed != NO_SEQUENCE:
         body["claimed"] = state.claimed
     return json.dumps(body) + "\n"
@@ -149,12 +201,12 @@ def _line_of(topic: str, state: LaneState) -> str:
 def _state_of(line: str) -> tuple[str, LaneState]:
     body = json.loads(line)
     state = LaneState(int(body["sequenceId"]), Position.parse(body["target"]), int(body.get("claimed", NO_SEQUENCE)))
-    return body["topic"], state
+    return lane_key(body["topic"], body.get("lane", "")), state
 
 
 def dump_lanes(lanes: Mapping[str, LaneState]) -> str:
-    """The lane file: one JSON line per target topic-partition."""
-    return "".join(_line_of(topic, lanes[topic]) for topic in sorted(lanes))
+    """The lane file: one JSON line per lane."""
+    return "".join(_line_of(key, lanes[key]) for key in sorted(lanes))
 
 
 def load_lanes(text: str) -> dict[str, LaneState]:

@@ -6,18 +6,23 @@ from hypothesis import strategies as st
 
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import (
+    BATCH_ROWS_MAX,
     NO_SEQUENCE,
     LaneState,
     Opening,
     PositionTooLarge,
+    batch_sequence,
     decide_opening,
     dump_lanes,
     is_overrun,
+    lane_key,
     lane_name,
     load_lanes,
     pack_sequence,
     replicator_lane_name,
+    sink_lane_name,
     starting_lane,
+    topic_of_key,
     unpack_sequence,
 )
 
@@ -93,7 +98,8 @@ def test_lane_names():
 
 
 lanes = st.dictionaries(
-    st.text(), st.builds(LaneState, st.integers(-1, 2**63 - 1), positions, st.integers(-1, 2**63 - 1))
+    st.builds(lane_key, st.text(st.characters(exclude_characters="\n")), st.text()),
+    st.builds(LaneState, st.integers(-1, 2**63 - 1), positions, st.integers(-1, 2**63 - 1)),
 )
 
 
@@ -106,3 +112,32 @@ def test_lane_file_survives_writing_and_reading(states):
 def test_lane_file_that_is_none_is_refused(text):
     with pytest.raises(ValueError):  # noqa: PT011 - the texts differ
         load_lanes(text)
+
+
+rows = st.tuples(st.integers(0, 2**32 - 1), st.integers(0, BATCH_ROWS_MAX - 1))
+
+
+@given(rows, rows)
+def test_ids_of_rows_rise_with_the_batch_and_in_it_with_the_row(one, other):
+    assert (batch_sequence(*one) < batch_sequence(*other)) == (one < other)
+    assert 0 <= batch_sequence(*one) < 2**63
+
+
+@pytest.mark.parametrize(("batch", "row"), [(2**32, 0), (0, BATCH_ROWS_MAX), (-1, 0), (0, -1)])
+def test_row_that_does_not_fit_an_id_is_refused(batch, row):
+    with pytest.raises(PositionTooLarge, match=f"row {row} of micro-batch {batch} does not fit"):
+        batch_sequence(batch, row)
+
+
+@pytest.mark.parametrize(
+    ("given_name", "epoch", "expected"),
+    [(None, 0, "interpulse.query"), (None, 2, "interpulse.query.e2"), ("mine", 0, "mine"), ("mine", 1, "mine.e1")],
+)
+def test_names_of_lanes_follow_from_the_query_unless_given(given_name, epoch, expected):
+    assert sink_lane_name(given_name, "query", epoch) == expected
+
+
+def test_lane_file_keeps_several_lanes_of_a_topic_apart():
+    lanes = {lane_key("t"): LaneState(1, Position(1, 1)), lane_key("t", "name.3"): LaneState(7, Position(2, 2))}
+    assert load_lanes(dump_lanes(lanes)) == lanes
+    assert {topic_of_key(key) for key in lanes} == {"t"}

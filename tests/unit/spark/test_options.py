@@ -111,16 +111,34 @@ def test_read_options_that_do_something_are_taken():
     parse_read_options({**URL, "topicsPattern": "t/n/.*", "includeSystemTopics": "true", "topicsExclude": "a"})
 
 
-def test_exactly_once_asks_for_what_it_needs():
+@pytest.mark.parametrize(("mode", "dedup"), [("entry", "position"), ("message", "batch")])
+def test_exactly_once_alone_is_enough(mode, dedup):
+    options = parse_write_options({**URL, "deliveryGuarantee": "exactly-once", "mode": mode}, Purpose.STREAM_WRITE)
+    assert (options.dedup, options.exactly_once, options.create_topics) == (dedup, True, "false")
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ({"mode": "entry", "replicatedFrom": "a"}, 'add .option("targetCluster", "<name of that cluster>")'),
+        ({"mode": "entry", "targetCluster": "a"}, 'add .option("replicatedFrom", "<name of that cluster>")'),
+        ({"dedup": "position"}, 'add .option("mode", "entry"), or leave dedup out'),
+        ({"mode": "entry", "dedup": "column"}, "dedup=column counts messages, and mode=entry writes entries"),
+        ({"dedup": "none"}, "deliveryGuarantee=exactly-once excludes dedup=none"),
+        ({"replicatedFrom": "a", "targetCluster": "b"}, "replicatedFrom only counts with mode=entry"),
+        ({"createTopics": "auto"}, "leave createTopics out"),
+    ],
+)
+def test_exactly_once_asks_for_what_it_lacks_in_a_sentence(given, asked):
     with pytest.raises(OptionError) as caught:
-        parse_write_options({**URL, "deliveryGuarantee": "exactly-once"})
-    for part in ("mode=entry", "producerName", "replicatedFrom", "targetCluster", "assumeDeduplication=true"):
-        assert part in str(caught.value)
+        parse_write_options({**URL, "deliveryGuarantee": "exactly-once", **given}, Purpose.STREAM_WRITE)
+    assert asked in str(caught.value)
 
 
 def test_exactly_once_is_not_for_batches():
-    with pytest.raises(OptionError, match=r"^exactly-once is for streams"):
-        parse_write_options({**URL, "deliveryGuarantee": "exactly-once"}, Purpose.BATCH_WRITE)
+    for given in ({"deliveryGuarantee": "exactly-once"}, {"dedup": "column"}):
+        with pytest.raises(OptionError, match=r"^exactly-once is for streams.*availableNow"):
+            parse_write_options({**URL, **given}, Purpose.BATCH_WRITE)
 
 
 def test_write_options_have_sober_defaults():

@@ -147,7 +147,9 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if StreamOffset.from_json(start).initial:
             # The anchor batch reads nothing; its empty tasks start the Python workers before the first entry is there.
             return [RangesPartition(()) for _ in range(min(upto.tasks, _WARMED_MAX))]
-        ranges = ranges_between(StreamOffset.from_json(start), upto, self.planner.sizes)
+        # Of messages every plan of a batch is the same: sinks that write exactly once know rows by their task.
+        sizes = self.planner.sizes if self._options.mode == "entry" else {}
+        ranges = ranges_between(StreamOffset.from_json(start), upto, sizes)
         if self._options.preserve_order is False:
             ranges = split_ranges(ranges, SplitHints(self._options.min_partitions), {})
         return [RangesPartition(task) for task in pack_ranges(ranges, upto.tasks, self._options.plan_mode)]

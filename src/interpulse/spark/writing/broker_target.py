@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from typing import Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.consuming.entry_reader import EntryReader
@@ -13,8 +15,10 @@ from interpulse.client.session import Session
 from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.lanes import LaneState, starting_lane
 from interpulse.spark.topic_map import TopicMap
+from interpulse.spark.writing.lane import StoredEntry
 from interpulse.spark.writing.target_schemas import TargetSchemas
 from interpulse.spark.writing.target_topics import TargetTopics, check_takes_entries, is_deduplicating
 from interpulse.wire.ids import signed
@@ -22,12 +26,25 @@ from interpulse.wire.ids import signed
 __all__ = ["BrokerTarget", "SenderLane", "lane_start", "last_position"]
 
 
+_TAIL: Final = 100
+"""How many entries an earlier attempt's first may lie behind, where the topic turned out not to de-duplicate."""
+
+
 class SenderLane:
     """A lane's producer: sends entries, keeps what became of each."""
 
-    def __init__(self, sender: EntrySender) -> None:
+    def __init__(
+        self,
+        sender: EntrySender,
+        *,
+        unproven_after: Position | None = None,
+        again: Callable[[], EntrySender] | None = None,
+    ) -> None:
+        """``again`` makes another sender of the same name, where ``unproven_after`` says that one is needed."""
         self._sender = sender
+        self._again = again
         self._receipts: list[asyncio.Future[Receipt]] = []
+        self.unproven_after = unproven_after
         self.last_position: Position | None = None
         self.refused: list[int] = []
 
@@ -35,16 +52,40 @@ class SenderLane:
     def last_sequence_id(self) -> int:
         return self._sender.last_sequence_id
 
-    async def send(self, sequence_id: int, num_messages: int, entry: bytes, *, is_chunk: bool) -> None:
+    @property
+    def schema(self) -> SchemaInfo | None:
+        return self._sender.schema
+
+    @property
+    def schema_version(self) -> bytes:
+        return self._sender.schema_version
+
+    async def send(
+        self, sequence_id: int, num_messages: int, entry: bytes, *, is_chunk: bool, highest_id: int | None = None
+    ) -> None:
+        highest = sequence_id if highest_id is None else highest_id
         self._receipts.append(
             await self._sender.send_entry(
                 entry,
                 sequence_id=sequence_id,
-                highest_sequence_id=sequence_id,
+                highest_sequence_id=highest,
                 num_messages=num_messages,
                 is_chunk=is_chunk,
             )
         )
+        if self.unproven_after is not None and not is_chunk:
+            await self._prove(highest)
+
+    async def _prove(self, sent: int) -> None:
+        """A broker that de-duplicates knows the number when the producer is opened again. Raises NotAllowed."""
+        assert self._again is not None, "of an unproven lane"
+        await self.drain()
+        await self._sender.close()
+        self._sender = self._again()
+        await self._sender.open()
+        if self._sender.last_sequence_id < sent:
+            raise _not_deduplicating(self._sender.topic)
+        self.unproven_after = None
 
     async def drain(self) -> None:
         await self._sender.drain()
@@ -62,6 +103,13 @@ class SenderLane:
         await self._sender.close()
 
 
+def _not_deduplicating(topic: TopicName) -> NotAllowed:
+    return NotAllowed(
+        f"{topic} does not de-duplicate, so nothing can be written there exactly once; switch it on: "
+        f"namespaces set-deduplication {topic.namespace_name} --enable"
+    )
+
+
 class BrokerTarget:
     """The target cluster of one task."""
 
@@ -71,52 +119,62 @@ class BrokerTarget:
         *,
         window_bytes: int,
         takeover_timeout_ms: int,
-        source: Session | None,
+        source: Session | None = None,
         admin: AdminClient | None = None,
+        is_deduplicating: bool = False,
         topic_map: TopicMap | None = None,
     ) -> None:
-        """``admin`` is asked whether topics de-duplicate; without one it is known that they do. Topics are named as on
-        the source; ``topic_map`` says what they are called here."""
+        """Unless it is known that topics de-duplicate, ``admin`` is asked, or without one the first entry tells.
+
+        Topics are named as on the source; ``topic_map`` says what they are called here.
+        """
         self._admin = admin
         self._session = session
         self._window_bytes = window_bytes
         self._takeover_timeout_ms = takeover_timeout_ms
+        self._is_deduplicating = is_deduplicating
         self._map = topic_map or TopicMap()
         self._schemas = TargetSchemas(session, source, self._map)
         self._producer_name: str | None = None
 
-    async def open_lane(self, topic: str, producer_name: str, *, is_new: bool) -> SenderLane:
+    async def open_lane(
+        self, topic: str, producer_name: str, *, is_new: bool, schema: SchemaInfo | None = None
+    ) -> SenderLane:
         self._producer_name = producer_name
         name = self._map.target(TopicName.parse(topic))
         if is_new:
             await check_takes_entries(TargetTopics(self._session), str(name))
-        async with AsyncExitStack() as refused:  # a sender that stays open keeps the producer's name
-            sender = await refused.enter_async_context(
-                EntrySender(
-                    self._session,
-                    name,
-                    producer_name,
-                    schema_of_topic=True,
-                    window_entries=1000,
-                    window_bytes=self._window_bytes,
-                    takeover_timeout_ms=self._takeover_timeout_ms,
-                )
-            )
-            await sender.open()
-            if is_new and self._admin is not None and not await is_deduplicating(self._admin, str(name)):
-                raise NotAllowed(
-                    f"{name} does not de-duplicate, so nothing can be written there exactly once; switch it on: "
-                    f"namespaces set-deduplication {sender.topic.namespace_name} --enable"
-                )
-            refused.pop_all()
-        return SenderLane(sender)
+        has_to_show = is_new and not self._is_deduplicating
 
-    async def read_back(self, topic: str, after: Position, producer_name: str) -> dict[int, Position]:
+        def sender_of() -> EntrySender:
+            return EntrySender(
+                self._session,
+                name,
+                producer_name,
+                schema=schema,
+                schema_of_topic=schema is None,
+                window_entries=1000,
+                window_bytes=self._window_bytes,
+                takeover_timeout_ms=self._takeover_timeout_ms,
+            )
+
+        async with AsyncExitStack() as refused:  # a sender that stays open keeps the producer's name
+            sender = await refused.enter_async_context(sender_of())
+            await sender.open()
+            unproven_after = None
+            if has_to_show and self._admin is None:
+                end = await last_position(self._session, name)
+                unproven_after = Position(end.ledger, max(-1, end.entry - _TAIL))
+            elif has_to_show and self._admin is not None and not await is_deduplicating(self._admin, str(name)):
+                raise _not_deduplicating(sender.topic)
+            refused.pop_all()
+        return SenderLane(sender, unproven_after=unproven_after, again=sender_of)
+
+    async def read_back(self, topic: str, after: Position, producer_name: str) -> AsyncIterator[StoredEntry]:
         name = self._map.target(TopicName.parse(topic))
         end = await last_position(self._session, name)
-        found: dict[int, Position] = {}
         if end.entry < 0 or end == after:
-            return found
+            return
         if end < after:
             after = EARLIEST  # the target was rebuilt: its positions are other ones now
         async with EntryReader(
@@ -127,8 +185,8 @@ class BrokerTarget:
                 for entry in entries:
                     metadata = entry.parsed.metadata
                     if metadata.producer_name == producer_name:
-                        found[signed(metadata.sequence_id)] = entry.position
-        return found
+                        first, highest = signed(metadata.sequence_id), signed(metadata.highest_sequence_id)
+                        yield StoredEntry(first, entry.position, max(first, highest), entry.parsed)
 
     async def schema_version(self, topic: str, version: bytes) -> bytes | None:
         return await self._schemas.version(topic, version, producer_name=self._producer_name)

@@ -17,7 +17,7 @@ class LaneReport:
 
     topic: str
     state: LaneState = UNTOUCHED
-    """Where the lane stands now; without lanes it has no sequence id."""
+    """Where the lane stands now, at first where it stood before; without lanes it has no sequence id."""
     after: Position = EARLIEST
     """What the range begins behind, as far as its rows tell."""
     held: str | None = None
@@ -27,6 +27,8 @@ class LaneReport:
     bytes: int = 0
     replays: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
+    key: str = ""
+    """By what the state is kept."""
 
     @property
     def has_sequence(self) -> bool:

@@ -19,7 +19,7 @@ class RowEncoders:
     def __init__(self, session: Session, columns: StructType, record_type: SchemaType) -> None:
         """``record_type`` is the type of a schema that the columns make."""
         self._session = session
-        self._columns = columns
+        self.columns = columns
         self._record_type = record_type
         self._encoders: dict[TopicName, RowEncoder] = {}
 
@@ -29,11 +29,11 @@ class RowEncoders:
         encoder = self._encoders.get(base)
         if encoder is None:
             schema = await self._schema_of(base)
-            encoder = self._encoders[base] = RowEncoder(str(base), schema, self._columns)
+            encoder = self._encoders[base] = RowEncoder(str(base), schema, self.columns)
         return encoder
 
     async def _schema_of(self, topic: TopicName) -> SchemaInfo:
         found = await self._session.lookup.schema(topic)
         if found is None or found.schema.type is SchemaType.NONE:  # Pulsar answers a deleted schema with type NONE
-            return schema_of_columns(self._columns, self._record_type)
+            return schema_of_columns(self.columns, self._record_type)
         return found.schema

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.model.schemas import SchemaType
 from interpulse.spark.connection_options import admin_client
-from interpulse.spark.lanes import LaneState
+from interpulse.spark.lanes import LaneState, StreamTask, sink_lane_name
 from interpulse.spark.process_client import process_portal, relaxed_collector, session_for
 from interpulse.spark.writing.broker_target import BrokerTarget
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.lane_writer import LaneWriter
-from interpulse.spark.writing.publishing_writer import PublishingWriter
+from interpulse.spark.writing.message_writer import MessageWriter
+from interpulse.spark.writing.publishing_writer import PlainPublishers, PublishingWriter
+from interpulse.spark.writing.row_encoders import RowEncoders
+from interpulse.spark.writing.row_lanes import RowLanes
 from interpulse.spark.writing.sink_rows import entry_rows
 from interpulse.spark.writing.target_schemas import TargetSchemas
 from interpulse.spark.writing.target_topics import TargetTopics
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = ["write_rows"]
+
+_NO_STREAM: Final = StreamTask("")
 
 
 class _Writer(Protocol):
@@ -39,14 +45,15 @@ def write_rows(
     batches: Iterator[pa.RecordBatch],
     states: Mapping[str, LaneState],
     record: StructType | None = None,
+    task: StreamTask = _NO_STREAM,
 ) -> list[LaneReport]:
-    """Send all rows; what was written per topic-partition. ``record``: the columns that a schema encodes.
+    """Send all rows; what was written per lane. ``record``: the columns that a schema encodes.
 
     Raises the first failure.
     """
     call = process_portal().call
     with relaxed_collector():
-        writer = call(lambda: _open_writer(options, states, record))
+        writer = call(lambda: _open_writer(options, states, record, task))
         try:
             for batch in batches:
                 call(partial(writer.write, batch))
@@ -55,7 +62,9 @@ def write_rows(
             call(writer.close)
 
 
-async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState], record: StructType | None) -> _Writer:
+async def _open_writer(
+    options: WriteOptions, states: Mapping[str, LaneState], record: StructType | None, task: StreamTask
+) -> _Writer:
     session = await session_for(options.service_url, options.operation_timeout_ms, options.access)
     source = None
     if options.schema_source_url is not None:
@@ -65,30 +74,36 @@ async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState], r
     admin = None
     if options.admin_url is not None:  # opens nothing until it is asked
         admin = admin_client(options.admin_url, options.access, options.admin_access, options.operation_timeout_ms)
-    if not options.exactly_once:
-        topics = TargetTopics(session, options.create_topics, admin)
-        return _Closing(PublishingWriter(options, session, TargetSchemas(session, source), topics, record), admin)
+    topics = TargetTopics(session, options.create_topics, admin)
     target = BrokerTarget(
         session,
         window_bytes=options.max_pending_bytes,
         takeover_timeout_ms=options.takeover_timeout_ms,
         source=source,
-        admin=None if options.assume_deduplication else admin,
+        admin=admin,
+        is_deduplicating=options.assume_deduplication,
         topic_map=options.topic_map,
     )
-    assert options.producer_name
-    assert options.source_cluster
-    assert options.target_cluster
-    lanes = LaneWriter(
+    if options.mode == "message":
+        encoders = None
+        if record is not None:
+            encoders = RowEncoders(session, record, SchemaType[options.schema_type.upper()])
+        lanes = RowLanes(options, target, states, task) if options.exactly_once else PlainPublishers(options, session)
+        return _Closing(MessageWriter(options, topics, lanes, encoders), admin)
+    if not options.exactly_once:
+        plain = PlainPublishers(options, session)
+        return _Closing(PublishingWriter(options, plain, TargetSchemas(session, source), topics), admin)
+    copying = LaneWriter(
         target,
-        producer_name=options.producer_name,
+        producer_name=sink_lane_name(options.producer_name, task.query_id, options.lane_epoch),
         source_cluster=options.source_cluster,
         target_cluster=options.target_cluster,
         states=states,
+        epoch=options.lane_epoch,
         isolate=options.isolate,
         is_merging=options.topic_map.merge,
     )
-    return _Closing(_LaneRows(lanes, options.topic), admin)
+    return _Closing(_LaneRows(copying, options.topic), admin)
 
 
 class _Closing:

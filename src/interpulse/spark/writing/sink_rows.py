@@ -15,12 +15,14 @@ from interpulse.spark.options import OptionError
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.schemas.column_schemas import schema_of_columns
 from interpulse.spark.writing.kafka_style import with_own_types
+from interpulse.spark.writing.lane import StoredEntry
 from interpulse.spark.writing.lane_writer import EntryRows
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.batches import pack_batch
-from interpulse.wire.compression import compress
+from interpulse.wire.batches import pack_batch, unpack_batch
+from interpulse.wire.compression import compress, decompress
 from interpulse.wire.frames import build_entry
+from interpulse.wire.ids import signed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +34,7 @@ __all__ = [
     "entry_rows",
     "outgoing_messages",
     "record_columns",
+    "stored_messages",
 ]
 
 log = logging.getLogger(__name__)
@@ -54,6 +57,8 @@ _MESSAGE_TYPES: Final[dict[str, tuple[Any, ...]]] = {
     "__partition": (_INT,),
     "__deliverAt": (_TIME, _LONG),
 }
+_NUMBERED_TYPES: Final[dict[str, tuple[Any, ...]]] = {"__producerName": (_TEXT,), "__sequenceId": (_LONG,)}
+"""With ``dedup=column``."""
 _READ_ONLY: Final = frozenset(
     {
         "__messageId",
@@ -78,6 +83,7 @@ _READ_ONLY: Final = frozenset(
 _REMEDIES: Final = {
     "value": ": cast one column to it, or make it of several, for example with to_json(struct(*))",
     "__topic": ": set the option topic, or say in this column where each row goes",
+    "__sequenceId": ": a BIGINT that rises per producer, from which dedup=column knows a row that comes again",
 }
 
 
@@ -95,13 +101,16 @@ def check_write_schema(options: WriteOptions, schema: StructType) -> None:
     """Every column must be understood and every needed one be there; raises OptionError listing the problems."""
     schema = with_own_types(schema) if options.column_style == "kafka" else schema
     types = {item.name: item.dataType for item in schema.fields}
-    known = _ENTRY_TYPES if options.mode == "entry" else _MESSAGE_TYPES
+    numbered = options.dedup == "column"
+    known = _ENTRY_TYPES if options.mode == "entry" else _MESSAGE_TYPES | (_NUMBERED_TYPES if numbered else {})
     needed = set(ENTRY_WRITE_COLUMNS) if options.mode == "entry" else {"value"}
+    if numbered:
+        needed.add("__sequenceId")
     record = record_columns(options, schema)
     if record is not None:
         schema_of_columns(record, SchemaType.AVRO)  # refuses what no schema has
         known = {name: allowed for name, allowed in known.items() if name != "value"}
-        needed = set()
+        needed.discard("value")
         types = {name: kind for name, kind in types.items() if name not in record.names}
     if options.topic is not None:
         needed.discard("__topic")
@@ -118,7 +127,7 @@ def check_write_schema(options: WriteOptions, schema: StructType) -> None:
             problems.append(f"column {name} is {kind.simpleString().upper()}, not {wanted}{_REMEDIES.get(name, '')}")
     if problems:
         raise OptionError("; ".join(problems))
-    if options.mode == "message" and (given := sorted(_READ_ONLY & set(types))):
+    if options.mode == "message" and (given := sorted(_READ_ONLY & set(types) - set(known))):
         log.warning("columns are not written, brokers give them anew columns=%s", ", ".join(given))
 
 
@@ -156,13 +165,17 @@ class OutgoingMessage(NamedTuple):
     ordering_key: bytes | None
     deliver_at_ms: int
     row: Mapping[str, Any] | None = None
+    producer_name: str | None = None
+    sequence_id: int | None = None
 
 
 def outgoing_messages(
-    batch: pa.RecordBatch, topic: str | None, record: StructType | None = None
+    batch: pa.RecordBatch, topic: str | None, record: StructType | None = None, *, numbered: bool = False
 ) -> list[OutgoingMessage]:
-    """The messages of an Arrow batch; ``record`` are the columns to encode. Raises InvalidRequest for a row without a
-    topic."""
+    """The messages of an Arrow batch; ``record`` are the columns to encode, ``numbered``: with ids of the user's own.
+
+    Raises InvalidRequest for a row without a topic.
+    """
     import pyarrow as pa
 
     count = batch.num_rows
@@ -177,8 +190,9 @@ def outgoing_messages(
         return list(values.to_pylist())
 
     key_is_text = "__key" in names and pa.types.is_string(batch.schema.field("__key").type)
-    columns = [column(name) for name in _MESSAGE_TYPES]
-    rows = (dict(zip(_MESSAGE_TYPES, row, strict=True)) for row in zip(*columns, strict=True))
+    read = [*_MESSAGE_TYPES, *(_NUMBERED_TYPES if numbered else ())]
+    columns = [column(name) for name in read]
+    rows = (dict(zip(read, row, strict=True)) for row in zip(*columns, strict=True))
     messages = [_outgoing(row, topic, key_is_text) for row in rows]
     if record is None:
         return messages
@@ -203,6 +217,8 @@ def _outgoing(row: Mapping[str, Any], topic: str | None, key_is_text: bool) -> O
         properties=dict(properties),
         ordering_key=row["__orderingKey"],
         deliver_at_ms=row["__deliverAt"] or 0,
+        producer_name=row.get("__producerName"),
+        sequence_id=row.get("__sequenceId"),
     )
 
 
@@ -214,21 +230,21 @@ def build_messages(
     messages: Sequence[OutgoingMessage],
     *,
     producer_name: str,
-    sequence_id: int,
+    ids: Sequence[int],
     publish_time_ms: int,
     batched: bool,
     codec: pb.CompressionType.ValueType,
     schema_version: bytes = b"",
 ) -> bytes:
-    """One entry out of messages with consecutive sequence ids; a single one if not ``batched``."""
-    metadata = pb.MessageMetadata(producer_name=producer_name, sequence_id=sequence_id, publish_time=publish_time_ms)
+    """One entry out of messages with rising sequence ids; a single one if not ``batched``."""
+    metadata = pb.MessageMetadata(producer_name=producer_name, sequence_id=ids[0], publish_time=publish_time_ms)
     if schema_version:
         metadata.schema_version = schema_version
     first = messages[0]
     if batched:
         metadata.num_messages_in_batch = len(messages)
-        metadata.highest_sequence_id = sequence_id + len(messages) - 1
-        payload = pack_batch(_singles(messages, sequence_id))
+        metadata.highest_sequence_id = ids[-1]
+        payload = pack_batch(_singles(messages, ids))
         if first.key is not None:
             _set_key(metadata, first)
     else:
@@ -243,9 +259,11 @@ def build_messages(
     return build_entry(metadata.SerializeToString(), payload)
 
 
-def _singles(messages: Sequence[OutgoingMessage], sequence_id: int) -> Iterable[tuple[pb.SingleMessageMetadata, bytes]]:
-    for offset, message in enumerate(messages):
-        single = pb.SingleMessageMetadata(payload_size=0, sequence_id=sequence_id + offset)
+def _singles(
+    messages: Sequence[OutgoingMessage], ids: Sequence[int]
+) -> Iterable[tuple[pb.SingleMessageMetadata, bytes]]:
+    for message, number in zip(messages, ids, strict=True):
+        single = pb.SingleMessageMetadata(payload_size=0, sequence_id=number)
         _describe(single, message)
         yield single, message.value or b""
 
@@ -270,3 +288,35 @@ def _set_key(target: pb.MessageMetadata | pb.SingleMessageMetadata, message: Out
     else:
         target.partition_key = base64.b64encode(message.key).decode()
         target.partition_key_b64_encoded = True
+
+
+def stored_messages(entry: StoredEntry) -> list[OutgoingMessage]:
+    """The other way round: the messages of an entry that :func:`build_messages` made, with their sequence ids."""
+    assert entry.parsed is not None, "read with its payload"
+    metadata = entry.parsed.metadata
+    payload: bytes | memoryview = entry.parsed.payload
+    if metadata.compression != pb.NONE:
+        payload = decompress(metadata.compression, payload, metadata.uncompressed_size)
+    if not metadata.HasField("num_messages_in_batch"):
+        return [_stored(metadata, payload)._replace(deliver_at_ms=metadata.deliver_at_time)]
+    return [_stored(single, value) for single, value in unpack_batch(payload, metadata.num_messages_in_batch)]
+
+
+def _stored(source: pb.MessageMetadata | pb.SingleMessageMetadata, value: bytes | memoryview) -> OutgoingMessage:
+    key = None
+    if source.HasField("partition_key"):
+        text = source.partition_key
+        key = base64.b64decode(text) if source.partition_key_b64_encoded else text.encode()
+    return OutgoingMessage(
+        topic="",
+        partition=None,
+        value=None if source.null_value else bytes(value),
+        is_text=False,
+        key=key,
+        key_is_text=key is not None and not source.partition_key_b64_encoded,
+        event_time_ms=source.event_time,
+        properties={pair.key: pair.value for pair in source.properties},
+        ordering_key=source.ordering_key if source.HasField("ordering_key") else None,
+        deliver_at_ms=0,
+        sequence_id=signed(source.sequence_id),
+    )

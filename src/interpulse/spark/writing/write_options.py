@@ -91,43 +91,55 @@ class WriteOptions:
         one_of("at-least-once", "exactly-once"),
         "at-least-once",
         purpose=Purpose.WRITE,
-        text="`exactly-once` needs `mode=entry` and `dedup=position`",
+        text="`exactly-once`: a stream with a `checkpointLocation` stores every row once, whatever is killed and "
+        "repeated; the topics have to be there and to de-duplicate",
     )
     dedup: str | None = option(
         "dedup",
-        one_of("none", "position"),
+        one_of("none", "position", "batch", "column"),
         None,
         purpose=Purpose.WRITE,
-        text="`position`: producer name and sequence id come from the source position (entry mode). Default: from the "
-        "guarantee",
+        text="exactly-once: what tells a repeat. `position`: the source position (default of `mode=entry`); `batch`: "
+        "micro-batch and content of a row (default of `mode=message`), which a repeated batch has to make again; "
+        "`column`: ids of your own in `__sequenceId`, BIGINT, rising per topic-partition and producer "
+        "(`__producerName`, or `producerName`)",
     )
     producer_name: str | None = option(
         "producerName",
         str,
         None,
         purpose=Purpose.WRITE,
-        text="producer name of the lanes; required by `dedup=position`",
+        text="producer name. Default with exactly-once: `interpulse.<id of the query>`, which the checkpoint keeps",
+    )
+    lane_epoch: int = option(
+        "laneEpoch",
+        parse_whole,
+        0,
+        purpose=Purpose.WRITE,
+        text="exactly-once: another number gives other producer names, which know nothing of what was written before; "
+        "to confirm that a source was rebuilt",
     )
     state_path: str | None = option(
         "statePath",
         str,
         None,
         purpose=Purpose.WRITE,
-        text="directory of the lane files. Default: `interpulse` in the checkpoint",
+        text="exactly-once: directory of the lane files, on the driver. Default: `interpulse` in the checkpoint",
     )
     source_cluster: str | None = option(
         "replicatedFrom",
         str,
         None,
         purpose=Purpose.WRITE,
-        text="cluster name noted as origin; required by `dedup=position`",
+        text="replication: cluster name noted as origin of the entries",
     )
     target_cluster: str | None = option(
         "targetCluster",
         str,
         None,
         purpose=Purpose.WRITE,
-        text="name of the cluster written to; required by `dedup=position`",
+        text="replication: name of the cluster written to; entries that came from another one, or are meant for "
+        "others, are left out",
     )
     topic_map: TopicMap = option(  # noqa: RUF009 - a dataclass field
         "topicMap",
@@ -219,7 +231,8 @@ class WriteOptions:
         parse_flag,
         False,
         purpose=Purpose.WRITE,
-        text="exactly-once: you know that the topics written to de-duplicate, `admin.url` is not asked",
+        text="exactly-once: you know that the topics written to de-duplicate. Otherwise `admin.url` is asked, or "
+        "without one the first entry tells",
     )
     takeover_timeout_ms: int = option(
         "producerTakeoverTimeoutMs",
@@ -231,7 +244,7 @@ class WriteOptions:
 
     @property
     def exactly_once(self) -> bool:
-        return self.dedup == "position"
+        return self.dedup != "none"
 
 
 def parse_write_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.WRITE) -> WriteOptions:
@@ -239,10 +252,14 @@ def parse_write_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.W
     problems: list[str] = []
     values = read_values(WriteOptions, mapping, purpose, problems)
     guarantee = values.get("delivery_guarantee", "at-least-once")
-    values["dedup"] = values.get("dedup") or ("position" if guarantee == "exactly-once" else "none")
+    own = "position" if values.get("mode") == "entry" else "batch"
+    values["dedup"] = values.get("dedup") or (own if guarantee == "exactly-once" else "none")
     _check_creation(values, problems)
-    if values["dedup"] == "position" and purpose == Purpose.BATCH_WRITE:
-        raise OptionError("exactly-once is for streams: a batch write has no checkpoint to continue from")
+    if values["dedup"] != "none" and purpose == Purpose.BATCH_WRITE:
+        raise OptionError(
+            "exactly-once is for streams, a batch write has no checkpoint to continue from: read with "
+            "spark.readStream, and write with .writeStream and .trigger(availableNow=True)"
+        )
     _check_guarantee(values, guarantee, problems)
     _check_effect(values, problems)
     return build_options(WriteOptions, values, problems)
@@ -250,8 +267,9 @@ def parse_write_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.W
 
 def _check_creation(values: dict[str, Any], problems: list[str]) -> None:
     """Entries are copied to topics that exist already, so creation has to be asked for."""
-    creation = values.setdefault("create_topics", "false" if values.get("mode") == "entry" else "auto")
-    if creation != "false" and values["dedup"] == "position":
+    is_lane = values["dedup"] != "none"
+    creation = values.setdefault("create_topics", "false" if values.get("mode") == "entry" or is_lane else "auto")
+    if creation != "false" and is_lane:
         problems.append("exactly-once writes to existing topics that de-duplicate: leave createTopics out")
     elif isinstance(creation, int) and not values.get("admin_url"):
         problems.append(f"createTopics={creation} needs admin.url, where the topics are created")
@@ -261,34 +279,36 @@ def _check_guarantee(values: Mapping[str, Any], guarantee: str, problems: list[s
     dedup = values["dedup"]
     if guarantee == "exactly-once" and dedup == "none":
         problems.append("deliveryGuarantee=exactly-once excludes dedup=none")
-    if dedup != "position":
-        return
-    asked = "deliveryGuarantee=exactly-once" if guarantee == "exactly-once" else "dedup=position"
-    if values.get("mode") != "entry":
-        problems.append(f"{asked} needs mode=entry")
-    problems.extend(
-        f"{asked} needs {name}"
-        for name, key in (
-            ("producerName", "producer_name"),
-            ("replicatedFrom", "source_cluster"),
-            ("targetCluster", "target_cluster"),
+    if dedup == "position" and values.get("mode") != "entry":
+        problems.append('dedup=position counts source entries: add .option("mode", "entry"), or leave dedup out')
+    if dedup in ("batch", "column") and values.get("mode") == "entry":
+        problems.append(f"dedup={dedup} counts messages, and mode=entry writes entries: leave dedup out")
+    clusters = {"replicatedFrom": "source_cluster", "targetCluster": "target_cluster"}
+    missing = [name for name, key in clusters.items() if not values.get(key)]
+    if dedup == "position" and len(missing) == 1:
+        problems.append(
+            f'replicatedFrom and targetCluster count together: add .option("{missing[0]}", "<name of that cluster>")'
         )
-        if not values.get(key)
-    )
-    if not values.get("admin_url") and not values.get("assume_deduplication"):
-        problems.append(f"{asked} needs admin.url to see that topics de-duplicate, or assumeDeduplication=true")
 
 
 _ONLY_EXACTLY_ONCE = {
     "assume_deduplication": "assumeDeduplication",
     "isolate": "isolate",
+    "lane_epoch": "laneEpoch",
     "source_cluster": "replicatedFrom",
     "state_path": "statePath",
     "takeover_timeout_ms": "producerTakeoverTimeoutMs",
     "target_cluster": "targetCluster",
     "topic_map": "topicMap",
 }
-_ONLY_ENTRIES = {"schema_source_access": "access to schemaSource", "schema_source_url": "schemaSourceUrl"}
+_ONLY_ENTRIES = {
+    "isolate": "isolate",
+    "schema_source_access": "access to schemaSource",
+    "schema_source_url": "schemaSourceUrl",
+    "source_cluster": "replicatedFrom",
+    "target_cluster": "targetCluster",
+    "topic_map": "topicMap",
+}
 _ONLY_MESSAGES = {
     "column_style": "columnStyle",
     "hashing_scheme": "hashingScheme",
@@ -303,16 +323,19 @@ _ONLY_MESSAGES = {
 
 def _check_effect(values: Mapping[str, Any], problems: list[str]) -> None:
     """An option without effect is refused."""
-    idle: list[tuple[Mapping[str, str], str]] = []
-    if values["dedup"] != "position":
-        idle.append((_ONLY_EXACTLY_ONCE, "deliveryGuarantee=exactly-once"))
-    idle.append((_ONLY_MESSAGES, "mode=message") if values.get("mode") == "entry" else (_ONLY_ENTRIES, "mode=entry"))
-    for names, needed in idle:
-        problems.extend(f"{name} only counts with {needed}" for key, name in names.items() if key in values)
+    idle: dict[str, str] = {}
+    needed = (_ONLY_MESSAGES, "mode=message") if values.get("mode") == "entry" else (_ONLY_ENTRIES, "mode=entry")
+    idle |= {key: f"{name} only counts with {needed[1]}" for key, name in needed[0].items()}
+    if values["dedup"] == "none":
+        without = "deliveryGuarantee=exactly-once"
+        idle |= {key: f"{name} only counts with {without}" for key, name in _ONLY_EXACTLY_ONCE.items()}
+    problems.extend(problem for key, problem in idle.items() if key in values)
     if values.get("column_style") == "kafka":
         names = {"schema_type": "schemaType", "value_schema": "valueSchema"}
         problems.extend(f"{name} only counts with columnStyle=pulsar" for key, name in names.items() if key in values)
-    if values.get("send_timeout_ms") and values["dedup"] == "position":
+        if values["dedup"] == "column":
+            problems.append("dedup=column reads __sequenceId, which columnStyle=kafka has not: leave one of them out")
+    if values.get("send_timeout_ms") and values["dedup"] != "none":
         problems.append("sendTimeoutMs only counts with deliveryGuarantee=at-least-once: lanes wait for every receipt")
     if "schema_type" in values and values.get("value_schema") == "raw":
         problems.append("schemaType only counts with valueSchema=auto")

@@ -7,6 +7,7 @@ batch and its ``commit`` runs in yet another process, so lane states travel thro
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from interpulse.clock import now_ms
-from interpulse.spark.lanes import LaneState
+from interpulse.spark.lanes import LaneState, StreamTask
 from interpulse.spark.options import OptionError
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.tracebacks import strip_traceback
@@ -75,7 +76,7 @@ class PulsarBatchWriter(DataSourceArrowWriter):
 
 
 class PulsarStreamWriter(DataSourceStreamArrowWriter):
-    """Appends micro-batches to topics; exactly once with ``dedup=position``."""
+    """Appends micro-batches to topics; or exactly once."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, checkpoint: str | None) -> None:
         self._options = options
@@ -104,24 +105,43 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
         """Send everything; returns after the last receipt."""
         from interpulse.spark.writing.sink import write_rows
 
-        return WrittenMessage(write_rows(self._options, iterator, self.states_below(_batch_id()), self._record))
+        task = _stream_task()
+        states = self.states_below(task.batch)
+        return WrittenMessage(write_rows(self._options, iterator, states, self._record, task))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         reports = _reports(messages)
         if self._state_path is not None:
             files = LaneFiles(self._state_path)
-            files.commit(batchId, {report.topic: report.state for report in reports if report.has_sequence})
+            files.commit(batchId, _states_of(reports))
             held = {report.topic: (report.after, report.held) for report in reports if report.held is not None}
             released = [report.topic for report in reports if report.held is None]
             files.hold(held, released=released, now_ms=now_ms())
-            topics = {
-                report.topic: (report.entries, report.messages, report.bytes) for report in reports if report.entries
-            }
-            files.write_summary({"batchId": batchId, **_summary(reports), "topics": topics})
+            files.write_summary({"batchId": batchId, **_summary(reports), "topics": _written_by_topic(reports)})
         log.info("written batch=%d summary=%s", batchId, _summary(reports))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         _log_abort(messages)
+
+
+def _states_of(reports: Sequence[LaneReport]) -> dict[str, LaneState]:
+    """Where lanes stand now, by their keys; several tasks may have used a lane of the user's own ids in turn."""
+    states: dict[str, LaneState] = {}
+    for report in reports:
+        key = report.key or report.topic
+        if report.has_sequence:
+            states[key] = max(states.get(key, report.state), report.state)
+    return states
+
+
+def _written_by_topic(reports: Sequence[LaneReport]) -> dict[str, tuple[int, int, int]]:
+    """Entries, messages and bytes."""
+    written: dict[str, tuple[int, int, int]] = {}
+    for report in reports:
+        if report.entries:
+            entries, messages, size = written.get(report.topic, (0, 0, 0))
+            written[report.topic] = (entries + report.entries, messages + report.messages, size + report.bytes)
+    return written
 
 
 def _state_path(options: WriteOptions, checkpoint: str | None) -> str | None:
@@ -130,16 +150,26 @@ def _state_path(options: WriteOptions, checkpoint: str | None) -> str | None:
     if options.state_path is not None:
         return options.state_path
     if checkpoint is None:
-        raise OptionError("deliveryGuarantee=exactly-once needs statePath or a checkpointLocation")
-    return f"{checkpoint.removeprefix('file://').rstrip('/')}/interpulse"
+        raise OptionError(
+            'exactly-once goes on from a checkpoint: add .option("checkpointLocation", "/a/directory/that/stays")'
+        )
+    elsewhere = re.match(r"(?!file:)[a-z][a-z0-9+.-]*:", checkpoint)
+    if elsewhere is not None:
+        raise OptionError(
+            f"exactly-once keeps the state of its lanes on a disk of the driver, which {checkpoint} is not: "
+            f'add .option("statePath", "/a/directory/that/stays")'
+        )
+    path = re.sub("^file:/*", "/", checkpoint)
+    return f"{path.rstrip('/')}/interpulse"
 
 
-def _batch_id() -> int:
+def _stream_task() -> StreamTask:
     from pyspark import TaskContext
 
     context = TaskContext.get()
     assert context is not None, "stream writes run in tasks"
-    return int(context.getLocalProperty("streaming.sql.batchId") or 0)
+    query, batch = (context.getLocalProperty(key) for key in ("sql.streaming.queryId", "streaming.sql.batchId"))
+    return StreamTask(query or "", int(batch or 0), context.partitionId())
 
 
 def _checked_record(options: WriteOptions, schema: StructType) -> StructType | None:

@@ -8,7 +8,8 @@ import pytest
 from interpulse.model.errors import IncompatibleSchema, NotConnected, PersistenceError, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import NO_SEQUENCE, LaneState, PositionTooLarge, pack_sequence
-from interpulse.spark.writing.lane_writer import EntryRows, HolesFound, LaneInUse, LaneWriter
+from interpulse.spark.writing.lane import HolesFound, LaneInUse, StoredEntry
+from interpulse.spark.writing.lane_writer import EntryRows, LaneWriter
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import parse_entry
 
@@ -47,11 +48,9 @@ class FakeTarget:
 
     async def read_back(self, topic, after, producer_name):
         self.read_backs += 1
-        return {
-            each.sequence_id: Position(1, index)
-            for index, each in enumerate(self.stored)
-            if (each.topic, each.producer) == (topic, producer_name) and Position(1, index) > after
-        }
+        for index, each in enumerate(self.stored):
+            if (each.topic, each.producer) == (topic, producer_name) and Position(1, index) > after:
+                yield StoredEntry(each.sequence_id, Position(1, index))
 
     async def schema_version(self, topic, version):
         found = self.versions.get((topic, version))
@@ -65,6 +64,8 @@ class FakeTarget:
 
 
 class FakeSender:
+    unproven_after = None
+
     def __init__(self, target, topic, name):
         self.target, self.topic, self.name = target, topic, name
         self.last_sequence_id = target.known.get((topic, name), NO_SEQUENCE)
@@ -72,7 +73,7 @@ class FakeSender:
         self.refused = []
         self.failure = None
 
-    async def send(self, sequence_id, num_messages, entry, *, is_chunk):
+    async def send(self, sequence_id, num_messages, entry, *, is_chunk, highest_id=None):
         target = self.target
         target.sent.append((num_messages, is_chunk))
         if sequence_id in target.failing:
@@ -101,7 +102,7 @@ class SendingTwice(FakeTarget):
 
     async def open_lane(self, topic, producer_name, *, is_new):
         class Sender(FakeSender):
-            async def send(self, sequence_id, num_messages, entry, *, is_chunk):
+            async def send(self, sequence_id, num_messages, entry, *, is_chunk, highest_id=None):
                 await super().send(sequence_id, num_messages, entry, is_chunk=is_chunk)
                 await super().send(sequence_id, num_messages, entry, is_chunk=is_chunk)
 
@@ -222,7 +223,7 @@ async def test_holes_beyond_ten_are_counted_and_not_named():
 async def test_numbers_of_another_producer_stop_the_lane():
     target = FakeTarget()
     target.known[TOPIC, "lane"] = ids(3)[0]
-    with pytest.raises(LaneInUse, match="another job uses the name"):
+    with pytest.raises(LaneInUse, match="another one uses the name"):
         await write(target, rows(7), LaneState(ids(1)[0], EARLIEST))
 
 
@@ -260,7 +261,7 @@ async def test_replays_of_a_retry_and_of_a_lost_connection_add_up():
 
 async def test_repeats_that_the_target_does_not_hold_are_holes_and_end_the_lane():
     class Dropping(FakeSender):
-        async def send(self, sequence_id, num_messages, entry, *, is_chunk):
+        async def send(self, sequence_id, num_messages, entry, *, is_chunk, highest_id=None):
             if sequence_id == ids(1)[0]:
                 self.refused.append(sequence_id)  # the broker knows the number, the topic does not have the entry
             else:

@@ -76,7 +76,7 @@ def built(given, **values):
         given,
         **{
             "producer_name": "p",
-            "sequence_id": 10,
+            "ids": range(10, 10 + len(given)),
             "publish_time_ms": 99,
             "batched": True,
             "codec": pb.NONE,

@@ -1,0 +1,228 @@
+"""One lane within one task: sends in order under its producer name, and settles retries against the target.
+
+The producer name keeps a second writer out meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from interpulse.model.errors import NotAllowed
+from interpulse.model.ids import Position
+from interpulse.model.schemas import SchemaInfo
+from interpulse.spark.lanes import (
+    NO_SEQUENCE,
+    LaneState,
+    Opening,
+    decide_opening,
+    is_overrun,
+    unpack_sequence,
+)
+from interpulse.spark.writing.lane_report import LaneReport
+from interpulse.wire.frames import ParsedEntry
+
+__all__ = ["HolesFound", "Lane", "LaneInUse", "LaneSender", "StoredEntry", "Target"]
+
+
+class HolesFound(NotAllowed):
+    """Entries that the target's broker takes for repeats although they are not stored."""
+
+
+class LaneInUse(NotAllowed):
+    """Another writer uses the lane's producer name."""
+
+
+class StoredEntry(NamedTuple):
+    """An entry of a lane that was found on the target."""
+
+    sequence_id: int
+    position: Position
+    highest_id: int = NO_SEQUENCE
+    """Of the last message of an entry that holds several with ids of their own."""
+    parsed: ParsedEntry | None = None
+
+
+class LaneSender(Protocol):
+    """A named producer that sends whole entries."""
+
+    @property
+    def last_sequence_id(self) -> int:
+        """Highest sequence id the broker knew under the name when it was opened; -1 if none."""
+
+    @property
+    def unproven_after(self) -> Position | None:
+        """Until an entry has shown that the topic de-duplicates: behind where an earlier attempt may have stored one
+        that the broker knows nothing of. None: it is known to."""
+
+    async def send(
+        self, sequence_id: int, num_messages: int, entry: bytes, *, is_chunk: bool, highest_id: int | None = None
+    ) -> None:
+        """Put one entry on its way, waiting only for room. Raises what stopped the sender.
+
+        ``highest_id``: of the last message of an entry that holds several with ids of their own.
+        """
+
+    async def drain(self) -> None:
+        """Return when every receipt is there; raises what stopped the sender."""
+
+    @property
+    def last_position(self) -> Position | None:
+        """Where the last entry with a receipt was stored."""
+
+    @property
+    def refused(self) -> Sequence[int]:
+        """Sequence ids answered with the position of a repeat."""
+
+    @property
+    def schema(self) -> SchemaInfo | None:
+        """The schema it was opened with: that of the topic, unless another was given."""
+
+    @property
+    def schema_version(self) -> bytes:
+        """The version that the broker gave the schema, empty without one."""
+
+    async def close(self) -> None: ...
+
+
+class Target(Protocol):
+    """The cluster written to."""
+
+    async def open_lane(
+        self, topic: str, producer_name: str, *, is_new: bool, schema: SchemaInfo | None = None
+    ) -> LaneSender:
+        """Waits a while for another holder of the name to end; then raises ProducerBusy.
+
+        ``is_new``: nothing is known of the lane yet. Raises what speaks against writing there exactly once.
+        """
+
+    def read_back(self, topic: str, after: Position, producer_name: str) -> AsyncIterator[StoredEntry]:
+        """What is stored under a name behind a position."""
+
+    async def schema_version(self, topic: str, version: bytes) -> bytes | None:
+        """The version on the target for one of the source; None: the entry is written without one."""
+
+
+def _shown_position(sequence_id: int) -> str:
+    return str(unpack_sequence(sequence_id))
+
+
+class Lane:
+    """Open it, :meth:`settle_past`, send, :meth:`finish`, and close its sender in any case."""
+
+    def __init__(
+        self,
+        target: Target,
+        sender: LaneSender,
+        name: str,
+        report: LaneReport,
+        *,
+        shown: Callable[[int], str] = _shown_position,
+    ) -> None:
+        """``report`` begins with the state of the lane's last commit; ``shown`` is a sequence id in words."""
+        self.sender = sender
+        self.report = report
+        self.before = report.state
+        self.settled_upto = NO_SEQUENCE
+        self.is_read_back = False
+        self.last = NO_SEQUENCE
+        """The highest sequence id of the rows that came."""
+        self.holes: list[int] = []
+        self._target = target
+        self._name = name
+        self._shown = shown
+        self.stored: dict[int, Position] = {}
+
+    async def settle_past(self, first: int, note: Callable[[StoredEntry], None] = lambda entry: None) -> None:
+        """Find out what earlier attempts have stored; ``note`` gets every entry of them. Raises LaneInUse."""
+        opening = decide_opening(self.before, self.sender.last_sequence_id, first)
+        if opening is Opening.IN_USE:
+            raise self.in_use()
+        if opening is Opening.READ_BACK:
+            await self.read_back(note)
+        elif self.sender.unproven_after is not None:
+            await self.read_back(note, after=max(self.before.target, self.sender.unproven_after))
+
+    async def read_back(
+        self, note: Callable[[StoredEntry], None] = lambda entry: None, after: Position | None = None
+    ) -> None:
+        """What the target holds behind the last commit. What is on its way at the moment may be missing: it was sent
+        by this very task, which does not ask for it again."""
+        highest = NO_SEQUENCE
+        async for entry in self._found(self.before.target if after is None else after):
+            self.stored[entry.sequence_id] = entry.position
+            highest = max(highest, entry.highest_id)
+            note(entry)
+        known = (self.settled_upto, self.before.sequence_id, self.sender.last_sequence_id, highest)
+        self.settled_upto = max([*known, *self.stored])
+        self.is_read_back = True
+
+    def _found(self, after: Position) -> AsyncIterator[StoredEntry]:
+        return self._target.read_back(self.report.topic, after, self._name)
+
+    def settle(self, sequence_id: int) -> None:
+        """An id the broker would drop as a repeat: it is one if committed or on the target, else it is a hole.
+
+        Committed ids come again when a topic left the selection and came back: its cursor on the source stands a
+        moment behind the last commit.
+        """
+        if sequence_id <= self.before.sequence_id or sequence_id in self.stored:
+            self.report.replays += 1
+        else:
+            self.holes.append(sequence_id)
+
+    async def send(
+        self, sequence_id: int, count: int, entry: bytes, *, is_chunk: bool = False, highest_id: int | None = None
+    ) -> None:
+        """Send an entry of ``count`` messages."""
+        await self.sender.send(sequence_id, count, entry, is_chunk=is_chunk, highest_id=highest_id)
+        self.report.entries += 1
+        self.report.messages += count
+        self.report.bytes += len(entry)
+
+    def held_state(self) -> LaneState:
+        """The state to record for a lane that could not be finished: some of its ids may be written."""
+        return self.before._replace(claimed=max(self.before.claimed, self.last))
+
+    async def finish(self) -> None:
+        """Wait for all receipts and report. Raises HolesFound or LaneInUse when the target disagrees."""
+        await self.sender.drain()
+        await self._verify_refused()
+        if self.holes:
+            raise self.has_holes()
+        if is_overrun(self.before, self.sender.last_sequence_id, self.last):
+            raise self.in_use()
+        self.report.state = self._state_after()
+
+    async def _verify_refused(self) -> None:
+        """Repeats are expected when the connection was lost between an entry and its receipt; the target decides."""
+        refused = set(self.sender.refused)
+        if refused:
+            stored = {entry.sequence_id: entry.position async for entry in self._found(self.before.target)}
+            self.holes.extend(refused - set(stored))
+            self.stored |= stored
+            self.report.replays += len(refused & set(stored))
+
+    def _state_after(self) -> LaneState:
+        # Only what this range covers: entries behind it have still to be found by the next one.
+        reached = [self.before.target, *(position for number, position in self.stored.items() if number <= self.last)]
+        if self.sender.last_position is not None:
+            reached.append(self.sender.last_position)
+        return LaneState(max(self.before.sequence_id, self.last), max(reached), self.before.claimed)
+
+    def in_use(self) -> LaneInUse:
+        """What to raise where the broker knows numbers that are not ours."""
+        return LaneInUse(
+            f"{self.report.topic}: producer {self._name} has written up to {self._shown(self.sender.last_sequence_id)} "
+            f"there, which this query did not; another one uses the name, or its source was rebuilt. Choose another "
+            f"pipeline or producer name, or confirm with the next laneEpoch"
+        )
+
+    def has_holes(self) -> HolesFound:
+        """What to raise where the broker takes for a repeat what is not stored."""
+        shown = ", ".join(self._shown(number) for number in sorted(self.holes)[:10])
+        return HolesFound(
+            f"{self.report.topic}: the target drops source entries {shown} ({len(self.holes)} in all) as repeats, but "
+            f"does not hold them; an earlier send failed while a later one was stored. Nothing was skipped; start "
+            f"again with the next laneEpoch to write them"
+        )

@@ -1,0 +1,186 @@
+"""Rows become messages: routed to topic-partitions, packed into batches, and handed to the publisher of each."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from interpulse.client.producing.router import Router
+from interpulse.clock import now_ms
+from interpulse.model.errors import IncompatibleSchema, InvalidRequest
+from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.spark.writing.kafka_style import with_own_names
+from interpulse.spark.writing.lane_report import LaneReport
+from interpulse.spark.writing.row_encoders import RowEncoders
+from interpulse.spark.writing.sink_rows import OutgoingMessage, build_messages, outgoing_messages
+from interpulse.spark.writing.target_topics import TargetTopics
+from interpulse.spark.writing.write_options import WriteOptions
+from interpulse.wire import pulsar_api_pb2 as pb
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["MessageWriter", "Publisher", "Publishers"]
+
+_TEXT_SCHEMAS: Final = (SchemaType.STRING, SchemaType.JSON)
+
+
+class Publisher(Protocol):
+    """One producer on one topic-partition."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def schema(self) -> SchemaInfo | None: ...
+
+    @property
+    def schema_version(self) -> bytes: ...
+
+    def unsent(self, messages: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
+        """Those that are not stored yet. Called once for every message, in order."""
+
+    def ids(self, messages: Sequence[OutgoingMessage]) -> Sequence[int]:
+        """The sequence ids under which they are sent now."""
+
+    async def send(self, entry: bytes, ids: Sequence[int]) -> None:
+        """Put an entry of these messages on its way, waiting only for room. Raises what stopped the producer."""
+
+    async def finish(self) -> LaneReport:
+        """Wait for all receipts and report."""
+
+    async def close(self) -> None: ...
+
+
+class Publishers(Protocol):
+    """Opens publishers: at least once or exactly once."""
+
+    async def open(self, topic: str, first: OutgoingMessage, schema: SchemaInfo | None) -> Publisher:
+        """With this schema, or without one with the topic's own; ``first`` is the first message for it."""
+
+    def producer_of(self, message: OutgoingMessage) -> str:
+        """Which of several producers on one topic-partition a message belongs to."""
+
+    def keyless_partition(self, count: int) -> int:
+        """Of so many partitions the one of messages without a key; asked once per Arrow batch and topic."""
+
+
+class MessageWriter:
+    """All messages of one task."""
+
+    def __init__(
+        self, options: WriteOptions, topics: TargetTopics, publishers: Publishers, encoders: RowEncoders | None
+    ) -> None:
+        """``encoders``: for columns that are encoded by the schema of their topic."""
+        self._options = options
+        self._topics = topics
+        self._opening = publishers
+        self._encoders = encoders
+        self._codec = pb.CompressionType.Value(options.compression_type.upper())
+        self._router = Router(mode=options.routing_mode, hashing=options.hashing_scheme)
+        self._publishers: dict[tuple[str, str], Publisher] = {}
+
+    async def write(self, batch: pa.RecordBatch) -> None:
+        """Rows of one partition become Pulsar batches; a batch ends with the Arrow batch at the latest."""
+        batch = with_own_names(batch) if self._options.column_style == "kafka" else batch
+        record = None if self._encoders is None else self._encoders.columns
+        numbered = self._options.dedup == "column"
+        messages = outgoing_messages(batch, self._options.topic, record, numbered=numbered)
+        keyless: dict[str, int] = {}
+        grouped: dict[tuple[str, str], list[OutgoingMessage]] = {}
+        for message in [await self._encoded(message) for message in messages]:
+            place = (await self._partition_of(message, keyless), self._opening.producer_of(message))
+            grouped.setdefault(place, []).append(message)
+        for place, group in grouped.items():
+            publisher = self._publishers.get(place) or await self._open(place, group[0])
+            _check_text(place[0], publisher.schema, group)
+            for packed in self._packed(publisher.unsent(group)):
+                await self._send(publisher, packed)
+
+    async def _encoded(self, message: OutgoingMessage) -> OutgoingMessage:
+        """With the payload that the schema of its topic makes of its columns."""
+        if self._encoders is None or message.row is None:
+            return message
+        await self._topics.partitions(message.topic)  # which may create it
+        encoded = (await self._encoders.encoder(message.topic)).encode(message.row)
+        if encoded.key is not None:
+            return message._replace(value=encoded.value, key=encoded.key, key_is_text=False)
+        return message._replace(value=encoded.value)
+
+    async def _open(self, place: tuple[str, str], first: OutgoingMessage) -> Publisher:
+        topic, _ = place
+        encoder = None if self._encoders is None else await self._encoders.encoder(topic)
+        publisher = await self._opening.open(topic, first, None if encoder is None else encoder.schema)
+        self._publishers[place] = publisher
+        return publisher
+
+    async def _send(self, publisher: Publisher, packed: Sequence[OutgoingMessage]) -> None:
+        ids = publisher.ids(packed)
+        entry = build_messages(
+            packed,
+            producer_name=publisher.name,
+            ids=ids,
+            publish_time_ms=now_ms(),
+            batched=self._options.batching_max_messages > 1 and not packed[0].deliver_at_ms,
+            codec=self._codec,
+            schema_version=publisher.schema_version,
+        )
+        await publisher.send(entry, ids)
+
+    def _packed(self, messages: Sequence[OutgoingMessage]) -> Iterator[list[OutgoingMessage]]:
+        """Cut into batches; delayed messages travel alone."""
+        packed: list[OutgoingMessage] = []
+        size = 0
+        for message in messages:
+            length = len(message.value or b"")
+            full = (
+                len(packed) >= self._options.batching_max_messages or size + length > self._options.batching_max_bytes
+            )
+            if packed and (full or message.deliver_at_ms or packed[0].deliver_at_ms):
+                yield packed
+                packed, size = [], 0
+            packed.append(message)
+            size += length
+        if packed:
+            yield packed
+
+    async def _partition_of(self, message: OutgoingMessage, keyless: dict[str, int]) -> str:
+        """The topic-partition of a row: as it says, by key, else where the other ``keyless`` ones of its topic go."""
+        count = await self._topics.partitions(message.topic)
+        if count == 0:
+            return message.topic
+        index = message.partition
+        if index is None and message.key is not None:
+            index = self._router.choose(_routing_key(message), count)
+        if index is None:
+            if message.topic not in keyless:
+                keyless[message.topic] = self._opening.keyless_partition(count)
+            index = keyless[message.topic]
+        if not 0 <= index < count:
+            raise InvalidRequest(f"{message.topic} has {count} partitions, a row asks for {index}")
+        return str(TopicName.parse(message.topic).partition(index))
+
+    async def finish(self) -> list[LaneReport]:
+        return [await publisher.finish() for publisher in self._publishers.values()]
+
+    async def close(self) -> None:
+        publishers, self._publishers = self._publishers, {}
+        for publisher in publishers.values():
+            await publisher.close()
+
+
+def _check_text(topic: str, schema: SchemaInfo | None, messages: Sequence[OutgoingMessage]) -> None:
+    """Text is no Avro record and no number: readers that follow the topic's schema would fail."""
+    if schema is not None and schema.type not in _TEXT_SCHEMAS and any(message.is_text for message in messages):
+        raise IncompatibleSchema(
+            f"{topic} has a schema of type {schema.type.name}, column value holds text: encode it for that "
+            f"schema into a BINARY column value"
+        )
+
+
+def _routing_key(message: OutgoingMessage) -> str:
+    """A binary key is routed by the text it travels as."""
+    assert message.key is not None
+    return (message.key if message.key_is_text else base64.b64encode(message.key)).decode()

@@ -1,0 +1,258 @@
+"""Exactly once for messages: lanes of rows.
+
+What tells a repeat. ``dedup=batch``: the content. A lane belongs to one task of every micro-batch and one
+topic-partition; when a batch is repeated, the rows that an earlier attempt has stored are read back, and of the rows
+that come now as many are left out. They may come in another order, as after a shuffle, but they have to come: rows that
+do not end the query, because nothing could be exact any more. ``dedup=column``: the ids of the user.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from interpulse.model.errors import InvalidRequest, NotAllowed, PulsarError
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.model.schemas import SchemaInfo
+from interpulse.spark.lanes import (
+    BATCH_ROWS_MAX,
+    NO_SEQUENCE,
+    LaneState,
+    StreamTask,
+    batch_sequence,
+    lane_key,
+    sink_lane_name,
+    topic_of_key,
+)
+from interpulse.spark.writing.lane import Lane, StoredEntry, Target
+from interpulse.spark.writing.lane_report import LaneReport
+from interpulse.spark.writing.sink_rows import OutgoingMessage, stored_messages
+from interpulse.spark.writing.write_options import WriteOptions
+
+__all__ = ["RowLanes", "RowsDiffer"]
+
+
+class RowsDiffer(NotAllowed):
+    """A micro-batch that is repeated does not make the rows again that its first attempt has stored."""
+
+
+def _shown_id(sequence_id: int) -> str:
+    return f"sequence id {sequence_id}"
+
+
+def _digest(message: OutgoingMessage) -> bytes:
+    """Of what a message says, however it was packed."""
+    value = b"" if message.value is None else message.value
+    parts: list[bytes] = [b"%d" % (message.value is None), value]
+    parts += [b"" if message.key is None else message.key, b"%d %d" % (message.key is None, message.key_is_text)]
+    parts += [b"%d %d" % (message.event_time_ms, message.deliver_at_ms), message.ordering_key or b""]
+    parts += [text.encode() for pair in sorted(message.properties.items()) for text in pair]
+    made = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        made.update(b"%d:" % len(part))
+        made.update(part)
+    return made.digest()
+
+
+class _BatchLane:
+    """A publisher of messages that numbers rows by their micro-batch, and knows repeats by their content."""
+
+    def __init__(self, lane: Lane, name: str, batch: int) -> None:
+        self.name = name
+        self._lane = lane
+        self._first = batch_sequence(batch, 0)
+        self._batch = batch
+        self._rows = 0
+        self._repeats: Counter[bytes] = Counter()
+        self._found: list[StoredEntry] = []
+
+    async def settle(self) -> None:
+        """Find out what earlier attempts have stored. Raises HolesFound or LaneInUse."""
+        lane = self._lane
+        await lane.settle_past(self._first, self._note)
+        if lane.settled_upto > batch_sequence(self._batch, BATCH_ROWS_MAX - 1):
+            raise lane.in_use()
+        self._rows = max(lane.settled_upto - self._first + 1, 0)
+        expected = self._first
+        for entry in sorted(self._found):
+            lane.holes.extend(range(expected, entry.sequence_id))
+            expected = max(expected, entry.highest_id + 1)
+        if lane.holes:
+            raise lane.has_holes()
+
+    def _note(self, entry: StoredEntry) -> None:
+        if entry.sequence_id >= self._first:
+            self._found.append(entry._replace(parsed=None))
+            self._repeats.update(_digest(message) for message in stored_messages(entry))
+
+    @property
+    def schema(self) -> SchemaInfo | None:
+        return self._lane.sender.schema
+
+    @property
+    def schema_version(self) -> bytes:
+        return self._lane.sender.schema_version
+
+    def unsent(self, messages: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
+        if not self._repeats:
+            return messages
+        return [message for message in messages if not self._is_repeat(message)]
+
+    def _is_repeat(self, message: OutgoingMessage) -> bool:
+        digest = _digest(message)
+        count = self._repeats.pop(digest, 0)
+        if count > 1:
+            self._repeats[digest] = count - 1
+        self._lane.report.replays += count > 0
+        return count > 0
+
+    def ids(self, messages: Sequence[OutgoingMessage]) -> Sequence[int]:
+        first, self._rows = self._rows, self._rows + len(messages)
+        return range(batch_sequence(self._batch, first), batch_sequence(self._batch, self._rows - 1) + 1)
+
+    async def send(self, entry: bytes, ids: Sequence[int]) -> None:
+        self._lane.last = ids[-1]
+        await self._lane.send(ids[0], len(ids), entry, highest_id=ids[-1])
+
+    async def finish(self) -> LaneReport:
+        lane = self._lane
+        if self._repeats:
+            raise RowsDiffer(
+                f"{lane.report.topic}: micro-batch {self._batch} is repeated and does not make "
+                f"{self._repeats.total()} rows again that its first attempt has stored, so nothing can be exact any "
+                f'more: number rows yourself with .option("dedup", "column"), or go on with '
+                f'.option("deliveryGuarantee", "at-least-once")'
+            )
+        lane.last = max(lane.last, lane.settled_upto)
+        await lane.finish()
+        return lane.report
+
+    async def close(self) -> None:
+        await _close(self._lane)
+
+
+class _ColumnLane:
+    """A publisher of messages with ids of the user's own."""
+
+    def __init__(self, lane: Lane, name: str) -> None:
+        self.name = name
+        self._lane = lane
+        self._came = NO_SEQUENCE
+
+    async def settle(self, first: int) -> None:
+        """Find out what earlier attempts have stored. Raises LaneInUse."""
+        lane = self._lane
+        if lane.sender.last_sequence_id == lane.before.sequence_id != NO_SEQUENCE:
+            lane.settled_upto = lane.before.sequence_id  # all that the broker knows is committed
+        else:
+            await lane.settle_past(first, self._note)
+
+    def _note(self, entry: StoredEntry) -> None:
+        for message in stored_messages(entry):
+            assert message.sequence_id is not None, "of a stored message"
+            self._lane.stored[message.sequence_id] = entry.position
+
+    @property
+    def schema(self) -> SchemaInfo | None:
+        return self._lane.sender.schema
+
+    @property
+    def schema_version(self) -> bytes:
+        return self._lane.sender.schema_version
+
+    def unsent(self, messages: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
+        lane, left = self._lane, []
+        for message in messages:
+            number = _id_of(message)
+            if number <= self._came:
+                raise InvalidRequest(
+                    f"{lane.report.topic}: __sequenceId {number} of producer {self.name} comes after {self._came}: the "
+                    f"numbers of a producer have to rise, so repartition by it and sortWithinPartitions by the number"
+                )
+            self._came = lane.last = number
+            if number <= lane.settled_upto:
+                lane.settle(number)
+            else:
+                left.append(message)
+        return left
+
+    def ids(self, messages: Sequence[OutgoingMessage]) -> Sequence[int]:
+        return [_id_of(message) for message in messages]
+
+    async def send(self, entry: bytes, ids: Sequence[int]) -> None:
+        await self._lane.send(ids[0], len(ids), entry, highest_id=ids[-1])
+
+    async def finish(self) -> LaneReport:
+        await self._lane.finish()
+        return self._lane.report
+
+    async def close(self) -> None:
+        await _close(self._lane)
+
+
+def _id_of(message: OutgoingMessage) -> int:
+    """The number of the user's own. Raises InvalidRequest."""
+    if message.sequence_id is None or message.sequence_id < 0:
+        raise InvalidRequest(
+            f"__sequenceId of a row for {message.topic} is {message.sequence_id}: with dedup=column every row has a "
+            f"number, 0 or more"
+        )
+    return message.sequence_id
+
+
+async def _close(lane: Lane) -> None:
+    try:
+        await lane.sender.close()
+    except PulsarError:
+        return  # the connection is gone, and the name with it
+
+
+class RowLanes:
+    """Opens the lanes of one task; see ``Publishers``."""
+
+    def __init__(
+        self, options: WriteOptions, target: Target, states: Mapping[str, LaneState], task: StreamTask
+    ) -> None:
+        self._options = options
+        self._target = target
+        self._states = states
+        self._task = task
+        self._reached: dict[str, Position] = {}
+        """Everything of this micro-batch lies behind it: it began after the last commit."""
+        for key, state in states.items():
+            topic = topic_of_key(key)
+            self._reached[topic] = max(state.target, self._reached.get(topic, EARLIEST))
+
+    def producer_of(self, message: OutgoingMessage) -> str:
+        return (message.producer_name or "") if self._options.dedup == "column" else ""
+
+    def keyless_partition(self, count: int) -> int:
+        """One per task and micro-batch, or per task: every attempt has to choose the same."""
+        turn = 0 if self._options.routing_mode == "single" else self._task.batch
+        return (turn + self._task.partition) % count
+
+    async def open(self, topic: str, first: OutgoingMessage, schema: SchemaInfo | None) -> _BatchLane | _ColumnLane:
+        options, task = self._options, self._task
+        given = self.producer_of(first) or options.producer_name
+        name = sink_lane_name(given, task.query_id, options.lane_epoch)
+        if options.dedup == "batch":
+            name = f"{name}.{task.partition}"
+        key = lane_key(topic, name)
+        sender = await self._target.open_lane(topic, name, is_new=topic not in self._reached, schema=schema)
+        try:
+            reached = self._reached.get(topic, EARLIEST)
+            state = self._states.get(key) or LaneState(NO_SEQUENCE, reached)
+            if options.dedup == "column" and key not in self._states:
+                state = LaneState(sender.last_sequence_id, reached)  # what the user's name wrote before is behind us
+            lane = Lane(self._target, sender, name, LaneReport(topic, state, key=key), shown=_shown_id)
+            if options.dedup == "column":
+                numbered = _ColumnLane(lane, name)
+                await numbered.settle(_id_of(first))
+                return numbered
+            counted = _BatchLane(lane, name, task.batch)
+            await counted.settle()
+            return counted
+        except BaseException:
+            await sender.close()  # it keeps the producer's name
+            raise

@@ -1,0 +1,46 @@
+"""Where a sink keeps the state of its lanes, and what it asks for."""
+
+import pytest
+from pyspark.sql.types import BinaryType
+
+from interpulse.model.ids import Position
+from interpulse.spark.lanes import LaneState
+from interpulse.spark.options import OptionError
+from interpulse.spark.state_files import LaneFiles
+from interpulse.spark.writing.lane_report import LaneReport
+from interpulse.spark.writing.writer import PulsarStreamWriter, WrittenMessage
+from tests.support.spark_source import columns_of, source_of
+
+GIVEN = {"service.url": "pulsar://x:1", "topic": "t", "deliveryGuarantee": "exactly-once"}
+
+
+def writer_of(**options: str) -> PulsarStreamWriter:
+    return source_of({**GIVEN, **options}).streamWriter(schema=columns_of(value=BinaryType()), overwrite=False)
+
+
+@pytest.mark.parametrize("form", ["{}", "{}/", "file:{}", "file://{}"])
+def test_lane_states_lie_in_the_checkpoint(tmp_path, form):
+    writer = writer_of(checkpointLocation=form.format(tmp_path))
+    writer.commit([WrittenMessage([LaneReport("t", LaneState(7, Position(1, 2)), entries=1, key="t")])], 0)
+    assert LaneFiles(str(tmp_path / "interpulse")).newest() == (0, {"t": LaneState(7, Position(1, 2))})
+
+
+def test_lane_that_several_tasks_used_in_turn_keeps_its_highest_id(tmp_path):
+    reports = [LaneReport("t", LaneState(each, Position(1, each)), entries=1, key="t\napp") for each in (9, 7)]
+    writer_of(checkpointLocation=str(tmp_path)).commit([WrittenMessage([each]) for each in reports], 0)
+    assert LaneFiles(str(tmp_path / "interpulse")).newest()[1] == {"t\napp": LaneState(9, Position(1, 9))}
+    assert (LaneFiles(str(tmp_path / "interpulse")).summary() or {})["topics"] == {"t": [2, 0, 0]}
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({}, '.option("checkpointLocation", "/a/directory/that/stays")'),
+        ({"checkpointLocation": "s3a://bucket/c"}, '.option("statePath", "/a/directory/that/stays")'),
+        ({"checkpointLocation": "hdfs://name:8020/c"}, '.option("statePath", "/a/directory/that/stays")'),
+    ],
+)
+def test_what_is_missing_is_asked_for_with_the_line_to_add(options, line):
+    with pytest.raises(OptionError) as asked:
+        writer_of(**options)
+    assert str(asked.value).endswith(line)

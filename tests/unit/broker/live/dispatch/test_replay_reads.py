@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from interpulse.broker.live.dispatch import replay_reads
 from interpulse.broker.live.dispatch.replay_reads import ReplayReads
 from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.broker.live.requests import SubType
+from interpulse.model.errors import PersistenceError, PulsarError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import LogEntry
@@ -28,7 +29,7 @@ def payload(entry: int) -> bytes:
 
 
 class FakeLog:
-    """Every entry from ``first`` on is in memory; it is its own source, too."""
+    """Every entry from ``first`` on is in memory, unless it is on disk; it is its own source, too."""
 
     def __init__(self) -> None:
         self.log = self.reads = self
@@ -37,11 +38,35 @@ class FakeLog:
         self.entries_max = 1000
         self.asked: list[tuple[int, int]] = []
         self.gone: set[Position] = set()
+        self.in_memory = True
+        self.begun: list[Coroutine[Any, Any, None]] = []
+        """Reads that a test ends by awaiting them."""
+        self.read_from_disk: list[tuple[int, int]] = []
+        """First entry, and bytes at most."""
+        self.failure: PulsarError | None = None
+        self.failed: list[PulsarError] = []
 
-    def read_cached(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
-        self.asked.append((start.entry, entries_max))
+    def _found(self, start: Position, entries_max: int) -> list[LogEntry]:
         found = range(max(start.entry, self.first), start.entry + min(entries_max, self.entries_max))
         return [LogEntry(at(each), payload(each)) for each in found]
+
+    def read_cached(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry] | None:
+        if not self.in_memory:
+            return None
+        self.asked.append((start.entry, entries_max))
+        return self._found(start, entries_max)
+
+    async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
+        self.read_from_disk.append((start.entry, bytes_max))
+        if self.failure is not None:
+            raise self.failure
+        return self._found(start, entries_max)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self.begun.append(work)
+
+    def read_failed(self, error: PulsarError) -> None:
+        self.failed.append(error)
 
     def on_gone(self, positions: Iterable[Position]) -> None:
         self.gone.update(positions)
@@ -108,6 +133,63 @@ def test_what_the_log_has_dropped_is_told(reads: ReplayReads, log: FakeLog) -> N
     log.first = 5
     assert fetched(reads, 3, 4, 5) == [5]
     assert log.gone == {at(3), at(4)}
+    assert fetched(reads, 1, 2) == []
+    assert log.gone == {at(1), at(2), at(3), at(4)}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "looks"),
+    [
+        ((0, 1, 2), [(0, 3)]),
+        ((0, 32), [(0, 33)]),
+        ((0, 33), [(0, 1), (33, 1)]),
+        ((100, 102, 200), [(100, 3), (200, 1)]),
+    ],
+    ids=["one behind the other", "close together", "further apart", "late in the log"],
+)
+def test_replays_close_together_are_one_look_into_the_log(
+    reads: ReplayReads, log: FakeLog, wanted: tuple[int, ...], looks: list[tuple[int, int]]
+) -> None:
+    assert fetched(reads, *wanted) == [*wanted]
+    assert log.asked == looks
+
+
+@pytest.mark.parametrize(
+    ("bytes_max", "read"), [(20, [(0, 20), (40, 10)]), (21, [(0, 21), (40, 11), (80, 1)])], ids=["two fill it", "three"]
+)
+async def test_read_from_disk_takes_as_many_runs_as_its_bytes_allow(
+    reads: ReplayReads, log: FakeLog, monkeypatch: pytest.MonkeyPatch, bytes_max: int, read: list[tuple[int, int]]
+) -> None:
+    monkeypatch.setattr(replay_reads, "READ_BYTES_MAX", bytes_max)
+    log.in_memory = False
+    assert fetched(reads, 0, 40, 80) == []
+    assert reads.reading
+    [begun] = log.begun
+    await begun
+    assert (reads.reading, log.read_from_disk) == (False, read)
+    assert fetched(reads, *(start for start, _ in read)) == [start for start, _ in read]
+    assert len(log.begun) == 1
+
+
+async def test_read_from_disk_begun_before_all_was_forgotten_then_nothing_of_it_is_kept(
+    reads: ReplayReads, log: FakeLog
+) -> None:
+    log.in_memory = False
+    for number in range(2):
+        fetched(reads, number)
+        reads.forget_all()
+        await log.begun[number]
+        assert log.limiter.bytes_held == 0
+    fetched(reads, 0)
+    await log.begun[2]
+    assert (fetched(reads, 0), log.limiter.bytes_held) == ([0], 10)
+
+
+async def test_read_from_disk_that_fails_then_the_topic_hears_why(reads: ReplayReads, log: FakeLog) -> None:
+    log.in_memory, log.failure = False, PersistenceError("damaged")
+    fetched(reads, 0)
+    await log.begun[0]
+    assert (log.failed, reads.reading) == ([log.failure], False)
 
 
 def test_what_is_kept_takes_room_until_it_is_forgotten(reads: ReplayReads, log: FakeLog) -> None:
@@ -142,11 +224,15 @@ def test_when_others_need_the_room_then_all_is_read_again(reads: ReplayReads, lo
     assert log.asked == [(0, 2), (5, 2)]
 
 
-def test_what_many_keep_takes_room_together(log: FakeLog) -> None:
-    everyone = [new_reads(log) for _ in range(3)]
-    for each in everyone:
-        each.keep(held(0, 1))
+def test_what_many_keep_takes_room_together(log: FakeLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        reads = new_reads(log)
+        reads.keep(held(0, 1))
     assert log.limiter.bytes_held == 60
+    monkeypatch.setattr(replay_reads, "KEPT_BYTES_MAX", 5)
+    for _ in range(2):
+        reads.keep(held(7))
+    assert log.limiter.bytes_held == 40
 
 
 def test_short_read_then_nothing_behind_it_comes_before_the_rest(reads: ReplayReads, log: FakeLog) -> None:
@@ -154,6 +240,8 @@ def test_short_read_then_nothing_behind_it_comes_before_the_rest(reads: ReplayRe
     assert fetched(reads, 0, 1, 2, 90) == [0, 1]
     reads.keep(held(1))
     assert fetched(reads, 0, 1, 2, 3, 4) == [0, 1]
+    log.entries_max = 3
+    assert fetched(reads, 10, 12, 14) == [10, 12]
 
 
 TOPICS = [TopicName.parse(f"persistent://public/default/t{number}") for number in range(20)]

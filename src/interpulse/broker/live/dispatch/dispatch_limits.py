@@ -11,7 +11,7 @@ from typing import Final
 
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer_choice import message_total
-from interpulse.broker.live.rate_limits import ENTRIES_MAX, PAUSE_MS_MIN, RateLimit
+from interpulse.broker.live.rate_limits import PAUSE_MS_MIN, RateLimit
 from interpulse.model.policies.messaging_policies import DispatchRate
 
 __all__ = ["NOT_THROTTLED", "DispatchGate", "DispatchLimit", "limit_of"]
@@ -73,10 +73,11 @@ class DispatchGate:
         call_later: Callable[[int, Callable[[], None]], None],
         wake: Callable[[], None],
     ) -> None:
-        """``call_later(ms, call)`` is the clock's; ``wake`` looks again what can be sent."""
+        """One limit at least. ``call_later(ms, call)`` is the clock's; ``wake`` looks again what can be sent."""
         self.topic_limit = topic_limit
         self.own_limit = own_limit
-        self._limits = [("Topic", topic_limit), ("Subscription", own_limit)]
+        owners = [("Topic", topic_limit), ("Subscription", own_limit)]
+        self._limits = [(owner, each) for owner, each in owners if each is not None]
         self._now_ms = now_ms
         self._call_later = call_later
         self._wake = wake
@@ -86,27 +87,25 @@ class DispatchGate:
     def room(self) -> int:
         """How many entries may be sent now at most; 0 = none, there will be a call when it is time."""
         now = self._now_ms()
-        wait_ms = max((each.limit.wait_ms(now) for _, each in self._limits if each is not None), default=0)
+        wait_ms = max(each.limit.wait_ms(now) for _, each in self._limits)
         if not wait_ms and self.topic_limit is not None and not self.topic_limit.is_turn_of(self):
             wait_ms = PAUSE_MS_MIN
         if wait_ms:
             self._count_throttled(now)
             self._wait(wait_ms, now)
             return 0
-        return min((each.limit.room(now) for _, each in self._limits if each is not None), default=ENTRIES_MAX)
+        return min(each.limit.room(now) for _, each in self._limits)
 
     def admitted(self, batch: Sequence[Delivery]) -> int:
         """How many entries from the beginning of ``batch`` may be sent now."""
         now = self._now_ms()
-        numbers = [each.limit.admitted(batch, now) for _, each in self._limits if each is not None]
-        return min(numbers, default=len(batch))
+        return min(each.limit.admitted(batch, now) for _, each in self._limits)
 
     def sent(self, batch: Sequence[Delivery]) -> None:
         """These entries went to consumers."""
         now, messages, size = self._now_ms(), message_total(batch), sum(len(each.entry) for each in batch)
         for _, each in self._limits:
-            if each is not None:
-                each.limit.spend(messages, size, now)
+            each.limit.spend(messages, size, now)
         if self.topic_limit is not None:
             self.topic_limit.end_turn(self)
 
@@ -116,8 +115,6 @@ class DispatchGate:
 
     def _count_throttled(self, now: int) -> None:
         for owner, each in self._limits:
-            if each is None:
-                continue
             for kind, short in zip(("Msg", "Bytes"), each.limit.short_of(now), strict=True):
                 self._throttled[f"dispatchThrottled{kind}EventsBy{owner}Limit"] += short
 

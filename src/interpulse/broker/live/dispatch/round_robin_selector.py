@@ -125,7 +125,7 @@ class RoundRobinSelector:
             position = delivery.position
             metadata = cache.get(position, delivery.entry)
             uuid = metadata.chunk_uuid
-            owner = self._chunk_owners.get(uuid) if uuid else None
+            owner = self._chunk_owners.get(uuid)
             if owner is None:
                 assignments, self._turn = share_out([delivery], ready, budgets, self._turn)
                 if not assignments:

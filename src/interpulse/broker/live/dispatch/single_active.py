@@ -8,7 +8,7 @@ from typing import Any
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_choice import choose_active, covered_by
+from interpulse.broker.live.dispatch.consumer_choice import covered_by
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.entry_feed import EntryFeed, FeedSource
@@ -29,9 +29,12 @@ class SingleActiveDispatch:
         source: FeedSource,
         cursor: Cursor,
         wake: Callable[[], None],
-        choose: Callable[[Sequence[Consumer]], Consumer | None] | None = None,
+        choose: Callable[[Sequence[Consumer]], Consumer | None],
     ) -> None:
-        """``wake`` is the subscription's `pump`, which also looks whether the end of the topic is reached."""
+        """``wake`` is the subscription's `pump`, which also looks whether the end of the topic is reached.
+
+        ``choose`` names the active one of all consumers.
+        """
         self.sub_type = sub_type
         self.consumers: list[Consumer] = []
         self.active: Consumer | None = None
@@ -41,7 +44,7 @@ class SingleActiveDispatch:
         self.gate: DispatchGate | None = None
         """None while no dispatch rate holds anything back."""
         self._cursor = cursor
-        self._choose = choose or (lambda consumers: choose_active(consumers, "", -1))
+        self._choose = choose
 
     @property
     def read_position(self) -> Position:

@@ -68,6 +68,7 @@ def test_consumers_fit_together_or_are_told_why_not(
     [
         (SubType.EXCLUSIVE, KeySharing(), KeySharing(), True),
         (SubType.SHARED, KeySharing(), KeySharing(), False),
+        (SubType.SHARED, STICKY, STICKY, False),
         (SubType.KEY_SHARED, STICKY, STICKY, True),
         (SubType.KEY_SHARED, STICKY, STICKY_TOO, False),
         (SubType.KEY_SHARED, KeySharing(), KeySharing(), False),

@@ -140,3 +140,19 @@ def test_reset_when_done_then_nothing_waits_and_no_chunk_has_an_owner(selector: 
     selector.reset()
     assert selector.waiting == 0
     assert numbers(selector.select([chunk(0, "u", 0), chunk(1, "u", 1)], [b])) == ({"b": [0, 1]}, [])
+
+
+def test_last_chunk_when_it_alone_is_sent_again_then_any_consumer_gets_it(selector: Any, chunk: CHUNK) -> None:
+    a, b = FakeConsumer("a"), FakeConsumer("b")
+    selector.select([chunk(0, "u", 0, 2), chunk(1, "u", 1, 2)], [a])
+    selector.give_back([Position(1, 1)])
+    assert numbers(selector.select_replays([chunk(1, "u", 1, 2)], [b])) == ({"b": [1]}, [])
+
+
+def test_replays_go_to_consumers_in_turn_as_far_as_permits_go(selector: Any, plain: Any) -> None:
+    a, b = FakeConsumer("a", 1), FakeConsumer("b", 1)
+    selector.give_back([Position(1, number) for number in range(5)])
+    assert waiting(selector, a, b) == [0, 1]
+    assert numbers(selector.select_replays([plain(0)], [a, b])) == ({"a": [0]}, [])
+    assert numbers(selector.select_replays([plain(1)], [a, b])) == ({"b": [1]}, [])
+    assert waiting(selector, a) == [2]

@@ -9,6 +9,7 @@ import pytest
 from interpulse.broker.live.requests import KeyRange, KeySharing
 from interpulse.model.errors import ConsumerAssignError, ConsumerBusy, ConsumerNotFound
 from interpulse.model.ids import MessageId, Position
+from interpulse.model.names import TopicName
 from interpulse.wire.hashing import sticky_slot
 
 
@@ -166,6 +167,22 @@ class TestFailover:
         consumers[active].close()
         del sinks[active]
         assert sinks[self.active(sinks)].numbers() == [2, 3]
+
+    async def test_partitions_go_to_consumers_in_the_order_of_their_names(self, bench: Any) -> None:
+        for partition, active in enumerate("aba"):
+            topic = await bench.topic(TopicName.parse(f"persistent://public/default/p-partition-{partition}"))
+            for name in "ba":
+                await bench.consumer(topic, consumer_name=name, consumer_id=ord(name), sub_type=bench.FAILOVER)
+            assert topic.stats()["subscriptions"]["s"]["activeConsumerName"] == active
+
+    async def test_topics_without_partitions_are_spread_over_consumers(self, bench: Any) -> None:
+        active = []
+        for number in range(8):
+            topic = await bench.topic(TopicName.parse(f"persistent://public/default/t{number}"))
+            for name in "ab":
+                await bench.consumer(topic, consumer_name=name, consumer_id=ord(name), sub_type=bench.FAILOVER)
+            active.append(topic.stats()["subscriptions"]["s"]["activeConsumerName"])
+        assert set(active) == {"a", "b"}
 
     async def test_redelivery_asked_by_one_that_is_not_active_does_nothing(self, bench: Any) -> None:
         topic, consumers, sinks = await self.three(bench)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from interpulse.broker.live.registry import upkeep
+from interpulse.broker.live.requests import SubType
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import EARLIEST, MessageId
 
@@ -83,3 +86,51 @@ async def test_last_message_when_everything_was_trimmed_is_none(bench: Any) -> N
     assert (await topic.last_message()).position == (1, 0)
     await upkeep.maintain(topic)
     assert (await topic.last_message()).position == EARLIEST
+
+
+@pytest.fixture
+async def last_acknowledged(bench: Any) -> Any:
+    """A topic that was loaded again: a batch of three, a message, and one that is acknowledged already."""
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic, sub_type=bench.SHARED)
+    producer, _ = await bench.producer(topic)
+    producer.publish(0, -1, 3, bench.entry(0, num_messages_in_batch=3))
+    for number in (1, 2):
+        producer.publish(number, -1, 1, bench.entry(number))
+    await bench.settle()
+    consumer.acknowledge(sink.take()[2].position)
+    await bench.restart()
+    return await bench.topic()
+
+
+@pytest.mark.parametrize("sub_type", list(SubType))
+async def test_permits_that_end_before_an_entry_that_is_left_out_then_nothing_before_it_is_lost(
+    bench: Any, last_acknowledged: Any, sub_type: SubType
+) -> None:
+    consumer, sink = await bench.consumer(last_acknowledged, sub_type=sub_type, permits=3)
+    assert sink.numbers() == [0]
+    consumer.flow(3)
+    assert sink.numbers() == [1]
+
+
+async def test_topic_whose_last_entry_is_left_out_then_its_end_is_told_with_the_last_delivery(
+    bench: Any, last_acknowledged: Any
+) -> None:
+    await last_acknowledged.terminate()
+    _, sink = await bench.consumer(last_acknowledged, sub_type=bench.SHARED, permits=4)
+    assert (sink.numbers(), sink.ended) == ([0, 1], 1)
+
+
+async def test_feed_that_begins_then_others_keep_their_room(bench: Any) -> None:
+    topic = await bench.topic()
+    for name in "abc":
+        await topic.create_subscription(name)
+    await bench.publish(topic, *range(20))
+    await bench.restart()
+    topic = await bench.topic()
+    for name in "ab":
+        await bench.consumer(topic, name, permits=1)
+    held = bench.registry.read_buffer_limiter.bytes_held
+    assert held > 0
+    await bench.consumer(topic, "c", permits=0)
+    assert bench.registry.read_buffer_limiter.bytes_held == held

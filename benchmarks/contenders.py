@@ -27,16 +27,21 @@ class Running(Protocol):
     def pid(self) -> int: ...
 
 
-class Contender(Running, Protocol):
-    """A broker that can be started on its directory, measured and ended."""
-
-    name: str
-    directory: Path
+class Serving(Protocol):
+    """A broker that takes load."""
 
     @property
     def service_url(self) -> str: ...
     @property
     def web_url(self) -> str: ...
+
+
+class Contender(Running, Serving, Protocol):
+    """A broker that can be started on its directory, measured and ended."""
+
+    name: str
+    directory: Path
+
     def start(self) -> float: ...
     def stop(self) -> None: ...
     def kill(self) -> None: ...

@@ -9,7 +9,7 @@ from functools import cache
 
 import pulsar
 
-from benchmarks.contenders import Contender, Running, cpu_seconds, pss_bytes
+from benchmarks.contenders import Contender, Running, Serving, cpu_seconds, pss_bytes
 from benchmarks.http_load import Request, run_requests
 from benchmarks.raw_load import (
     RawConnection,
@@ -179,20 +179,24 @@ def measure_topic_memory(contender: Contender, round_number: int) -> Samples:
     """Memory of topics that are loaded, each with a producer; others were loaded before, so that the broker is warm."""
     contender.start()
     try:
-        _load_topics(contender, _topic("warm", round_number))
-        before = pss_bytes(contender)
-        _load_topics(contender, _topic("loaded", round_number))
-        return {"topic_memory": Sample((pss_bytes(contender) - before) / PARTITIONS / 1e3)}
+        with loaded_topics(contender, _topic("warm", round_number)):
+            before = pss_bytes(contender)
+            with loaded_topics(contender, _topic("loaded", round_number)):
+                return {"topic_memory": Sample((pss_bytes(contender) - before) / PARTITIONS / 1e3)}
     finally:
         contender.stop()
 
 
-def _load_topics(contender: Contender, topic: str) -> None:
+@contextmanager
+def loaded_topics(broker: Serving, topic: str) -> Iterator[None]:
+    """The partitions of a new topic, each with a producer as long as the block lasts."""
     path = f"/admin/v2/{topic.replace('://', '/')}/partitions"
-    run_requests(contender.web_url, [Request("PUT", path, str(PARTITIONS).encode())], connections=1)
+    run_requests(broker.web_url, [Request("PUT", path, str(PARTITIONS).encode())], connections=1)
     names = [f"{topic}-partition-{number}" for number in range(PARTITIONS)]
-    look_up_pipelined(contender.service_url, names)
-    create_producers(contender.service_url, names)
+    look_up_pipelined(broker.service_url, names)
+    with RawConnection(broker.service_url) as connection:
+        create_producers(connection, names)
+        yield
 
 
 def measure_restart(contender: Contender, round_number: int) -> Samples:

@@ -332,13 +332,13 @@ def ask_partitions_pipelined(service_url: str, topics: Sequence[str]) -> float:
     return _ask_pipelined(service_url, questions, pb.BaseCommand.PARTITIONED_METADATA_RESPONSE, len(topics))
 
 
-def create_producers(service_url: str, topics: Sequence[str]) -> float:
+def create_producers(connection: RawConnection, topics: Sequence[str]) -> float:
     """Asks for one producer on each topic without waiting; returns the seconds to the last answer."""
     producers = (
         pb.CommandProducer(topic=topic, producer_id=number, request_id=number) for number, topic in enumerate(topics)
     )
     questions = b"".join(encode(pb.BaseCommand(type=pb.BaseCommand.PRODUCER, producer=each)) for each in producers)
-    return _ask_pipelined(service_url, questions, pb.BaseCommand.PRODUCER_SUCCESS, len(topics))
+    return connection.answered(questions, pb.BaseCommand.PRODUCER_SUCCESS, len(topics))
 
 
 def _ask_pipelined(service_url: str, questions: bytes, answer_type: int, count: int) -> float:

@@ -189,7 +189,8 @@ def pipeline(contender: Contender, commands: Sequence[pb.BaseCommand], answer_ty
 def open_producers(contender: Contender, topics: Sequence[str]) -> None:
     """One producer on each topic, all asked for at once, as clients of partitioned topics do."""
     pipeline(contender, [lookup(topic) for topic in topics], _LOOKUP_ANSWER)
-    create_producers(contender.service_url, topics)
+    with RawConnection(contender.service_url) as connection:
+        create_producers(connection, topics)
 
 
 def list_topics(contender: Contender, namespace: str) -> None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from sys import intern
 from typing import Any, Final, Generic, Literal, TypeVar, overload
 from urllib.parse import quote_plus, unquote_plus
 
@@ -75,7 +76,8 @@ class _Kept(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> _Kept[T] | T:
         if instance is None:
             return self
-        value = instance.__dict__[self._name] = self._compute(instance)
+        value = self._compute(instance)
+        object.__setattr__(instance, self._name, value)
         return value
 
 
@@ -186,9 +188,10 @@ class TopicName:
     @_Kept
     def encoded(self) -> str:
         """The local name as it stands in REST paths and metadata keys."""
-        return encode_local_name(self.local_name)
+        encoded = encode_local_name(self.local_name)
+        return self.local_name if encoded == self.local_name else encoded  # most names are one string then
 
-    @_Kept
+    @property
     def log_name(self) -> str:
         """Where the topic record lies below ``/managed-ledgers``: ``tenant/namespace/domain/encoded``."""
         return f"{self.tenant}/{self.namespace}/{self.domain}/{self.encoded}"
@@ -199,7 +202,7 @@ class TopicName:
         tenant, namespace, domain, encoded = log_name.split("/")
         return cls.of(domain, tenant, namespace, decode_local_name(encoded))
 
-    @_Kept
+    @property
     def rest_path(self) -> str:
         """``persistent/tenant/namespace/encoded``, the part after ``/admin/v2/``."""
         return f"{self.domain}/{self.tenant}/{self.namespace}/{self.encoded}"
@@ -232,12 +235,12 @@ class TopicName:
             return self
         return TopicName(self.domain, self.tenant, self.namespace, self.local_name + suffix)
 
-    @_Kept
+    @property
     def schema_id(self) -> str:
         """The key of the schema history, shared by all partitions and both domains."""
         return f"{self.tenant}/{self.namespace}/{self.base.encoded}"
 
-    @_Kept
+    @property
     def is_transaction_internal(self) -> bool:
         if self.local_name.endswith("__transaction_pending_ack"):
             return True
@@ -332,7 +335,8 @@ def _checked(text: str, domain: str, tenant: str, namespace: str, local_name: st
             raise InvalidTopicName(f"Invalid topic name: {text}: {part!r} must be letters, digits and _-=:. only")
     if not local_name.strip(_WHITESPACE) or "/" in local_name:
         raise InvalidTopicName(f"Invalid topic name: {text}: the topic part must not be blank or contain '/'")
-    name = TopicName(domain, tenant, namespace, local_name)  # type: ignore[arg-type]
+    # Many names have these parts in common, and hold one string of each then.
+    name = TopicName(intern(domain), intern(tenant), intern(namespace), local_name)  # type: ignore[arg-type]
     base = name
     while base.is_partition:
         base = base.base

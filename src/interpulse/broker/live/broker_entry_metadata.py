@@ -43,6 +43,8 @@ class BrokerEntryInterceptor:
 class TopicBrokerEntryMetadata:
     """The broker entry metadata of one topic, made when it is loaded."""
 
+    __slots__ = ("_log", "_remembered", "_state", "interceptor")
+
     def __init__(self, log: Log, state: TopicStateStore, remembered: int | None) -> None:
         """``remembered`` is the index in the topic's record; None = entries of this topic never had any."""
         self.interceptor: BrokerEntryInterceptor | None = None

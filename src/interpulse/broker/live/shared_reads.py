@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Sized
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -44,14 +43,16 @@ class _Piece(NamedTuple):
 class SharedReads:
     """See the module."""
 
-    def __init__(self, log: Log, shared: Callable[[], bool], limiter: ReadBufferLimiter) -> None:
-        """``shared`` tells whether another subscription may want what was read."""
+    __slots__ = ("__weakref__", "_log", "_looked_up", "_pieces", "_readers", "_under_way", "_used", "limiter")
+
+    def __init__(self, log: Log, readers: Sized, limiter: ReadBufferLimiter) -> None:
+        """``readers`` are the topic's own subscriptions, and change with it."""
         self.limiter = limiter
         self._log = log
-        self._shared = shared
+        self._readers = readers
         self._pieces: dict[int, _Piece] = {}
         """By their number in the limiter, oldest first."""
-        self._looked_up: deque[int] = deque()
+        self._looked_up: list[int] = []
         """The numbers of those pieces that the log has in memory, too."""
         self._under_way: dict[Position, asyncio.Event] = {}
         self._used = False
@@ -84,7 +85,7 @@ class SharedReads:
         if len(found) >= _LOOKED_UP_ENTRIES_MIN:
             self._looked_up.append(self._keep(_Piece(start, found, sum(map(len, map(_entry, found))))))
             if len(self._looked_up) > _LOOKED_UP_MAX:
-                self._drop(self._looked_up.popleft())
+                self._drop(self._looked_up.pop(0))
         return found[:entries_max]
 
     def forget_unused(self) -> None:
@@ -93,6 +94,10 @@ class SharedReads:
             for number in list(self._pieces):
                 self._drop(number)
         self._used = False
+
+    def _shared(self) -> bool:
+        """Another subscription may want what was read."""
+        return len(self._readers) > 1
 
     async def _read(self, start: Position, entries_max: int, bytes_max: int) -> list[LogEntry]:
         done = self._under_way[start] = asyncio.Event()

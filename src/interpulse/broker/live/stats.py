@@ -19,6 +19,9 @@ class TrafficMeter:
 
     def tick(self, seconds: float) -> None:
         """End a period of that length."""
+        moved = self.messages != self._messages_before or self.bytes != self._bytes_before
+        if not moved and not self.message_rate and not self.byte_rate:
+            return  # as most topics most of the time
         self.message_rate = (self.messages - self._messages_before) / seconds
         self.byte_rate = (self.bytes - self._bytes_before) / seconds
         self._messages_before, self._bytes_before = self.messages, self.bytes

@@ -38,12 +38,17 @@ class TopicCounters(NamedTuple):
 class TopicStateStore:
     """See the module. All methods raise MetadataError if the store fails."""
 
+    __slots__ = ("_closed", "_metadata", "_topic", "_writing")
+
     def __init__(self, metadata: MetadataStore, topic: TopicName) -> None:
         self._metadata = metadata
         self._topic = topic
-        self._record_key = keys.topic_record(topic)
         self._writing = asyncio.Lock()
         self._closed = False
+
+    @property
+    def _record_key(self) -> str:
+        return keys.topic_record(self._topic)
 
     async def read_cursors(self) -> dict[str, bytes]:
         """Every stored cursor by name."""

@@ -17,6 +17,9 @@ from interpulse.model.names import TopicName
 from interpulse.storage.api import LogEntry
 
 SUBSCRIPTIONS = 10
+ONE, SEVERAL = range(1), range(2)
+"""Readers."""
+
 LIMITS = {"entries_max": 4, "bytes_max": 100}
 
 
@@ -53,7 +56,7 @@ def entries(found: list[LogEntry]) -> list[int]:
 
 
 async def test_reads_of_one_place_at_once_are_one(log: Any) -> None:
-    reads = SharedReads(log, lambda: True, ReadBufferLimiter(1000))
+    reads = SharedReads(log, SEVERAL, ReadBufferLimiter(1000))
     found = await asyncio.gather(*(reads.read(Position(1, 0), **LIMITS) for _ in range(5)))
     assert log.reads == [0]
     assert [entries(each) for each in found] == [[0, 1, 2, 3]] * 5
@@ -62,7 +65,7 @@ async def test_reads_of_one_place_at_once_are_one(log: Any) -> None:
 
 
 async def test_reads_a_little_behind_find_what_was_read(log: Any) -> None:
-    reads = SharedReads(log, lambda: True, ReadBufferLimiter(1000))
+    reads = SharedReads(log, SEVERAL, ReadBufferLimiter(1000))
     await reads.read(Position(1, 0), **LIMITS)
     await reads.read(Position(1, 4), **LIMITS)
     assert entries(await reads.read(Position(1, 2), **LIMITS)) == [2, 3]
@@ -72,7 +75,7 @@ async def test_reads_a_little_behind_find_what_was_read(log: Any) -> None:
 
 async def test_what_is_kept_has_a_bound_and_goes_when_not_wanted(log: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_reads_module, "KEPT_BYTES_MAX", 80)
-    reads = SharedReads(log, lambda: True, ReadBufferLimiter(1000))
+    reads = SharedReads(log, SEVERAL, ReadBufferLimiter(1000))
     for start in (0, 4, 8):
         await reads.read(Position(1, start), **LIMITS)
     assert reads.kept_bytes == 60
@@ -84,7 +87,7 @@ async def test_what_is_kept_has_a_bound_and_goes_when_not_wanted(log: Any, monke
 
 async def test_what_all_topics_keep_has_a_bound_and_the_oldest_goes_first(log: Any) -> None:
     limiter = ReadBufferLimiter(100)
-    topics = [SharedReads(log, lambda: True, limiter) for _ in range(3)]
+    topics = [SharedReads(log, SEVERAL, limiter) for _ in range(3)]
     for each in topics:
         await each.read(Position(1, 0), **LIMITS)
     assert ([each.kept_bytes for each in topics], limiter.bytes_held) == ([0, 40, 40], 80)
@@ -96,7 +99,7 @@ async def test_what_all_topics_keep_has_a_bound_and_the_oldest_goes_first(log: A
 
 async def test_a_piece_that_is_larger_than_the_bound_is_kept_alone(log: Any) -> None:
     limiter = ReadBufferLimiter(10)
-    first, second = SharedReads(log, lambda: True, limiter), SharedReads(log, lambda: True, limiter)
+    first, second = SharedReads(log, SEVERAL, limiter), SharedReads(log, SEVERAL, limiter)
     await first.read(Position(1, 0), **LIMITS)
     await second.read(Position(1, 0), **LIMITS)
     assert (first.kept_bytes, second.kept_bytes, limiter.bytes_held) == (0, 40, 40)
@@ -104,10 +107,10 @@ async def test_a_piece_that_is_larger_than_the_bound_is_kept_alone(log: Any) -> 
 
 async def test_subscriptions_that_are_gone_free_their_bytes(log: Any) -> None:
     limiter = ReadBufferLimiter(50)
-    gone = SharedReads(log, lambda: True, limiter)
+    gone = SharedReads(log, SEVERAL, limiter)
     await gone.read(Position(1, 0), **LIMITS)
     del gone
-    stays = SharedReads(log, lambda: True, limiter)
+    stays = SharedReads(log, SEVERAL, limiter)
     await stays.read(Position(1, 0), **LIMITS)
     assert (stays.kept_bytes, limiter.bytes_held) == (40, 40)
 
@@ -152,7 +155,7 @@ def looked_up(reads: SharedReads, start: int, entries_max: int = 400) -> list[in
 
 
 def test_what_the_log_has_in_memory_is_looked_up_once_for_all(log: Any) -> None:
-    reads = SharedReads(log, lambda: True, ReadBufferLimiter(10**6))
+    reads = SharedReads(log, SEVERAL, ReadBufferLimiter(10**6))
     assert looked_up(reads, 0) is None
     for _ in range(5):
         assert [looked_up(reads, start) for start in (1000, 1400, 1800)] == [[400], [400], [200]]
@@ -167,7 +170,7 @@ def test_what_the_log_has_in_memory_is_looked_up_once_for_all(log: Any) -> None:
 
 
 def test_of_what_the_log_has_in_memory_little_is_kept(log: Any) -> None:
-    reads = SharedReads(log, lambda: True, ReadBufferLimiter(10**6))
+    reads = SharedReads(log, SEVERAL, ReadBufferLimiter(10**6))
     for start in (1900, 1700, 1500, 1300, 1100):  # backwards, so that each look is one of its own
         assert looked_up(reads, start) == [400]
     assert reads.kept_bytes == 40_000
@@ -176,26 +179,26 @@ def test_of_what_the_log_has_in_memory_little_is_kept(log: Any) -> None:
 
 
 def test_alone_the_log_is_asked_for_what_is_wanted(log: Any) -> None:
-    reads = SharedReads(log, lambda: False, ReadBufferLimiter(10**6))
+    reads = SharedReads(log, ONE, ReadBufferLimiter(10**6))
     assert looked_up(reads, 1000) == looked_up(reads, 1000) == [400]
     assert (log.reads, reads.kept_bytes) == ([1000, 1000], 0)
 
 
 async def test_alone_nothing_is_kept(log: Any) -> None:
-    reads = SharedReads(log, lambda: False, ReadBufferLimiter(1000))
+    reads = SharedReads(log, ONE, ReadBufferLimiter(1000))
     await reads.read(Position(1, 0), **LIMITS)
     assert reads.kept_bytes == 0
 
 
 async def test_when_a_read_fails_then_a_waiting_one_reads_and_all_are_told(log: Any) -> None:
     log.failing = True
-    reads = SharedReads(log, lambda: True, ReadBufferLimiter(1000))
+    reads = SharedReads(log, SEVERAL, ReadBufferLimiter(1000))
     found = await asyncio.gather(*(reads.read(Position(1, 0), **LIMITS) for _ in range(3)), return_exceptions=True)
     assert [type(each) for each in found] == [PersistenceError] * 3
 
 
 async def test_when_a_reader_is_cancelled_then_a_waiting_one_reads(log: Any) -> None:
-    reads = SharedReads(log, lambda: True, ReadBufferLimiter(1000))
+    reads = SharedReads(log, SEVERAL, ReadBufferLimiter(1000))
     first = asyncio.create_task(reads.read(Position(1, 0), **LIMITS))
     second = asyncio.create_task(reads.read(Position(1, 0), **LIMITS))
     await asyncio.sleep(0)

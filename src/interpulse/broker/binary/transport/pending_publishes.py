@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 
 __all__ = ["PendingPublishes", "ProducerPublishes"]
@@ -53,7 +52,7 @@ class ProducerPublishes:
     __slots__ = ("_drained", "_sizes", "_total")
 
     def __init__(self, total: PendingPublishes) -> None:
-        self._sizes: deque[int] = deque()
+        self._sizes: list[int] = []
         self._total = total
         self._drained: asyncio.Future[None] | None = None
 
@@ -74,8 +73,9 @@ class ProducerPublishes:
 
     def answered(self, count: int = 1) -> None:
         """The ``count`` oldest entries have their answers."""
-        pop = self._sizes.popleft
-        self._total.subtract(count, sum([pop() for _ in range(count)]))
+        size = sum(self._sizes[:count])
+        del self._sizes[:count]
+        self._total.subtract(count, size)
         if self._drained is not None and not self._sizes:
             self._drained.set_result(None)
             self._drained = None

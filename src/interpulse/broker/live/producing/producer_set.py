@@ -8,7 +8,6 @@ of the topic, and a producer that reconnects with an older epoch is refused for 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -40,7 +39,7 @@ class ProducerSet:
         self.limit = 0
         """The number that may be open at once, replicators not counted; 0 = any number."""
         self.by_name: dict[str, Producer] = {}
-        self.waiting: deque[Producer] = deque()
+        self.waiting: list[Producer] = []
         self.exclusive: Producer | None = None
         self._topic = topic
         self._generate_name = generate_name
@@ -79,7 +78,7 @@ class ProducerSet:
         if self.exclusive is producer:
             self.exclusive = None
         if self.waiting and not self.by_name:
-            next_owner = self.waiting.popleft()
+            next_owner = self.waiting.pop(0)
             self.by_name[next_owner.name] = self.exclusive = next_owner  # at once: no other producer can come first
             self._spawn(self._promote(next_owner))
 
@@ -90,7 +89,7 @@ class ProducerSet:
 
     def close_by_broker(self) -> None:
         """Close all producers; their clients open them again."""
-        waiting, self.waiting = list(self.waiting), deque()
+        waiting, self.waiting = self.waiting, []
         for producer in [*self.by_name.values(), *waiting]:
             producer.close_by_broker()
 
@@ -125,7 +124,7 @@ class ProducerSet:
             )
 
     def _fence_out(self) -> None:
-        waiting, self.waiting = list(self.waiting), deque()
+        waiting, self.waiting = self.waiting, []
         for producer in waiting:
             producer.closed = True
             producer.sink.producer_refused(producer.producer_id, ProducerFenced("Fenced out"))

@@ -84,6 +84,7 @@ class TopicRegistry:
         self._logs = logs
         self._open_rule = open_rule
         self._settings = settings
+        self._newest_settings = TopicSettings()
         self._topics: dict[TopicName, AnyTopic] = {}
         self.topic_tasks = TopicTasks(
             self._topics,
@@ -216,7 +217,7 @@ class TopicRegistry:
     async def _apply_settings(self, topic: AnyTopic) -> PulsarError | None:
         """What kept them from coming into force."""
         try:
-            settings = await self._settings(topic.name)
+            settings = await self._settings_of(topic.name)
             if self._topics.get(topic.name) is topic:  # it may have gone meanwhile
                 await topic.apply(settings)
         except PulsarError as error:
@@ -259,20 +260,27 @@ class TopicRegistry:
             return await self._load_permitted(name)
 
     async def _load_permitted(self, name: TopicName) -> AnyTopic:
-        settings = await self._settings(name)
+        settings = await self._settings_of(name)
         if name.is_persistent:
             topic: AnyTopic = await self._load_persistent(name, settings)
         else:
             topic = NonPersistentTopic(name, self, settings)
         self._topics[name] = topic
         try:
-            while (newest := await self._settings(name)) != topic.settings:  # they changed while it was loading
+            while (newest := await self._settings_of(name)) != topic.settings:  # they changed while it was loading
                 await topic.apply(newest)
         except BaseException:
             await self._unload(topic)
             raise
         log.info("topic loaded topic=%s", name)
         return topic
+
+    async def _settings_of(self, name: TopicName) -> TopicSettings:
+        """The settings of a topic; topics after each other that have the same share one object."""
+        settings = await self._settings(name)
+        if settings != self._newest_settings:
+            self._newest_settings = settings
+        return self._newest_settings
 
     async def _load_persistent(self, name: TopicName, settings: TopicSettings) -> Topic:
         try:

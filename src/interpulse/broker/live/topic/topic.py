@@ -8,7 +8,7 @@ that waits is refused, all clients are disconnected, and the topic is of no use 
 from __future__ import annotations
 
 import logging
-from collections import deque
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from itertools import groupby, repeat
 from operator import attrgetter
@@ -54,11 +54,13 @@ __all__ = ["Topic"]
 log = logging.getLogger(__name__)
 
 _new = tuple.__new__
-_producer_of = attrgetter("producer")
+_position_of, _producer_of = attrgetter("position"), attrgetter("producer")
 
 
 class _LogListener:
     """Listens to a log from its opening on; its topic, which needs the log, comes a little later."""
+
+    __slots__ = ("_failure", "_topic")
 
     def __init__(self) -> None:
         self._topic: Topic | None = None
@@ -107,7 +109,7 @@ class Topic:
         self.subscriptions = self.subscription_set.by_name
         self.positions = LogPositions(topic_log)
         self.entry_metadata = EntryMetadataCache(_behind(topic_log.last_appended))
-        self.reads = SharedReads(topic_log, lambda: len(self.subscriptions) > 1, host.read_buffer_limiter)
+        self.reads = SharedReads(topic_log, self.subscriptions, host.read_buffer_limiter)
         self.producers = ProducerSet(
             str(name), counters.epoch, host.generate_producer_name, state.write_epoch, host.spawn
         )
@@ -119,7 +121,7 @@ class Topic:
         self.sequences = SequenceKeeper(topic_log, state, lambda: host.cursors_changed(self))
         self._host = host
         self._state = state
-        self._pending: deque[PendingPublish | PendingRun] = deque()
+        self._pending: list[PendingPublish | PendingRun] = []
         self._terminating = 0  # calls under way
         self._last_marker = EARLIEST
         self.compaction = Compaction(self, host.compaction_permits)
@@ -180,9 +182,8 @@ class Topic:
         self.last_publish_ms = self.now_ms()
         pending = self._pending
         listening = [each for each in self.subscriptions.values() if each.consumers]
-        done: list[PendingPublish | PendingRun] = []
-        while pending and pending[0].position <= last:
-            done.append(pending.popleft())
+        end = bisect_right(pending, last, key=_position_of)
+        done, pending[:end] = pending[:end], ()
         for producer, publishes in groupby(done, _producer_of):
             producer.answered(publishes)
         fresh = _deliveries(done) if listening else []
@@ -212,7 +213,7 @@ class Topic:
         kind = StorageFull if isinstance(error, StorageFull | MetadataFull) else PersistenceError
         refusal = kind(f"The topic {self.name} is fenced: {error}")
         self.clients.refusal = refusal
-        pending, self._pending = list(self._pending), deque()
+        pending, self._pending = self._pending, []
         for publish in pending:
             publish.producer.failed(publish, refusal)
         self.clients.disconnect()

@@ -26,6 +26,8 @@ class ConsumedSubscription(Protocol):
 class TopicClients:
     """See the module. ``subscriptions`` is the topic's own mapping, and changes with it."""
 
+    __slots__ = ("_name", "_producers", "_subscriptions", "refusal")
+
     def __init__(
         self, name: TopicName, producers: ProducerSet, subscriptions: Mapping[str, ConsumedSubscription]
     ) -> None:

@@ -27,6 +27,8 @@ __all__ = ["TopicLimits"]
 class TopicLimits:
     """See the module. Limits nothing until `use` was called."""
 
+    __slots__ = ("_call_later", "_name", "_now_ms", "_subscribes", "dispatch", "publish", "settings")
+
     def __init__(
         self, name: TopicName, now_ms: Callable[[], int], call_later: Callable[[int, Callable[[], None]], None]
     ) -> None:

@@ -76,7 +76,7 @@ async def test_write_when_it_fails_then_answered_with_the_error_and_segment_left
     assert isinstance(await bench.write(b"lost"), OSError)
     refusal = await bench.write(b"refused")
     assert isinstance(refusal, AssertionError)
-    assert str(refusal) == "the first group begins a segment"
+    assert str(refusal).startswith("the first group begins a segment")
     assert await bench.write(b"two", begin=2) is None
     assert not parse_index(bytes(bench.disk.names_now[INDEX].written), 1).sealed
     bench.writer.stop()

@@ -18,6 +18,7 @@ from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments import journal as journal_module
 from interpulse.storage.segments import open as open_module
 from interpulse.storage.segments import writer as writer_module
+from interpulse.storage.segments.index import parse_index
 from interpulse.storage.segments.journal import SegmentJournal
 from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.segments.reader import SegmentReader
@@ -315,6 +316,17 @@ async def test_close_when_callers_were_cancelled_then_goes_on() -> None:
     closing.cancel()
     await listener.durable(last)
     await store.close()
+
+
+async def test_close_when_entries_wait_then_their_segment_is_sealed_too() -> None:
+    disk = SimulatedDisk()
+    store = await open_on(disk)
+    listener = Listener()
+    log = await store.open("a", listener, create=True)
+    last = log.append(b"x")
+    await store.journal.close()
+    assert listener.last == last
+    assert parse_index(bytes(disk.content(DIRECTORY / "0000000001.idx")), 1).sealed
 
 
 async def test_group_when_one_listener_is_at_fault_then_its_log_is_fenced_and_the_others_hear(

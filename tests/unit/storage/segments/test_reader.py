@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -66,4 +68,16 @@ async def test_files_when_many_are_read_then_few_stay_open(monkeypatch: pytest.M
     reader.forget([Path("3.seg"), Path("9.seg")])
     await reader.run(lambda: None)
     assert [path.stem for path in reader._open] == ["1"]
+    await reader.close()
+    assert [path.stem for path in reader._open] == []
+
+
+async def test_reader_when_it_has_much_to_do_then_one_thread_does_it_in_turn() -> None:
+    reader, gate = SegmentReader(SimulatedDisk()), threading.Event()
+    names = [
+        asyncio.ensure_future(reader.run(lambda: gate.wait(60) and threading.current_thread().name)) for _ in range(3)
+    ]
+    await asyncio.sleep(0)
+    gate.set()
+    assert await asyncio.gather(*names) == ["log-reader_0"] * 3
     await reader.close()

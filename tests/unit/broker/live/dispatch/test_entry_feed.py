@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.registry import upkeep
 from interpulse.broker.live.requests import SubType
-from interpulse.model.errors import PersistenceError
-from interpulse.model.ids import EARLIEST, MessageId
+from interpulse.model.errors import PersistenceError, PulsarError
+from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.model.names import TopicName
 
 
 async def test_backlog_is_read_in_pieces_as_permits_come(bench: Any) -> None:
@@ -51,12 +54,21 @@ async def test_read_that_fails_then_the_topic_is_loaded_again(bench: Any, monkey
     await bench.restart()
     topic = await bench.topic()
 
+    damage = PersistenceError("damaged")
+
     async def fail(*_: Any, **__: Any) -> None:
-        raise PersistenceError("damaged")
+        raise damage
 
     monkeypatch.setattr(topic.log, "read", fail)
+    read_failed, told = topic.read_failed, []
+
+    def note(error: PulsarError) -> None:
+        told.append(error)
+        read_failed(error)
+
+    monkeypatch.setattr(topic, "read_failed", note)
     _, sink = await bench.consumer(topic)
-    assert sink.closed == [1]
+    assert (sink.closed, told) == ([1], [damage])
     assert await bench.topic() is not topic
 
 
@@ -70,12 +82,13 @@ async def test_entries_acknowledged_before_a_restart_are_left_out(bench: Any) ->
     positions = [each.position for each in sink.take()]
     for index in (1, 2, 5):
         consumer.acknowledge(positions[index])
-    consumer.acknowledge(positions[3], [0b100])
+    consumer.acknowledge(positions[3], [0b110])
     await bench.restart()
     _, sink = await bench.consumer(await bench.topic(), permits=100)
     deliveries = sink.deliveries
     assert sink.numbers() == [0, 3, 4]
-    assert [(each.ack_set, each.message_count) for each in deliveries] == [((), 3), ((0b100,), 1), ((), 3)]
+    shown = [(each.redelivery_count, each.ack_set, each.message_count) for each in deliveries]
+    assert shown == [(0, (), 3), (0, (0b110,), 2), (0, (), 3)]
 
 
 async def test_last_message_when_everything_was_trimmed_is_none(bench: Any) -> None:
@@ -121,16 +134,81 @@ async def test_topic_whose_last_entry_is_left_out_then_its_end_is_told_with_the_
     assert (sink.numbers(), sink.ended) == ([0, 1], 1)
 
 
-async def test_feed_that_begins_then_others_keep_their_room(bench: Any) -> None:
+async def test_feeds_that_begin_and_end_leave_others_their_room_and_give_theirs_back(bench: Any) -> None:
     topic = await bench.topic()
     for name in "abc":
         await topic.create_subscription(name)
     await bench.publish(topic, *range(20))
     await bench.restart()
-    topic = await bench.topic()
-    for name in "ab":
-        await bench.consumer(topic, name, permits=1)
-    held = bench.registry.read_buffer_limiter.bytes_held
+    topic, limiter = await bench.topic(), bench.registry.read_buffer_limiter
+    members = [await bench.consumer(topic, name, permits=1) for name in "ab"]
+    held = limiter.bytes_held
     assert held > 0
-    await bench.consumer(topic, "c", permits=0)
-    assert bench.registry.read_buffer_limiter.bytes_held == held
+    for _ in range(2):
+        consumer, _ = await bench.consumer(topic, "c", permits=0)
+        consumer.close()
+        assert limiter.bytes_held == held
+    for consumer, sink in members:
+        consumer.flow(19)
+        assert sink.numbers() == list(range(20))
+    assert limiter.bytes_held == topic.reads.kept_bytes
+
+
+async def test_feed_whose_room_was_needed_then_it_reads_what_is_wanted_until_it_begins_again(bench: Any) -> None:
+    other = TopicName.parse("persistent://public/default/other")
+    for name in (None, other):
+        topic = await bench.topic(*filter(None, [name]))
+        await topic.create_subscription("s")
+        await bench.publish(topic, *range(20))
+    bench.read_bytes_max = 1
+    await bench.restart()
+    topic = await bench.topic()
+    read, asked = topic.log.read, []
+
+    async def note_and_read(start: Position, **limits: int) -> Any:
+        asked.append((start.entry, limits["entries_max"]))
+        return await read(start, **limits)
+
+    topic.log.read = note_and_read
+    consumer, sink = await bench.consumer(topic, permits=1)
+    await bench.consumer(await bench.topic(other), permits=1)
+    for _ in range(2):
+        consumer.flow(2)
+        await bench.settle()
+    assert sink.numbers() == [0, 1, 2, 3, 4]
+    consumer.redeliver()
+    consumer.flow(1)
+    await bench.settle()
+    assert sink.numbers() == [0]
+    assert asked == [(0, 1000), (1, 2), (3, 2), (0, 1000)]
+
+
+async def test_read_that_ends_after_a_seek_then_nothing_of_it_is_delivered(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic)
+    await bench.publish(topic, *range(5))
+    consumer.acknowledge_cumulative(sink.take()[2].position)
+    await bench.restart()
+    topic = await bench.topic()
+    read, may_read = topic.log.read, asyncio.Event()
+
+    async def wait_and_read(start: Position, **limits: int) -> Any:
+        await may_read.wait()
+        return await read(start, **limits)
+
+    topic.log.read = wait_and_read
+    consumer, _ = await bench.consumer(topic)
+    await consumer.seek(MessageId(-1, -1))
+    _, sink = await bench.consumer(topic)
+    assert sink.numbers() == []
+    may_read.set()
+    await bench.settle()
+    assert sink.numbers() == [0, 1, 2, 3, 4]
+
+
+async def test_ordinary_entry_when_delivered_then_nothing_is_said_of_it(bench: Any) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, 0)
+    _, sink = await bench.consumer(topic)
+    assert sink.deliveries == [Delivery(Position(1, 0), bench.entry(0, producer="filler"), 0, (), 1)]

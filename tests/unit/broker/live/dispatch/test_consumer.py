@@ -72,10 +72,25 @@ class Owner:
 
     def __init__(self) -> None:
         self.asked: list[object] = []
+        self.time_ms = 1
 
-    @staticmethod
-    def now_ms() -> int:
-        return 1
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def flow_granted(self) -> None:
+        self.asked.append("flow_granted")
+
+    def acknowledge(self, consumer: Consumer, position: Position, ack_set: Sequence[int]) -> None:
+        self.asked.append(("acknowledge", consumer, position, ack_set))
+
+    def acknowledge_all(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+        self.asked.append(("acknowledge_all", consumer, positions))
+
+    def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None:
+        self.asked.append(("acknowledge_upto", position, ack_set))
+
+    def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+        self.asked.append(("redeliver", consumer, positions))
 
     async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
         self.asked.append(("seek", position, ack_set))
@@ -119,3 +134,157 @@ async def test_seek_and_unsubscribe_name_everything_and_are_refused_once_it_is_c
     consumer.close()
     await ask_all()
     assert owner.asked == [("remove", consumer)]
+
+
+class Sink:
+    """A client that writes down what it is sent."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def deliver(self, consumer_id: int, batch: Sequence[Delivery]) -> None:
+        self.told.append((consumer_id, list(batch)))
+
+    def consumer_closed(self, consumer_id: int) -> None:
+        self.told.append(("closed", consumer_id))
+
+
+def opened() -> tuple[Consumer, Any, Any]:
+    owner: Any = Owner()
+    sink: Any = Sink()
+    request = SubscribeRequest(
+        7, "s", consumer_name="c", epoch=5, address="/127.0.0.1:5", client_version="v", metadata={"a": "b"}
+    )
+    return Consumer(owner, request, sink), owner, sink
+
+
+FOUR, SINGLE = Delivery(ONE, b"abc", 0, (), 4), Delivery(TWO, b"de")
+
+
+def shown(**changed: object) -> dict[str, object]:
+    """Statistics of a consumer that has done nothing yet but for these."""
+    return {
+        "msgRateOut": 0.0,
+        "msgThroughputOut": 0.0,
+        "bytesOutCounter": 0,
+        "msgOutCounter": 0,
+        "msgRateRedeliver": 0.0,
+        "messageAckRate": 0.0,
+        "chunkedMessageRate": 0.0,
+        "consumerName": "c",
+        "availablePermits": 0,
+        "unackedMessages": 0,
+        "avgMessagesPerEntry": 0,
+        "blockedConsumerOnUnackedMsgs": False,
+        "address": "/127.0.0.1:5",
+        "connectedSince": "1970-01-01T00:00:00.001Z",
+        "clientVersion": "v",
+        "lastAckedTimestamp": 0,
+        "lastConsumedTimestamp": 0,
+        "firstMessagesSentTimestamp": 0,
+        "lastConsumedFlowTimestamp": 0,
+        "firstConsumedFlowTimestamp": 0,
+        "metadata": {"a": "b"},
+        "lastAckedTime": "1970-01-01T00:00:00.000Z",
+        "lastConsumedTime": "1970-01-01T00:00:00.000Z",
+    } | changed
+
+
+def test_new_consumer_holds_and_may_get_nothing() -> None:
+    consumer, _, _ = opened()
+    assert consumer.stats() == shown()
+    state = (consumer.permits, consumer.pending, consumer.unacknowledged, consumer.epoch)
+    assert state == (0, {}, 0, 5)
+    assert (consumer.blocked, consumer.closed, consumer.end_told) == (False, False, False)
+
+
+def test_statistics_tell_first_and_last_times_sums_and_rates() -> None:
+    consumer, owner, sink = opened()
+    for time_ms, permits in ((2, 10), (3, 20)):
+        owner.time_ms = time_ms
+        consumer.flow(permits)
+    for time_ms, batch in ((4, [FOUR, SINGLE]), (5, [SINGLE])):
+        owner.time_ms = time_ms
+        consumer.deliver(batch)
+        consumer.hold(batch)
+    consumer.redelivered.messages += 3
+    owner.time_ms = 6
+    consumer.acknowledge(ONE)
+    consumer.acknowledge_all([TWO, TWO])
+    consumer.acknowledge_all([ONE])
+    consumer.acknowledge(TWO)
+    consumer.tick(2.0)
+    assert sink.told == [(7, [FOUR, SINGLE]), (7, [SINGLE])]
+    assert consumer.stats() == shown(
+        msgRateOut=3.0,
+        msgThroughputOut=3.5,
+        bytesOutCounter=7,
+        msgOutCounter=6,
+        msgRateRedeliver=1.5,
+        messageAckRate=2.5,
+        availablePermits=24,
+        unackedMessages=6,
+        avgMessagesPerEntry=2,
+        lastAckedTimestamp=6,
+        lastConsumedTimestamp=5,
+        firstMessagesSentTimestamp=4,
+        lastConsumedFlowTimestamp=3,
+        firstConsumedFlowTimestamp=2,
+        lastAckedTime="1970-01-01T00:00:00.006Z",
+        lastConsumedTime="1970-01-01T00:00:00.005Z",
+    )
+
+
+def test_calls_are_passed_on_with_everything_they_name() -> None:
+    consumer, owner, _ = opened()
+    consumer.flow(1)
+    consumer.resume()
+    consumer.acknowledge(ONE, [0b1])
+    consumer.acknowledge(ONE)
+    consumer.acknowledge_all([ONE, TWO])
+    consumer.acknowledge_cumulative(TWO, [0b10])
+    consumer.acknowledge_cumulative(TWO)
+    consumer.redeliver([ONE])
+    assert consumer.epoch == 5
+    consumer.redeliver(epoch=6)
+    assert consumer.epoch == 6
+    assert owner.asked == [
+        "flow_granted",
+        "flow_granted",
+        ("acknowledge", consumer, ONE, [0b1]),
+        ("acknowledge", consumer, ONE, ()),
+        ("acknowledge_all", consumer, [ONE, TWO]),
+        ("acknowledge_upto", TWO, [0b10]),
+        ("acknowledge_upto", TWO, ()),
+        ("redeliver", consumer, [ONE]),
+        ("redeliver", consumer, ()),
+    ]
+
+
+def test_close_by_broker_tells_the_client_once() -> None:
+    consumer, owner, sink = opened()
+    for _ in range(2):
+        consumer.close_by_broker()
+    assert (consumer.closed, owner.asked, sink.told) == (True, [("remove", consumer)], [("closed", 7)])
+
+
+def test_permits_follow_what_is_held_up_to_the_limit_and_down_to_its_half() -> None:
+    consumer, _, _ = opened()
+    consumer.flow(10)
+    assert (consumer.permits, consumer.blocked) == (10, False)
+    consumer.hold_at_most(4)
+    assert consumer.permits == 4
+    consumer.hold([FOUR])
+    consumer.deliver([FOUR])
+    assert (consumer.permits, consumer.blocked) == (0, True)
+    consumer.release(ONE, 3)
+    assert (consumer.permits, consumer.blocked) == (0, True)
+    consumer.release(ONE, 2)
+    assert (consumer.permits, consumer.blocked) == (2, False)
+    consumer.hold([SINGLE])
+    consumer.give_up([TWO])
+    assert (consumer.permits, consumer.unacknowledged) == (2, 2)
+    consumer.forget_held()
+    assert (consumer.permits, consumer.unacknowledged, consumer.pending) == (4, 0, {})
+    consumer.hold_at_most(0)
+    assert (consumer.permits, consumer.blocked) == (6, False)

@@ -44,6 +44,11 @@ def test_share_out_gives_each_receiver_some_entries_in_turn() -> None:
     assert shared == {"a": [*range(20), *range(40, 50)], "b": list(range(20, 40))}
 
 
+def test_share_out_goes_round_all_receivers() -> None:
+    shared = shares(70, *(FakeReceiver(name, 1000) for name in "abc"))
+    assert shared == {"a": [*range(20), *range(60, 70)], "b": list(range(20, 40)), "c": list(range(40, 60))}
+
+
 def test_share_out_begins_with_the_turn() -> None:
     assert shares(5, FakeReceiver("a", 9), FakeReceiver("b", 9), turn=1) == {"b": [0, 1, 2, 3, 4]}
 
@@ -67,6 +72,8 @@ def test_choose_active_hands_partitions_out_in_the_order_of_names() -> None:
     consumers = [FakeReceiver("b"), FakeReceiver("a")]
     chosen = [choose_active(consumers, f"t-partition-{index}", index) for index in range(4)]
     assert [each.name for each in chosen if each] == ["a", "b", "a", "b"]
+    first = [choose_active(consumers, f"t{number}-partition-0", 0) for number in range(10)]
+    assert [each.name for each in first if each] == ["a"] * 10
 
 
 def test_choose_active_prefers_the_lowest_priority_level() -> None:

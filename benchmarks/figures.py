@@ -11,13 +11,12 @@ import pulsar
 
 from benchmarks.contenders import Contender, Running, Serving, cpu_seconds, pss_bytes
 from benchmarks.http_load import Request, run_requests
+from benchmarks.raw_frames import encode_flow, encode_sends
 from benchmarks.raw_load import (
     RawConnection,
     ask_partitions_pipelined,
     create_producers,
     drain,
-    encode_flow,
-    encode_sends,
     fan_out,
     latencies,
     look_up_batches,

@@ -43,19 +43,17 @@ from benchmarks.figures import (
     raw_frames,
 )
 from benchmarks.limit_server import HEAD, LOOPS, READY
-from benchmarks.raw_load import (
+from benchmarks.raw_frames import (
     MESSAGE,
-    PERMITS,
     SEND_RECEIPT,
-    SILENCE_SECONDS_MAX,
     FrameCounter,
     encode,
     encode_flow,
     encode_lookup,
     encode_partitions,
     encode_send,
-    receive_until,
 )
+from benchmarks.raw_load import PERMITS, SILENCE_SECONDS_MAX, receive_until
 from benchmarks.report import Results, table
 from interpulse.storage.segments.files import DiskFiles
 from interpulse.wire import pulsar_api_pb2 as pb

@@ -1,6 +1,6 @@
 """What a scrape of ``/metrics`` costs: processor time, size, and how long it keeps others from their turn.
 
-    python benchmarks/micro_metrics.py [--topics 100 1000 10000]
+    python -m benchmarks.micro_metrics [--topics 100 1000 10000]
 
 Topics are in memory, with one subscription each and no traffic. Run it on an idle machine.
 """
@@ -12,7 +12,7 @@ import asyncio
 import time
 
 from interpulse.broker.rest.http.call import Call
-from interpulse.broker.rest.metrics.metrics import get_metrics
+from interpulse.broker.rest.metrics.metrics import ROUTES
 from interpulse.model.names import TopicName
 from tests.support.rest_broker import RestBroker, rest_broker
 
@@ -34,7 +34,7 @@ class Turns:
 
 async def load(broker: RestBroker, topics: int) -> None:
     for number in range(topics):
-        topic = await broker.rooms.registry.open(TopicName.parse(f"topic-{number}"))
+        topic = await broker.context.registry.open(TopicName.parse(f"topic-{number}"))
         await topic.create_subscription("subscription")
 
 
@@ -45,7 +45,7 @@ async def measure(topics: int) -> None:
         watching = asyncio.create_task(turns.watch())
         await asyncio.sleep(0)
         begun = time.process_time()
-        answer = await get_metrics(Call(broker.rooms, {}, {}))
+        answer = await ROUTES[0].handler(Call(broker.context, ROUTES[0], {}, {}))
         spent = time.process_time() - begun
         watching.cancel()
     lines = answer.body.count(b"\n")

@@ -1,19 +1,15 @@
 """What questions about topics cost: partition metadata and lookups, pipelined, over one name and over 10,000.
 
     python -m benchmarks.questions [--beside PROGRAM ...] [--real] [--rounds 5]
-    python -m benchmarks.questions --profile
 
 Per question: the best time, and the least processor time of the broker. Contenders take turns, round by round:
-``--beside`` adds the ``interpulse`` of another environment, ``--real`` a real Pulsar. ``--profile`` shows instead where
-a broker in this process spends its time. Keeps nothing.
+``--beside`` adds the ``interpulse`` of another environment, ``--real`` a real Pulsar. Where the time of a broker goes
+`benchmarks.profile_shares` says. Keeps nothing.
 """
 
 import argparse
-import cProfile
-import pstats
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,9 +17,8 @@ from typing import Final
 
 from benchmarks.contenders import Contender, Interpulse, Pulsar, cpu_seconds
 from benchmarks.http_load import Request, run_requests
-from benchmarks.raw_load import RawConnection, encode_lookup, encode_partitions
-from interpulse.broker.app import BrokerApp
-from interpulse.testing import InProcessBroker
+from benchmarks.raw_frames import encode_lookup, encode_partitions
+from benchmarks.raw_load import RawConnection
 from interpulse.wire import pulsar_api_pb2 as pb
 
 ASKED_AT_ONCE: Final = 1000
@@ -31,7 +26,6 @@ QUESTIONS: Final = 10_000
 NAMES: Final = 10_000
 CONNECTIONS: Final = 100
 HTTP_QUESTIONS: Final = 1000
-PROFILED: Final = 50_000
 
 METADATA: Final = pb.BaseCommand.PARTITIONED_METADATA_RESPONSE
 LOOKUP: Final = pb.BaseCommand.LOOKUP_RESPONSE
@@ -140,68 +134,13 @@ def compare(contenders: Sequence[Contender], rounds: int) -> None:
         print(f"| {title} | {' | '.join(row)} |")
 
 
-# --- where the time goes ----------------------------------------------------------------------------------------------
-
-_PARSING: Final = ("FromString", "google", "IsInitialized", "ListFields", "HasField")
-_SHARES: Final = (
-    ("system calls", ("method 'recv", "method 'send", "method 'write", "method 'poll", "_sock")),
-    ("parse", ("interpulse/wire/frames", "interpulse/wire/texts", "interpulse/wire/server", *_PARSING)),
-    ("frame building", ("interpulse/wire/commands", "SerializeToString", "Struct", "transport/output")),
-    ("metadata read", ("interpulse/storage", "sqlite3", "topic_reading", "metadata_paths", "tenancy")),
-    ("rule", ("interpulse/rules", "interpulse/model")),
-    ("event loop and tasks", ("asyncio", "select", "contextvars", "eager_start")),
-)
-"""By what stands in the place or the name of a function; all others are glue."""
-
-
-def share_of(function: tuple[str, int, str]) -> str:
-    """The share that a function of a profile belongs to."""
-    place = f"{function[0]}:{function[2]}"
-    return next((title for title, marks in _SHARES if any(mark in place for mark in marks)), "glue")
-
-
-def profile(directory: Path) -> None:
-    """Print the shares of a broker's time, without the profiler's own idle time."""
-    profiler = cProfile.Profile()
-
-    async def begin(app: BrokerApp) -> None:
-        profiler.enable()
-
-    async def end(app: BrokerApp) -> None:
-        profiler.disable()
-
-    with InProcessBroker(directory) as broker:
-        run_requests(broker.web_url, [Request("PUT", PATH, b"10")], connections=1)
-        for title, encode, answer_type in (
-            ("metadata", encode_partitions, METADATA),
-            ("lookup", encode_lookup, LOOKUP),
-        ):
-            with RawConnection(broker.service_url) as connection:
-                ask([connection], encode, answer_type, [TOPIC] * ASKED_AT_ONCE)
-                broker.call(begin)
-                ask([connection], encode, answer_type, [TOPIC] * PROFILED)
-                broker.call(end)
-            shares: Counter[str] = Counter()
-            for function, (_, _, own_seconds, *_) in pstats.Stats(profiler).stats.items():  # type: ignore[attr-defined]
-                if "poll" not in function[2]:  # it waits
-                    shares[share_of(function)] += own_seconds
-            profiler = cProfile.Profile()
-            print(f"\n| {title}, {ASKED_AT_ONCE} at once | share |\n| --- | --- |")
-            for share, seconds in shares.most_common():
-                print(f"| {share} | {seconds / shares.total():.0%} |")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--beside", action="append", default=[], metavar="PROGRAM", type=Path)
     parser.add_argument("--real", action="store_true")
-    parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        if options.profile:
-            profile(Path(directory))
-            return
         contenders: list[Contender] = [Interpulse(Path(directory) / "ours")]
         for number, program in enumerate(options.beside):
             beside = Interpulse(Path(directory) / f"beside-{number}", program=program)

@@ -14,8 +14,16 @@ from contextlib import ExitStack
 from typing import Protocol, Self, TypeVar
 from urllib.parse import urlsplit
 
-import crc32c
-
+from benchmarks.raw_frames import (
+    MESSAGE,
+    SEND_RECEIPT,
+    FrameCounter,
+    encode,
+    encode_flow,
+    encode_lookup,
+    encode_partitions,
+    encode_send,
+)
 from interpulse.wire import pulsar_api_pb2 as pb
 
 PERMITS = 1000  # what official clients ask for at first, and refill by half
@@ -23,87 +31,9 @@ SILENCE_SECONDS_MAX = 60
 LOAD_SECONDS_MAX = 90  # a broker whose costs grow with what it holds would otherwise never be done
 RECEIVE_BYTES = 1 << 20
 
-SEND_RECEIPT = pb.BaseCommand.SEND_RECEIPT
-MESSAGE = pb.BaseCommand.MESSAGE
-
 
 class Refused(Exception):
     """The broker answered with an error, or not at all."""
-
-
-def encode(command: pb.BaseCommand) -> bytes:
-    """One frame without payload."""
-    body = command.SerializeToString()
-    return struct.pack(">II", len(body) + 4, len(body)) + body
-
-
-def encode_send(sequence_id: int, payload: bytes, *, producer_name: str = "raw", key: str | None = None) -> bytes:
-    """One SEND frame of producer 1 with one message that is not batched."""
-    metadata = pb.MessageMetadata(
-        producer_name=producer_name, sequence_id=sequence_id, publish_time=1, partition_key=key
-    ).SerializeToString()
-    part = struct.pack(">I", len(metadata)) + metadata + payload
-    entry = struct.pack(">HI", 0x0E01, crc32c.crc32c(part)) + part
-    send = pb.CommandSend(producer_id=1, sequence_id=sequence_id, num_messages=1)
-    body = pb.BaseCommand(type=pb.BaseCommand.SEND, send=send).SerializeToString()
-    return struct.pack(">II", 4 + len(body) + len(entry), len(body)) + body + entry
-
-
-def encode_sends(count: int, payload_bytes: int, *, keys: int = 0) -> bytes:
-    """`count` SEND frames with ascending sequence ids, joined; their keys, if any, take turns."""
-    payload = b"x" * payload_bytes
-    return b"".join(
-        encode_send(sequence_id, payload, key=f"key-{sequence_id % keys}" if keys else None)
-        for sequence_id in range(count)
-    )
-
-
-def encode_flow(consumer_id: int, permits: int) -> bytes:
-    """One FLOW frame."""
-    return encode(
-        pb.BaseCommand(type=pb.BaseCommand.FLOW, flow=pb.CommandFlow(consumer_id=consumer_id, messagePermits=permits))
-    )
-
-
-def encode_lookup(request_id: int, topic: str) -> bytes:
-    """One LOOKUP frame."""
-    lookup = pb.CommandLookupTopic(topic=topic, request_id=request_id)
-    return encode(pb.BaseCommand(type=pb.BaseCommand.LOOKUP, lookupTopic=lookup))
-
-
-def encode_partitions(request_id: int, topic: str) -> bytes:
-    """One PARTITIONED_METADATA frame that creates nothing (PIP-344)."""
-    question = pb.CommandPartitionedTopicMetadata(
-        topic=topic, request_id=request_id, metadata_auto_creation_enabled=False
-    )
-    return encode(pb.BaseCommand(type=pb.BaseCommand.PARTITIONED_METADATA, partitionMetadata=question))
-
-
-class FrameCounter:
-    """Counts the frames of one type in a stream of bytes, without parsing them."""
-
-    def __init__(self, command_type: int) -> None:
-        self.count = 0
-        self._command_type = command_type
-        self._rest = b""
-
-    def feed(self, received: bytes) -> int:
-        """Takes what the socket gave, returns how many wanted frames it completed."""
-        stream = self._rest + received if self._rest else received
-        position, end, found = 0, len(stream), 0
-        wanted = self._command_type
-        unpack = struct.Struct(">I").unpack_from
-        while position + 4 <= end:
-            after = position + 4 + unpack(stream, position)[0]
-            if after > end:
-                break
-            # A command starts with the tag and the value of its type; both fit one byte for all that is counted here.
-            if stream[position + 9] == wanted:
-                found += 1
-            position = after
-        self._rest = stream[position:]
-        self.count += found
-        return found
 
 
 class RawConnection:
@@ -192,10 +122,14 @@ class RawConnection:
 
     def answered(self, frames: bytes, answer_type: int, count: int) -> float:
         """Sends these frames as fast as they are taken; returns the seconds to the last of `count` answers."""
+        return self.timed(frames, lambda: self.count(answer_type, count))
+
+    def timed(self, frames: bytes, read: Callable[[], object]) -> float:
+        """Sends these frames as fast as they are taken; returns the seconds until `read` has all answers."""
         started = time.perf_counter()
         sender = threading.Thread(target=self.socket.sendall, args=(frames,), daemon=True)
         sender.start()
-        self.count(answer_type, count)
+        read()
         seconds = time.perf_counter() - started
         sender.join()
         return seconds
@@ -372,13 +306,11 @@ def look_up_batches(service_url: str, batches: Sequence[Sequence[str]]) -> float
         )
         for request_id, topics in enumerate(batches, 1000)
     )
+    answers: list[pb.CommandBatchLookupTopicResponse] = []
     with RawConnection(service_url) as connection:
-        started = time.perf_counter()
-        sender = threading.Thread(target=connection.socket.sendall, args=(requests,), daemon=True)
-        sender.start()
-        answers = [connection.read_command().batchLookupTopicResponse for _ in batches]
-        seconds = time.perf_counter() - started
-        sender.join()
+        seconds = connection.timed(
+            requests, lambda: answers.extend(connection.read_command().batchLookupTopicResponse for _ in batches)
+        )
     found = sum(len(group.topicname) for answer in answers for group in answer.groups)
     if found != sum(map(len, batches)):
         raise Refused(f"{found} topics found of {sum(map(len, batches))}: {answers[0].message}")

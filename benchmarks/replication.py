@@ -21,7 +21,8 @@ import crc32c
 import pulsar
 
 from benchmarks.contenders import Interpulse, cpu_seconds
-from benchmarks.raw_load import encode_send, publish
+from benchmarks.raw_frames import encode_send
+from benchmarks.raw_load import publish
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import NotFound

@@ -4,7 +4,8 @@ import struct
 import time
 from contextlib import ExitStack
 
-from benchmarks.raw_load import MESSAGE, Permits, RawConnection, encode, receive_until
+from benchmarks.raw_frames import MESSAGE, encode
+from benchmarks.raw_load import Permits, RawConnection, receive_until
 from interpulse.wire import pulsar_api_pb2 as pb
 
 _LENGTHS = struct.Struct(">II")

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from benchmarks.contenders import Contender, Interpulse, Pulsar, cpu_seconds
 from benchmarks.http_load import Request, fetch, run_requests
-from benchmarks.raw_load import RawConnection, create_producers, encode
+from benchmarks.raw_frames import encode
+from benchmarks.raw_load import RawConnection, create_producers
 from interpulse.wire import pulsar_api_pb2 as pb
 
 PROBES = 500

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.limit import Exchange, LimitConnection, at_once, one_by_one, running
 from benchmarks.limit_server import LOOPS
-from benchmarks.raw_load import encode_flow
+from benchmarks.raw_frames import encode_flow
 from interpulse.wire import pulsar_api_pb2 as pb
 
 FLOW = pb.BaseCommand.FLOW

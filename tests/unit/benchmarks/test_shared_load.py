@@ -2,7 +2,8 @@
 
 import pytest
 
-from benchmarks.raw_load import PERMITS, Permits, encode, encode_flow
+from benchmarks.raw_frames import encode, encode_flow
+from benchmarks.raw_load import PERMITS, Permits
 from benchmarks.shared_load import read_ids
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FrameDecoder

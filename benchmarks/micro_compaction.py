@@ -34,7 +34,7 @@ from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments.open import open_log_store
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
-from interpulse.wire.frames import build_entry
+from interpulse.wire.entries import build_entry
 
 NAME = TopicName.parse("persistent://bench/ns/compacted")
 GROUP = 200

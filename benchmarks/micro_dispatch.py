@@ -22,7 +22,7 @@ from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.policies.messaging_policies import DelayedDelivery
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import build_entry
+from interpulse.wire.entries import build_entry
 
 KEYS = 1000
 KEYS_MANY = 100_000

@@ -25,7 +25,7 @@ from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryMetadataStore, memory_log_store
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import build_entry
+from interpulse.wire.entries import build_entry
 
 ENTRY = build_entry(
     pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString(), b"x" * 100

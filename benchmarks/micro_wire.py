@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import FrameDecoder, build_entry, parse_entry, verify_checksum
+from interpulse.wire.entries import build_entry, parse_entry, verify_checksum
+from interpulse.wire.frames import FrameDecoder
 
 FRAMES = 1000
 ROUNDS = 20

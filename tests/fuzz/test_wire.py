@@ -12,8 +12,9 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import unpack_batch
 from interpulse.wire.codec import Codec, native_codec, python_codec
 from interpulse.wire.compression import decompress
+from interpulse.wire.entries import build_entry, parse_entry, verify_checksum
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import FrameDecoder, build_entry, parse_entry, verify_checksum
+from interpulse.wire.frames import FrameDecoder
 from interpulse.wire.server import ServerProtocol
 from tests.support.codecs import CODECS, NATIVE_NEEDED, said
 

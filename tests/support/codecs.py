@@ -10,7 +10,8 @@ import pytest
 
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import native_codec, python_codec
-from interpulse.wire.frames import Frame, Received, accept_entry
+from interpulse.wire.entries import accept_entry
+from interpulse.wire.frames import Frame, Received
 
 NATIVE_INSTALLED = find_spec("interpulse_codec") is not None
 NATIVE_NEEDED = pytest.mark.skipif(

@@ -9,7 +9,8 @@ from typing import Any, Self
 
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import Frame, FrameDecoder, build_entry
+from interpulse.wire.entries import build_entry
+from interpulse.wire.frames import Frame, FrameDecoder
 
 SECONDS_MAX = 60
 

@@ -10,8 +10,8 @@ from interpulse.model.ids import ChunkMessageId, MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import unpack_batch
 from interpulse.wire.compression import decompress
+from interpulse.wire.entries import ParsedEntry
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import ParsedEntry
 
 __all__ = ["Message", "OutgoingMessage", "messages_of"]
 

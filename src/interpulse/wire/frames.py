@@ -1,10 +1,7 @@
-"""Frames and stored entries: sizes, magic numbers, checksums.
+"""Frames, and the runs of commands that are alike.
 
-A frame is ``total_size command_size command [entry]``; SEND and MESSAGE carry an entry exactly as it is stored::
-
-    [0x0e02 size broker_entry_metadata] [0x0e01 crc32c] metadata_size metadata payload
-
-Integers are big-endian. ``total_size`` counts everything after itself. The checksum covers everything after itself.
+A frame is ``total_size command_size command [entry]``; SEND and MESSAGE carry an entry exactly as it is stored
+(`wire.entries`). Integers are big-endian. ``total_size`` counts everything after itself.
 """
 
 from __future__ import annotations
@@ -13,14 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from struct import Struct
-from struct import error as StructError
 from typing import Final, NamedTuple, TypeAlias
 
 from google.protobuf.message import DecodeError
 
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.checksum import crc32c
 from interpulse.wire.codec import Codec, Questions, codec
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.ids import unsigned
@@ -35,20 +30,12 @@ __all__ = [
     "Frame",
     "FrameDecoder",
     "LookupRun",
-    "ParsedEntry",
     "PartitionsRun",
     "Received",
     "Run",
     "SendRun",
-    "accept_entry",
-    "build_entry",
     "encode_command",
     "encode_with_entry",
-    "parse_entry",
-    "verify_checksum",
-    "with_broker_metadata",
-    "with_checksum",
-    "without_broker_metadata",
 ]
 
 MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024
@@ -63,15 +50,9 @@ FRAME_BYTES_MAX: Final = MESSAGE_BYTES_MAX + FRAME_OVERHEAD
 PROTOCOL_VERSION: Final = 21
 """The newest version of the binary protocol that is spoken here."""
 
-_CHECKSUM_MAGIC: Final = 0x0E01
-_CHECKSUM_MARK: Final = b"\x0e\x01"
-_BROKER_METADATA_MAGIC: Final = 0x0E02
-_BROKER_METADATA_MARK: Final = b"\x0e\x02"
-_U16: Final = Struct(">H")
 _U32: Final = Struct(">I")
 _TWO_U32: Final = Struct(">II")
 _unpack_sizes = _TWO_U32.unpack_from
-_unpack_checksum = Struct(">HI").unpack_from
 _parse_command = pb.BaseCommand.FromString
 
 _FIELD_BY_TYPE: Final[dict[int, str]] = {
@@ -383,120 +364,3 @@ def encode_with_entry(command: pb.BaseCommand, entry: bytes | memoryview) -> byt
     raw = command.SerializeToString()
     size = len(raw)
     return b"".join((_TWO_U32.pack(size + 4 + len(entry), size), raw, entry))
-
-
-@dataclass(slots=True)
-class ParsedEntry:
-    """A stored entry taken apart. ``payload`` may still be compressed, encrypted, or a batch."""
-
-    metadata: pb.MessageMetadata
-    metadata_bytes: bytes
-    payload: memoryview
-    broker_metadata: pb.BrokerEntryMetadata | None = None
-
-    @property
-    def is_batch(self) -> bool:
-        """Presence decides, not the number: a batch may hold a single message."""
-        return self.metadata.HasField("num_messages_in_batch")
-
-    @property
-    def message_count(self) -> int:
-        return self.metadata.num_messages_in_batch if self.is_batch else 1
-
-
-def parse_entry(entry: bytes | memoryview) -> ParsedEntry:
-    """Take an entry apart without checking its checksum. Raises RemoteProtocolError if it is no entry."""
-    view = memoryview(entry)
-    try:
-        broker_size = _broker_part_size(view)
-        start = broker_size + (6 if _magic_at(view, broker_size) == _CHECKSUM_MAGIC else 0)
-        (metadata_size,) = _U32.unpack_from(view, start)
-        end = start + 4 + metadata_size
-        if end > len(view):
-            raise RemoteProtocolError(f"entry metadata of {metadata_size} bytes in an entry of {len(view)} bytes")
-        metadata_bytes = bytes(view[start + 4 : end])
-        metadata = pb.MessageMetadata.FromString(metadata_bytes)
-        broker_metadata = pb.BrokerEntryMetadata.FromString(bytes(view[6:broker_size])) if broker_size else None
-    except (DecodeError, StructError) as error:
-        raise RemoteProtocolError(f"entry that cannot be parsed: {error}") from None
-    if not metadata.IsInitialized():
-        raise RemoteProtocolError("entry metadata without a required field")
-    return ParsedEntry(metadata, metadata_bytes, view[end:], broker_metadata)
-
-
-def _magic_at(view: memoryview, start: int) -> int:
-    """The two bytes that tell which part of an entry begins here."""
-    magic: int = _U16.unpack_from(view, start)[0]
-    return magic
-
-
-def _broker_part_size(view: memoryview) -> int:
-    """Bytes of the broker entry metadata in front of the entry, 0 in most cases."""
-    if _magic_at(view, 0) != _BROKER_METADATA_MAGIC:
-        return 0
-    size: int = 6 + _U32.unpack_from(view, 2)[0]
-    if size > len(view):
-        raise RemoteProtocolError("entry whose broker metadata is cut off")
-    return size
-
-
-def verify_checksum(entry: bytes | memoryview) -> bool:
-    """False if the entry carries a checksum that does not fit its bytes, or is cut off before it ends.
-
-    An entry without a checksum passes.
-    """
-    view = memoryview(entry)
-    try:
-        magic, expected = _unpack_checksum(view)
-        start = 0
-        if magic != _CHECKSUM_MAGIC:  # rare: something in front of the checksum, or no checksum
-            start = _broker_part_size(view)
-            if _magic_at(view, start) != _CHECKSUM_MAGIC:
-                return True
-            expected = _U32.unpack_from(view, start + 2)[0]
-    except (RemoteProtocolError, StructError):
-        return False
-    matches: bool = expected == crc32c(view[start + 6 :])
-    return matches
-
-
-def with_checksum(entry: bytes | memoryview) -> bytes | memoryview:
-    """The entry with a checksum: itself if it has one, else a copy with the checksum put in front.
-
-    Some clients leave it out, and some refuse messages without it.
-    """
-    if entry[:2] == _CHECKSUM_MARK:
-        return entry
-    return b"".join((_CHECKSUM_MARK, _U32.pack(crc32c(entry)), entry))
-
-
-def accept_entry(entry: bytes | memoryview) -> bytes | memoryview | None:
-    """The entry as a broker stores it, always with a checksum; None if it came with a wrong one."""
-    try:
-        magic, expected = _unpack_checksum(entry)
-    except StructError:
-        return None
-    if magic == _CHECKSUM_MAGIC:  # nearly every entry
-        rest = entry[6:] if type(entry) is memoryview else memoryview(entry)[6:]
-        return entry if expected == crc32c(rest) else None
-    return with_checksum(entry) if verify_checksum(entry) else None
-
-
-def build_entry(metadata_bytes: bytes, payload: bytes | memoryview) -> bytes:
-    """An entry ready to be sent or stored, checksum included. Copies the payload once."""
-    size = _U32.pack(len(metadata_bytes))
-    crc = crc32c(payload, crc32c(size + metadata_bytes))
-    return b"".join((_CHECKSUM_MARK, _U32.pack(crc), size, metadata_bytes, payload))
-
-
-def with_broker_metadata(broker_metadata: pb.BrokerEntryMetadata, entry: bytes | memoryview) -> bytes:
-    """The entry with broker entry metadata in front."""
-    raw = broker_metadata.SerializeToString()
-    return b"".join((_BROKER_METADATA_MARK, _U32.pack(len(raw)), raw, entry))
-
-
-def without_broker_metadata(entry: bytes) -> bytes:
-    """The entry as its producer sent it: itself, or a copy without broker entry metadata."""
-    if entry[:2] != _BROKER_METADATA_MARK:
-        return entry
-    return entry[6 + int.from_bytes(entry[2:6], "big") :]

@@ -9,10 +9,10 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.checksum import crc32c
 from interpulse.wire.commands.consuming import MessageHeadEncoder, message_head
 from interpulse.wire.commands.encoding import AnswerTemplate
 from interpulse.wire.commands.producing import ReceiptEncoder
+from interpulse.wire.entries import checksum_fits, metadata_in
 from interpulse.wire.ids import signed
 
 __all__ = [
@@ -26,11 +26,6 @@ __all__ = [
 ]
 
 _unpack_sizes: Final = Struct(">II").unpack_from
-_unpack_checksum: Final = Struct(">HI").unpack_from
-_CHECKSUM_MAGIC: Final = 0x0E01
-_CHECKSUM_MARK: Final = b"\x0e\x01"
-_METADATA_START: Final = 10
-"""Behind the mark, the checksum and the size of the metadata."""
 _PARTITIONED_METADATA: Final = bytes((0x08, pb.BaseCommand.PARTITIONED_METADATA))
 _LOOKUP: Final = bytes((0x08, pb.BaseCommand.LOOKUP))
 _parse_command: Final = pb.BaseCommand.FromString
@@ -47,7 +42,7 @@ def take_sends(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Sequ
         if not sequence_ids:
             producer_id = send.producer_id
         entry = data[body:after]
-        if send.producer_id != producer_id or not _is_plain(send) or not _fits_its_checksum(entry):
+        if send.producer_id != producer_id or not _is_plain(send) or not checksum_fits(entry):
             break
         sequence_ids.append(send.sequence_id)
         entries.append(entry)
@@ -139,13 +134,11 @@ def message_encoder(consumer_id: int, partition: int) -> Any:
 
 
 def _sticky_key(entry: bytes) -> bytes | None:
-    if len(entry) < _METADATA_START or not entry.startswith(_CHECKSUM_MARK):
-        return None
-    end = _METADATA_START + int.from_bytes(entry[_METADATA_START - 4 : _METADATA_START], "big")
-    if end > len(entry):
+    metadata_bytes = metadata_in(entry)
+    if metadata_bytes is None:
         return None
     try:
-        metadata = _parse_metadata(entry[_METADATA_START:end])
+        metadata = _parse_metadata(metadata_bytes)
     except DecodeError:
         return None
     if metadata.ordering_key:
@@ -197,10 +190,3 @@ def _is_individual(ack: pb.CommandAck) -> bool:
         return False
     ids = ack.message_id
     return bool(ids) and ack.IsInitialized() and not any(each.ack_set for each in ids)
-
-
-def _fits_its_checksum(entry: bytes) -> bool:
-    if len(entry) < 6:
-        return False
-    magic, expected = _unpack_checksum(entry)
-    return bool(magic == _CHECKSUM_MAGIC and expected == crc32c(memoryview(entry)[6:]))

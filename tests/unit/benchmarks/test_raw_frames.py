@@ -12,7 +12,8 @@ from benchmarks.raw_frames import (
     encode_sends,
 )
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import FrameDecoder, parse_entry, verify_checksum
+from interpulse.wire.entries import parse_entry, verify_checksum
+from interpulse.wire.frames import FrameDecoder
 
 PING = bytes.fromhex("00000009000000050812920100")
 

@@ -7,8 +7,8 @@ import pytest
 from interpulse.client.messages import Message, OutgoingMessage, messages_of
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
+from interpulse.wire.entries import build_entry, parse_entry, with_broker_metadata
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import build_entry, parse_entry, with_broker_metadata
 
 
 def read(metadata: pb.MessageMetadata, payload: bytes, front: bytes = b"") -> list[Message]:

@@ -14,13 +14,13 @@ from interpulse.model.ids import Position
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import Codec, chosen_codec, chosen_name, native_codec
+from interpulse.wire.entries import build_entry
 from interpulse.wire.frames import (
     AckRun,
     FrameDecoder,
     LookupRun,
     PartitionsRun,
     SendRun,
-    build_entry,
     encode_command,
     encode_with_entry,
 )

@@ -18,8 +18,9 @@ from interpulse.model.topics import Requester
 from interpulse.rules.replication import sending_cluster
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.entries import accept_entry
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import Frame, SendRun, accept_entry
+from interpulse.wire.frames import Frame, SendRun
 
 if TYPE_CHECKING:
     from interpulse.broker.binary.transport.context import BinaryContext

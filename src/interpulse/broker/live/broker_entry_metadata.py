@@ -15,7 +15,7 @@ from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.storage.api import Log
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import with_broker_metadata
+from interpulse.wire.entries import with_broker_metadata
 
 __all__ = ["BrokerEntryInterceptor", "TopicBrokerEntryMetadata"]
 

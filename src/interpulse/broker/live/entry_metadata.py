@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
-from struct import Struct
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -17,8 +16,8 @@ from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
+from interpulse.wire.entries import metadata_in, parse_entry
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import parse_entry
 from interpulse.wire.hashing import sticky_slot, sticky_slots
 from interpulse.wire.ids import signed
 
@@ -37,11 +36,6 @@ __all__ = [
 ]
 
 _CACHED_MAX = 50_000
-_CHECKSUM_MARK = 0x0E01
-_HEAD = Struct(">HII")
-"""The mark, the checksum and the size of the metadata."""
-_METADATA_START = _HEAD.size
-_unpack_head = _HEAD.unpack_from
 _BROKER_METADATA_MARK = b"\x0e\x02"
 _NO_BROKER_METADATA = pb.BrokerEntryMetadata()
 _parse_metadata = pb.MessageMetadata.FromString
@@ -75,12 +69,8 @@ def message_metadata_of(entry: bytes | memoryview) -> pb.MessageMetadata:
     way.
     """
     try:
-        if len(entry) >= _METADATA_START:
-            mark, _, size = _unpack_head(entry)
-            end = _METADATA_START + size
-            if mark == _CHECKSUM_MARK and end <= len(entry):
-                return _parse_metadata(bytes(entry[_METADATA_START:end]))
-        return parse_entry(entry).metadata
+        metadata = metadata_in(entry)
+        return parse_entry(entry).metadata if metadata is None else _parse_metadata(metadata)
     except (RemoteProtocolError, DecodeError) as error:
         raise PersistenceError(f"a stored entry cannot be understood: {error}") from error
 

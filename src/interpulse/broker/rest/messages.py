@@ -25,8 +25,8 @@ from interpulse.model.permissions import TopicOperation
 from interpulse.storage.api import LogEntry
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.compression import decompress
+from interpulse.wire.entries import parse_entry
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import parse_entry
 
 __all__ = ["ROUTES"]
 

@@ -13,8 +13,8 @@ from interpulse.model.errors import UnknownError
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.entries import ParsedEntry
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import ParsedEntry
 from interpulse.wire.ids import unsigned
 
 __all__ = ["is_committed", "is_marker", "messages_in_answer"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from interpulse.model.ids import Position
-from interpulse.wire.frames import ParsedEntry
+from interpulse.wire.entries import ParsedEntry
 
 __all__ = ["Assembled", "ChunkAssembler"]
 

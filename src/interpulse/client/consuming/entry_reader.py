@@ -29,8 +29,8 @@ from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.entries import ParsedEntry, parse_entry, verify_checksum
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import ParsedEntry, parse_entry, verify_checksum
 from interpulse.wire.ids import message_id_from_wire, position_from_wire
 
 __all__ = ["Entry", "EntryReader"]

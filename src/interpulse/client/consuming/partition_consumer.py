@@ -24,8 +24,8 @@ from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.entries import verify_checksum
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import verify_checksum
 from interpulse.wire.ids import message_id_from_wire, message_id_to_wire, position_from_wire
 
 __all__ = ["LastMessage", "PartitionConsumer"]

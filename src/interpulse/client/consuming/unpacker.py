@@ -10,8 +10,8 @@ from interpulse.client.messages import Message, messages_of
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ack_sets import mask_of, of_batch
+from interpulse.wire.entries import ParsedEntry, parse_entry
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import ParsedEntry, parse_entry
 
 __all__ = ["Start", "Unpacker", "permits_for"]
 

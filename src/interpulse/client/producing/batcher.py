@@ -10,7 +10,7 @@ from interpulse.client.producing.send_queue import OutgoingEntry
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_one
 from interpulse.wire.compression import compress
-from interpulse.wire.frames import build_entry
+from interpulse.wire.entries import build_entry
 
 __all__ = ["Batcher", "EntryBuilder", "key_text"]
 

@@ -12,7 +12,8 @@ from interpulse.client.session import Session
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
-from interpulse.wire.frames import FRAME_OVERHEAD, build_entry
+from interpulse.wire.entries import build_entry
+from interpulse.wire.frames import FRAME_OVERHEAD
 
 __all__ = ["EntrySender"]
 

@@ -20,7 +20,7 @@ from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS, Layout, Message, 
 from interpulse.spark.schemas.payload_decoder import Payload
 from interpulse.wire.batches import unpack_batch
 from interpulse.wire.compression import decompress
-from interpulse.wire.frames import ParsedEntry
+from interpulse.wire.entries import ParsedEntry
 
 if TYPE_CHECKING:
     import pyarrow as pa

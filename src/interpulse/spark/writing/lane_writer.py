@@ -17,7 +17,7 @@ from interpulse.spark.lanes import UNTOUCHED, LaneState, lane_key, merged_lane_n
 from interpulse.spark.writing.lane import Lane, Target
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import build_entry
+from interpulse.wire.entries import build_entry
 
 __all__ = ["EntryRows", "LaneWriter"]
 

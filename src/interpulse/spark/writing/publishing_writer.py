@@ -22,7 +22,7 @@ from interpulse.spark.writing.target_schemas import TargetSchemas
 from interpulse.spark.writing.target_topics import TargetTopics, check_takes_entries
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import build_entry
+from interpulse.wire.entries import build_entry
 
 if TYPE_CHECKING:
     import pyarrow as pa

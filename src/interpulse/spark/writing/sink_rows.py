@@ -21,7 +21,7 @@ from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch, unpack_batch
 from interpulse.wire.compression import compress, decompress
-from interpulse.wire.frames import build_entry
+from interpulse.wire.entries import build_entry
 from interpulse.wire.ids import signed
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from interpulse.model.ids import LATEST, MessageId, Position
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import build_entry, with_broker_metadata
+from interpulse.wire.entries import build_entry, with_broker_metadata
 from interpulse.wire.ids import message_id_to_wire
 
 ENTRY = build_entry(pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString(), b"hello")

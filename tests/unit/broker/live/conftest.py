@@ -25,7 +25,7 @@ from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
 from interpulse.storage.topic_log import LogConfig
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import build_entry
+from interpulse.wire.entries import build_entry
 
 TOPIC = TopicName.parse("persistent://public/default/t")
 

@@ -24,7 +24,7 @@ from interpulse.model.ids import EARLIEST
 from interpulse.model.names import TopicName
 from interpulse.model.policies.namespace_policies import RetentionPolicies
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import with_broker_metadata, without_broker_metadata
+from interpulse.wire.entries import with_broker_metadata, without_broker_metadata
 
 INDEX, TIME = INTERCEPTOR_CLASSES
 INDEXED, TIMED, BOTH = (

@@ -16,7 +16,7 @@ from interpulse.broker.live.entry_metadata import (
 )
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import build_entry
+from interpulse.wire.entries import build_entry
 
 
 def entry(**metadata: Any) -> bytes:

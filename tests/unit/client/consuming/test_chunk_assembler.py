@@ -5,7 +5,7 @@ import pytest
 from interpulse.client.consuming.chunk_assembler import Assembled, ChunkAssembler
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import ParsedEntry
+from interpulse.wire.entries import ParsedEntry
 
 
 def chunk(uuid: str, index: int, total: int = 3) -> ParsedEntry:

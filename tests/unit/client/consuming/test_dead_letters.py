@@ -12,7 +12,8 @@ from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import Frame, parse_entry
+from interpulse.wire.entries import parse_entry
+from interpulse.wire.frames import Frame
 from tests.support.received_messages import received
 from tests.support.scripted_broker import Peer, ScriptedBroker
 

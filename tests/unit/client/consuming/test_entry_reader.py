@@ -15,7 +15,8 @@ from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import Frame, build_entry
+from interpulse.wire.entries import build_entry
+from interpulse.wire.frames import Frame
 from tests.support.scripted_broker import Peer, ScriptedBroker
 
 TOPIC = TopicName.parse("t")

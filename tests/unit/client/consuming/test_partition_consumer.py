@@ -24,7 +24,7 @@ from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
-from interpulse.wire.frames import build_entry
+from interpulse.wire.entries import build_entry
 from tests.support.scripted_broker import ScriptedBroker
 
 TOPIC = TopicName.parse("t")

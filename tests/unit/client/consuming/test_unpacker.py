@@ -7,8 +7,8 @@ from interpulse.client.consuming.unpacker import Start, Unpacker
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
+from interpulse.wire.entries import build_entry
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import build_entry
 
 
 @pytest.mark.parametrize(

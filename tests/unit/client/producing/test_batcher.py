@@ -5,7 +5,7 @@ import pytest
 from interpulse.client.messages import Message, OutgoingMessage, messages_of
 from interpulse.client.producing.batcher import Batcher, EntryBuilder
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import parse_entry, verify_checksum
+from interpulse.wire.entries import parse_entry, verify_checksum
 
 CODECS = [pb.NONE, pb.LZ4, pb.ZLIB, pb.ZSTD, pb.SNAPPY]
 

@@ -14,7 +14,7 @@ from interpulse.spark.rows.row_builder import RowBuilder
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.compression import compress
-from interpulse.wire.frames import ParsedEntry, build_entry, parse_entry, with_broker_metadata
+from interpulse.wire.entries import ParsedEntry, build_entry, parse_entry, with_broker_metadata
 
 TOPIC = "persistent://public/default/t-partition-3"
 

@@ -11,7 +11,7 @@ from interpulse.spark.lanes import NO_SEQUENCE, LaneState, PositionTooLarge, pac
 from interpulse.spark.writing.lane import HolesFound, LaneInUse, StoredEntry
 from interpulse.spark.writing.lane_writer import EntryRows, LaneWriter
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import parse_entry
+from interpulse.wire.entries import parse_entry
 
 TOPIC = "persistent://t/ns/a"
 OTHER_TOPIC = "persistent://t/ns/b"

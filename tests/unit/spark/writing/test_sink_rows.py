@@ -10,7 +10,7 @@ from interpulse.spark.writing.sink_rows import build_messages, check_write_schem
 from interpulse.spark.writing.write_options import parse_write_options
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import unpack_batch
-from interpulse.wire.frames import parse_entry, verify_checksum
+from interpulse.wire.entries import parse_entry, verify_checksum
 
 
 def options(**values):

@@ -14,7 +14,7 @@ from interpulse.model.errors import PulsarError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
-from interpulse.wire.frames import without_broker_metadata
+from interpulse.wire.entries import without_broker_metadata
 
 __all__ = ["BinaryConsumerSink", "BinaryProducerSink", "OpenConsumer", "OpenProducer", "SinkConnection"]
 

@@ -18,8 +18,8 @@ from interpulse.model.errors import PersistenceError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import BatchedMessage, pack_batch, unpack_batch
 from interpulse.wire.compression import compress, decompress
+from interpulse.wire.entries import build_entry, parse_entry
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import build_entry, parse_entry
 
 __all__ = ["Chunk", "EntryView", "MessageView", "Treatment", "last_index_left", "survivor_of", "view_of"]
 

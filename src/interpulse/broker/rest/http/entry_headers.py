@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import ParsedEntry
+from interpulse.wire.entries import ParsedEntry
 from interpulse.wire.ids import signed
 
 __all__ = ["entry_headers"]

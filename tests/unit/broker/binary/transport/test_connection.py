@@ -10,7 +10,7 @@ import pytest
 from interpulse.model.errors import ServerError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import build_entry
+from interpulse.wire.entries import build_entry
 
 ENTRY = build_entry(
     pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString(), b"x" * 100

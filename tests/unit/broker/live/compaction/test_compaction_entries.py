@@ -18,7 +18,7 @@ from interpulse.broker.live.compaction.compaction_entries import (
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch, unpack_batch
 from interpulse.wire.compression import compress, decompress
-from interpulse.wire.frames import build_entry, parse_entry, verify_checksum
+from interpulse.wire.entries import build_entry, parse_entry, verify_checksum
 
 CODECS = [pb.NONE, pb.LZ4, pb.ZLIB, pb.ZSTD, pb.SNAPPY]
 

@@ -7,7 +7,7 @@ import pytest
 from interpulse.broker.rest.http.entry_headers import entry_headers
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import ParsedEntry
+from interpulse.wire.entries import ParsedEntry
 
 ALWAYS = {
     "X-Pulsar-Message-ID": "3:4",

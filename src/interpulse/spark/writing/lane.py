@@ -20,7 +20,7 @@ from interpulse.spark.lanes import (
     unpack_sequence,
 )
 from interpulse.spark.writing.lane_report import LaneReport
-from interpulse.wire.frames import ParsedEntry
+from interpulse.wire.entries import ParsedEntry
 
 __all__ = ["HolesFound", "Lane", "LaneInUse", "LaneSender", "StoredEntry", "Target"]
 

@@ -15,7 +15,7 @@ from interpulse.spark.writing.message_writer import MessageWriter
 from interpulse.spark.writing.row_lanes import RowLanes, RowsDiffer
 from interpulse.spark.writing.sink_rows import stored_messages
 from interpulse.spark.writing.write_options import parse_write_options
-from interpulse.wire.frames import parse_entry
+from interpulse.wire.entries import parse_entry
 
 TOPIC = "persistent://t/ns/a"
 

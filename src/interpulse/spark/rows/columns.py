@@ -29,7 +29,17 @@ from interpulse.spark.options import OptionError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ids import signed, unsigned
 
-__all__ = ["ENTRY_WRITE_COLUMNS", "Column", "Layout", "Message", "check_schema", "key_of", "read_schema", "value_of"]
+__all__ = [
+    "ENTRY_WRITE_COLUMNS",
+    "Column",
+    "Layout",
+    "Message",
+    "check_schema",
+    "key_of",
+    "key_of_metadata",
+    "read_schema",
+    "value_of",
+]
 
 _LONG, _INT, _BINARY, _TEXT, _TIME, _FLAG = (
     LongType(),
@@ -62,10 +72,11 @@ class Message(NamedTuple):
 
 
 class Column(NamedTuple):
-    """Its type, and its value in a message."""
+    """Its type, and its value in a message. ``of_entry``: all messages of an entry have the same."""
 
     type: DataType
     value: Callable[[Message], Any]
+    of_entry: bool = False
 
 
 def _micros(milliseconds: int) -> int | None:
@@ -78,7 +89,11 @@ def _own(message: Message) -> pb.MessageMetadata | pb.SingleMessageMetadata:
 
 def key_of(message: Message) -> bytes | None:
     """The key as bytes, whichever way it travels."""
-    own = _own(message)
+    return key_of_metadata(_own(message))
+
+
+def key_of_metadata(own: pb.MessageMetadata | pb.SingleMessageMetadata) -> bytes | None:
+    """The same of metadata."""
     if own.null_partition_key or not own.HasField("partition_key"):
         return None
     return base64.b64decode(own.partition_key) if own.partition_key_b64_encoded else own.partition_key.encode()
@@ -124,15 +139,15 @@ def _broker_time(message: Message) -> int | None:
 
 
 _SHARED: Final[dict[str, Column]] = {
-    "__topic": Column(_TEXT, lambda message: message.topic),
-    "__partition": Column(_INT, lambda message: message.partition if message.partition >= 0 else None),
-    "__ledgerId": Column(_LONG, lambda message: message.ledger),
-    "__entryId": Column(_LONG, lambda message: message.entry),
-    "__publishTime": Column(_TIME, lambda message: _micros(message.outer.publish_time)),
-    "__producerName": Column(_TEXT, lambda message: message.outer.producer_name),
+    "__topic": Column(_TEXT, lambda message: message.topic, of_entry=True),
+    "__partition": Column(_INT, lambda message: message.partition if message.partition >= 0 else None, of_entry=True),
+    "__ledgerId": Column(_LONG, lambda message: message.ledger, of_entry=True),
+    "__entryId": Column(_LONG, lambda message: message.entry, of_entry=True),
+    "__publishTime": Column(_TIME, lambda message: _micros(message.outer.publish_time), of_entry=True),
+    "__producerName": Column(_TEXT, lambda message: message.outer.producer_name, of_entry=True),
     "__sequenceId": Column(_LONG, _sequence_id),
-    "__replicatedFrom": Column(_TEXT, lambda message: message.outer.replicated_from or None),
-    "__brokerPublishTime": Column(_TIME, _broker_time),
+    "__replicatedFrom": Column(_TEXT, lambda message: message.outer.replicated_from or None, of_entry=True),
+    "__brokerPublishTime": Column(_TIME, _broker_time, of_entry=True),
     "__index": Column(_LONG, _index),
     "__size": Column(_INT, lambda message: message.size),
 }
@@ -149,9 +164,9 @@ _MESSAGE_COLUMNS: Final[dict[str, Column]] = {
     **_SHARED,
     "__batchIndex": Column(_INT, lambda message: message.batch_index if message.batch_index >= 0 else None),
     "__orderingKey": Column(_BINARY, _ordering_key),
-    "__schemaVersion": Column(_BINARY, lambda message: message.outer.schema_version or None),
+    "__schemaVersion": Column(_BINARY, lambda message: message.outer.schema_version or None, of_entry=True),
     "__deliverAt": Column(_TIME, lambda message: _micros(message.outer.deliver_at_time)),
-    "__encrypted": Column(_FLAG, lambda message: bool(message.outer.encryption_keys)),
+    "__encrypted": Column(_FLAG, lambda message: bool(message.outer.encryption_keys), of_entry=True),
 }
 _MESSAGE_DEFAULT: Final = (
     "__key",
@@ -178,11 +193,11 @@ def _kafka_offset(message: Message) -> int:
 _KAFKA_COLUMNS: Final[dict[str, Column]] = {
     "key": Column(_BINARY, key_of),
     "value": _RAW["value"],
-    "topic": Column(_TEXT, _kafka_topic),
-    "partition": Column(_INT, lambda message: max(message.partition, 0)),
+    "topic": Column(_TEXT, _kafka_topic, of_entry=True),
+    "partition": Column(_INT, lambda message: max(message.partition, 0), of_entry=True),
     "offset": Column(_LONG, _kafka_offset),
-    "timestamp": Column(_TIME, lambda message: message.outer.publish_time * 1000),
-    "timestampType": Column(_INT, lambda message: 0),
+    "timestamp": Column(_TIME, lambda message: message.outer.publish_time * 1000, of_entry=True),
+    "timestampType": Column(_INT, lambda message: 0, of_entry=True),
     "headers": Column(
         ArrayType(StructType([StructField("key", _TEXT), StructField("value", _BINARY)])),
         lambda message: [{"key": item.key, "value": item.value.encode()} for item in _own(message).properties] or None,

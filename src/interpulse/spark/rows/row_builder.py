@@ -1,24 +1,33 @@
 """Entries and messages as rows: Arrow batches of the columns that were asked for. No IO.
 
 Entry mode has one row per broker entry, opaque. Message mode has one row per message: batches are decompressed and
-taken apart. Only the columns that were asked for are decoded; in entry mode without a decoded column the metadata is
-not even looked at.
+taken apart, those of many messages column by column. Only the columns that were asked for are decoded; in entry mode
+without a decoded column the metadata is not even looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pyspark.sql.types import StructType
 
 from interpulse.model.errors import NotSupported
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS, Layout, Message, key_of, value_of
+from interpulse.spark.rows.columns import (
+    ENTRY_WRITE_COLUMNS,
+    Column,
+    Layout,
+    Message,
+    key_of,
+    key_of_metadata,
+    value_of,
+)
+from interpulse.spark.rows.message_block import VARYING_COLUMNS, MessageBlock, block_of
 from interpulse.spark.schemas.payload_decoder import Payload
-from interpulse.wire.batches import unpack_batch
 from interpulse.wire.compression import decompress
 from interpulse.wire.entries import ParsedEntry
 
@@ -38,17 +47,41 @@ class SourceEntry(Protocol):
     def parsed(self) -> ParsedEntry: ...
 
 
+_BLOCK_MIN: Final = 8
+"""A batch of fewer messages is read message by message: Arrow's calls cost some microseconds each."""
+
+
 @dataclass
 class _Target:
-    """One column being filled."""
+    """One column being filled: ``values`` come behind ``chunks``."""
 
     name: str
-    values: list[Any]
-    extract: Callable[[Message], Any]
+    column: Column
+    type: pa.DataType
+    values: list[Any] = field(default_factory=list)
+    chunks: list[pa.Array] = field(default_factory=list)
+
+    def add_chunk(self, chunk: pa.Array) -> None:
+        if self.values:
+            self.chunks.append(_arrow_array(self.values, self.type))
+            self.values = []
+        self.chunks.append(chunk)
+
+    def take(self) -> pa.Array:
+        import pyarrow as pa
+
+        if self.values or not self.chunks:
+            self.add_chunk(_arrow_array([], self.type))
+        chunks, self.chunks = self.chunks, []
+        return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
 
 class PayloadColumns(Protocol):
     """Makes columns of payloads: a ``PayloadDecoder``."""
+
+    @property
+    def needs_keys(self) -> bool:
+        """Whether it looks at the keys of messages."""
 
     def arrays(self, payloads: Sequence[Payload]) -> Mapping[str, pa.Array]:
         """The columns by name, a row for each payload."""
@@ -68,14 +101,18 @@ class RowBuilder:
         decoder: PayloadColumns | None = None,
         admits: Callable[[Message], bool] | None = None,
     ) -> None:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
         self._admits = admits
-        self._schema = schema
+        self._arrow = to_arrow_schema(schema, timezone="UTC")
         columns = layout.metadata
         typed = () if layout.payload is None else layout.payload.names
         self._targets = [
-            _Target(item.name, [], columns[item.name].value) for item in schema.fields if item.name not in typed
+            _Target(item.name, columns[item.name], self._arrow.field(item.name).type)
+            for item in schema.fields
+            if item.name not in typed
         ]
-        self._by_name = {target.name: target.values for target in self._targets}
+        self._by_name = {target.name: target for target in self._targets}
         self._decoder = decoder if any(item.name in typed for item in schema.fields) else None
         self._payloads: list[Payload] = []
         self._entry_mode = layout.mode == "entry"
@@ -142,16 +179,48 @@ class RowBuilder:
             self._append(whole)
             metadata = self._by_name.get("__metadata")
             if metadata is not None:
-                metadata[-1] = parsed.metadata_bytes
+                metadata.values[-1] = parsed.metadata_bytes
                 self.bytes += len(parsed.metadata_bytes)
         elif not parsed.metadata.HasField("marker_type"):
-            for message in _messages_of(whole, is_batch=parsed.is_batch):
-                if self._admits is None or self._admits(message):
-                    self._append(message)
+            self._add_messages(whole, is_batch=parsed.is_batch)
+
+    def _add_messages(self, whole: Message, *, is_batch: bool) -> None:
+        payload = _plain_payload(whole)
+        if not is_batch or whole.outer.encryption_keys:
+            messages = [whole._replace(payload=payload, size=len(payload))]
+        else:
+            block = block_of(whole, payload)
+            if len(block.indexes) >= _BLOCK_MIN and self._admits is None:
+                self._append_block(block)
+                return
+            messages = block.messages()
+        for message in messages:
+            if self._admits is None or self._admits(message):
+                self._append(message)
+
+    def _append_block(self, block: MessageBlock) -> None:
+        """The columns of many messages, each at once."""
+        count = len(block.indexes)
+        values = block.values() if self._decoder is not None or "value" in self._by_name else None
+        rows: list[Message] = []
+        for target in self._targets:
+            if target.name == "value":
+                target.add_chunk(values)
+            elif target.column.of_entry:
+                target.add_chunk(_repeated(target.column.value(block.whole), target.type, count))
+            elif target.name in VARYING_COLUMNS:
+                target.add_chunk(VARYING_COLUMNS[target.name](block, target.type))
+            else:
+                rows = rows or block.messages()
+                target.add_chunk(_arrow_array([target.column.value(row) for row in rows], target.type))
+        if self._decoder is not None and values is not None:
+            self._payloads += _payloads(block, values.to_pylist(), with_keys=self._decoder.needs_keys)
+        self.rows += count
+        self.bytes += len(block.payload) + 64 * count
 
     def _append(self, message: Message) -> None:
         for target in self._targets:
-            target.values.append(target.extract(message))
+            target.values.append(target.column.value(message))
         if self._decoder is not None:
             self._payloads.append(_payload(message))
         self.rows += 1
@@ -160,22 +229,31 @@ class RowBuilder:
     def take(self) -> pa.RecordBatch:
         """The rows collected so far as one batch; starts anew."""
         import pyarrow as pa
-        from pyspark.sql.pandas.types import to_arrow_schema
 
-        schema = to_arrow_schema(self._schema, timezone="UTC")
         arrays = dict(self._decoder.arrays(self._payloads)) if self._decoder is not None else {}
-        arrays |= {target.name: _arrow_array(target.values, schema.field(target.name).type) for target in self._targets}
-        batch = pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
-        for target in self._targets:
-            target.values.clear()
+        arrays |= {target.name: target.take() for target in self._targets}
+        batch = pa.RecordBatch.from_arrays([arrays[name] for name in self._arrow.names], schema=self._arrow)
         self._payloads.clear()
         self.rows = self.bytes = 0
         return batch
 
 
 def _payload(message: Message) -> Payload:
-    place = f"{message.ledger}:{message.entry}" + (f":{message.batch_index}" if message.batch_index >= 0 else "")
-    return Payload(message.topic, place, message.outer.schema_version, value_of(message), key_of(message))
+    return Payload(
+        message.topic,
+        (message.ledger, message.entry, message.batch_index),
+        message.outer.schema_version,
+        value_of(message),
+        key_of(message),
+    )
+
+
+def _payloads(block: MessageBlock, values: Sequence[bytes | None], *, with_keys: bool) -> list[Payload]:
+    whole = block.whole
+    topic, ledger, entry, version = whole.topic, whole.ledger, whole.entry, whole.outer.schema_version
+    keys = [key_of_metadata(single) for single in block.singles] if with_keys and block.singles else repeat(None)
+    places = [(ledger, entry, index) for index in block.indexes]
+    return [Payload(topic, place, version, value, key) for place, value, key in zip(places, values, keys, strict=False)]
 
 
 def _arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:
@@ -186,22 +264,22 @@ def _arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
-def _messages_of(whole: Message, *, is_batch: bool) -> Iterator[Message]:
+def _repeated(value: Any, kind: pa.DataType, count: int) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.nulls(count, kind) if value is None else pa.repeat(pa.scalar(value, kind), count)
+
+
+def _plain_payload(whole: Message) -> bytes | memoryview:
+    """Decompressed; what is encrypted stays as it is. Raises NotSupported for a piece of a chunked message."""
     metadata = whole.outer
     if metadata.encryption_keys:
-        yield whole
-        return
+        return whole.payload
     if metadata.num_chunks_from_msg > 1:
         raise NotSupported(
             f"entry {whole.ledger}:{whole.entry} of {whole.topic} is a piece of a chunked message; "
             f"message mode cannot join them yet, mode=entry copies them as they are"
         )
-    payload = whole.payload
     if metadata.compression:
-        payload = decompress(metadata.compression, payload, metadata.uncompressed_size)
-    if not is_batch:
-        yield whole._replace(payload=payload, size=len(payload))
-        return
-    for index, item in enumerate(unpack_batch(payload, metadata.num_messages_in_batch)):
-        if not item.metadata.compacted_out:
-            yield whole._replace(batch_index=index, single=item.metadata, payload=item.payload, size=len(item.payload))
+        return decompress(metadata.compression, whole.payload, metadata.uncompressed_size)
+    return whole.payload

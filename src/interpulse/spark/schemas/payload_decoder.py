@@ -12,6 +12,7 @@ from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schema_compatibility.key_value import key_value_parts
 from interpulse.spark.schemas.avro_columns import avro_shaper, json_shaper, parse_definition, with_values_as_defaults
+from interpulse.spark.schemas.bulk_decoders import BulkDecode, bulk_decoder
 from interpulse.spark.schemas.payload_columns import payload_fields
 from interpulse.spark.schemas.primitives import PRIMITIVES
 
@@ -32,13 +33,18 @@ class UnreadablePayload(InvalidRequest):
 
 
 class Payload(NamedTuple):
-    """What of one message the decoder needs. ``place`` says where it is stored, for errors."""
+    """What of one message the decoder needs. ``where`` is it stored: ledger, entry, batch index or -1."""
 
     topic: str
-    place: str
+    where: tuple[int, int, int]
     version: bytes
     value: bytes | None
     key: bytes | None
+
+    @property
+    def place(self) -> str:
+        """For errors."""
+        return ":".join(str(number) for number in self.where if number >= 0)
 
 
 _Decode: TypeAlias = Callable[[bytes], Any]
@@ -71,12 +77,23 @@ class PayloadDecoder:
         self._schema_of = schema_of
         self._corrupt_column = corrupt_column
         self._decoders: dict[tuple[str, bytes], Callable[[Payload], _Row]] = {}
+        self._bulk: dict[tuple[str, bytes], BulkDecode | None] = {}
         self._default = _row_decoder(schema, schema)
+
+    @property
+    def needs_keys(self) -> bool:
+        return self._schema.type is SchemaType.KEY_VALUE
 
     def arrays(self, payloads: Sequence[Payload]) -> dict[str, pa.Array]:
         """The columns by name, a row for each payload."""
         import pyarrow as pa
 
+        at_once = self._at_once(payloads)
+        if at_once is not None:
+            found = dict(zip(self._wanted.names, at_once, strict=True))
+            if self._corrupt_column:
+                found[self._corrupt_column] = pa.nulls(len(payloads), pa.binary())
+            return found
         rows, corrupt = self._rows(payloads)
         try:
             columns = self._columns(rows)
@@ -87,6 +104,25 @@ class PayloadDecoder:
         if self._corrupt_column:
             found[self._corrupt_column] = pa.array(corrupt, pa.binary())
         return found
+
+    def _at_once(self, payloads: Sequence[Payload]) -> list[pa.Array] | None:
+        """The columns of payloads of one version; None where each has to be looked at."""
+        versions = {(payload.topic, payload.version) for payload in payloads}
+        values = [payload.value for payload in payloads if payload.value is not None]
+        if len(versions) != 1 or len(values) != len(payloads) or not self._wanted.fields:
+            return None
+        version = versions.pop()
+        try:
+            if version not in self._bulk:
+                written = self._schema_of(*version) if version[1] else self._schema
+                same_type = written is not None and written.type is self._schema.type
+                self._bulk[version] = (
+                    bulk_decoder(written, self._schema, self._arrow) if written and same_type else None
+                )
+            decode = self._bulk[version]
+            return None if decode is None else decode(values)
+        except Exception:  # noqa: BLE001 - whatever it is, one by one it is found and told
+            return None
 
     def _rows(self, payloads: Sequence[Payload]) -> tuple[list[_Row], list[bytes | None]]:
         rows: list[_Row] = []

@@ -41,7 +41,7 @@ def avro(written, value):
 
 
 def payload(value, version=b"", key=None):
-    return Payload("topic", "7:3", version, value, key)
+    return Payload("topic", (7, 3, -1), version, value, key)
 
 
 def decoded(wanted, *payloads, **options):

@@ -65,7 +65,8 @@ def test_what_is_encoded_is_what_the_decoder_reads(kind):
     value = RowEncoder("t", schema, fields).encode(ROW).value
     decoder = PayloadDecoder(schema, fields, lambda topic, version: None)
     found = {
-        name: column.to_pylist()[0] for name, column in decoder.arrays([Payload("t", "1:1", b"", value, None)]).items()
+        name: column.to_pylist()[0]
+        for name, column in decoder.arrays([Payload("t", (1, 1, -1), b"", value, None)]).items()
     }
     assert found == ROW
 

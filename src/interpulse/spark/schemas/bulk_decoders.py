@@ -1,0 +1,100 @@
+"""Many payloads of one schema read at once. What cannot be read so is read one by one, which also finds errors."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.spark.schemas.avro_columns import avro_shaper, parse_definition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["BulkDecode", "bulk_decoder"]
+
+BulkDecode: TypeAlias = "Callable[[Sequence[bytes]], list[pa.Array] | None]"
+"""The columns of some payloads; None or any exception: read them one by one."""
+
+_MARK_BYTES: Final = 8
+
+
+def bulk_decoder(written: SchemaInfo, wanted: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
+    """Fills the columns from payloads that were written by one schema and are read as another; None: there is no such
+    way for these schemas and columns."""
+    if wanted.type is SchemaType.JSON and all(_is_plain_json(field.type) for field in columns):
+        return _json_decoder(columns)
+    if wanted.type is SchemaType.AVRO and written.definition == wanted.definition:
+        return _avro_decoder(wanted, columns)
+    return None
+
+
+def _is_plain_json(kind: pa.DataType) -> bool:
+    """Arrow's reader means the same as ours by these types."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return all(_is_plain_json(field.type) for field in kind)
+    if pa.types.is_list(kind):
+        return _is_plain_json(kind.value_type)
+    return kind in (pa.bool_(), pa.int64(), pa.float64(), pa.string())
+
+
+def _json_decoder(columns: pa.Schema) -> BulkDecode:
+    def decode(payloads: Sequence[bytes]) -> list[pa.Array] | None:
+        import pyarrow.json as pj
+
+        lines = b"\n".join(payloads)
+        one_each = all(payload[:1] == b"{" and payload[-1:] == b"}" for payload in payloads)
+        if not one_each or lines.count(b"\n") != len(payloads) - 1:
+            return None
+        table = pj.read_json(
+            io.BytesIO(lines),
+            read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+            parse_options=pj.ParseOptions(explicit_schema=columns, unexpected_field_behavior="ignore"),
+        )
+        if table.num_rows != len(payloads):
+            return None
+        return [table.column(name).combine_chunks() for name in columns.names]
+
+    return decode
+
+
+def _avro_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
+    """One Avro array of all payloads. A mark behind each shows that each was read to its end and no further."""
+    import fastavro
+
+    body = json.loads(schema.definition)
+    if not isinstance(body, dict) or body.get("type") not in ("record", "error"):
+        return None
+    end = {"type": "fixed", "name": "InterpulseEnd", "size": _MARK_BYTES}
+    fields = [{"name": "value", "type": body}, {"name": "end", "type": end}]
+    items = {"type": "record", "name": "InterpulseRow", "fields": fields}
+    parsed = parse_definition(json.dumps({"type": "array", "items": items}).encode())
+    shape = avro_shaper(parse_definition(schema.definition))
+    mark = os.urandom(_MARK_BYTES)
+
+    def decode(payloads: Sequence[bytes]) -> list[pa.Array] | None:
+        import pyarrow as pa
+
+        source = io.BytesIO(b"".join((_zigzag(len(payloads)), mark.join(payloads), mark, b"\0")))
+        found: Any = fastavro.schemaless_reader(source, parsed, None)
+        if len(found) != len(payloads) or {each["end"] for each in found} != {mark}:
+            return None
+        rows = [each["value"] for each in found] if shape is None else [shape(each["value"]) for each in found]
+        return list(pa.array(rows, pa.struct(list(columns))).flatten())
+
+    return decode
+
+
+def _zigzag(count: int) -> bytes:
+    """The number of items of an Avro array."""
+    left, out = count << 1, bytearray()
+    while left > 127:
+        out.append(left & 127 | 128)
+        left >>= 7
+    out.append(left)
+    return bytes(out)

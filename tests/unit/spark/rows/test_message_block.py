@@ -1,0 +1,104 @@
+"""Batches column by column: the same as message by message."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from interpulse.model.ids import Position
+from interpulse.spark.rows.columns import Layout, Message, read_schema
+from interpulse.spark.rows.message_block import VARYING_COLUMNS, block_of
+from interpulse.spark.rows.row_builder import RowBuilder
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.batches import pack_batch, unpack_batch
+from interpulse.wire.errors import RemoteProtocolError
+
+SINGLES = st.builds(
+    dict,
+    payload=st.binary(max_size=40) | st.sampled_from([b"x" * 127, b"x" * 128, b"x" * 16_383, b"x" * 16_384]),
+    sequence_id=st.none() | st.integers(0, 2**63),
+    key=st.none() | st.text(max_size=4),
+    event_time=st.sampled_from([0, 0, 1_769_860_800_000]),
+    properties=st.just({}) | st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2),
+    null_value=st.sampled_from([False, False, True]),
+    compacted_out=st.sampled_from([False, False, False, True]),
+)
+PLAIN = st.builds(dict, payload=st.binary(max_size=300), sequence_id=st.none() | st.integers(0, 2**63))
+
+
+def single_of(given):
+    single = pb.SingleMessageMetadata(payload_size=0)
+    if given.get("sequence_id") is not None:
+        single.sequence_id = given["sequence_id"]
+    if given.get("key") is not None:
+        single.partition_key = given["key"]
+    for name in ("event_time", "null_value", "compacted_out"):
+        if given.get(name):
+            setattr(single, name, given[name])
+    for name, value in given.get("properties", {}).items():
+        single.properties.add(key=name, value=value)
+    return single, given["payload"]
+
+
+def entry_of(batch, partition=3):
+    outer = pb.MessageMetadata(
+        producer_name="p", sequence_id=1, publish_time=1_769_860_800_000, num_messages_in_batch=len(batch)
+    )
+    return Message("persistent://t/n/x", partition, 7, 9, -1, outer, None, pack_batch(map(single_of, batch)), None, 0)
+
+
+@given(st.lists(SINGLES, min_size=1, max_size=20) | st.lists(PLAIN, min_size=1, max_size=20), st.sampled_from([-1, 3]))
+def test_columns_are_those_of_the_messages(batch, partition):
+    whole = entry_of(batch, partition)
+    block = block_of(whole, whole.payload)
+    expected = [
+        whole._replace(batch_index=index, single=item.metadata, payload=item.payload, size=len(item.payload))
+        for index, item in enumerate(unpack_batch(whole.payload, len(batch)))
+        if not item.metadata.compacted_out
+    ]
+    assert [message._replace(single=None) for message in block.messages()] == [
+        message._replace(single=None) for message in expected
+    ]
+    for style in ("pulsar", "kafka"):
+        layout = Layout("message", style)
+        types = to_arrow_schema(read_schema(layout, ["all"]), timezone="UTC")
+        for name in set(VARYING_COLUMNS) & set(types.names):
+            found = VARYING_COLUMNS[name](block, types.field(name).type)
+            values = [layout.metadata[name].value(message) for message in expected]
+            assert found.type == types.field(name).type
+            if name == "__eventTime":
+                found = found.cast("int64")
+            assert [list(each) if isinstance(each, list) else each for each in found.to_pylist()] == values, name
+    if expected:
+        assert block.values().to_pylist() == [layout.metadata["value"].value(message) for message in expected]
+
+
+@given(st.lists(PLAIN, min_size=8, max_size=12), st.data())
+def test_damaged_batch_is_told(batch, data):
+    whole = entry_of(batch)
+    cut = data.draw(st.integers(0, len(whole.payload) - 1))
+    with pytest.raises(RemoteProtocolError):
+        block_of(whole, whole.payload[:cut])
+
+
+class Source:
+    def __init__(self, whole, *, is_batch):
+        self.position = Position(whole.ledger, whole.entry)
+        self.parsed = self
+        self.metadata, self.payload, self.broker_metadata = whole.outer, whole.payload, None
+        self.metadata_bytes, self.is_batch = whole.outer.SerializeToString(), is_batch
+
+
+@pytest.mark.parametrize("style", ["pulsar", "kafka"])
+def test_large_and_small_batches_stay_in_order(style):
+    layout = Layout("message", style)
+    builder = RowBuilder(read_schema(layout, ["all"]), layout)
+    batches = [[{"payload": f"{group}-{index}".encode(), "key": "k"} for index in range(size)]
+               for group, size in enumerate((1, 20, 3, 8, 9, 2))]  # fmt: skip
+    for batch in batches:
+        builder.add("persistent://t/n/x-partition-3", [Source(entry_of(batch), is_batch=True)])
+    assert builder.rows == 43
+    table = builder.take()
+    assert table.column("value").to_pylist() == [item["payload"] for batch in batches for item in batch]
+    assert table.column("key" if style == "kafka" else "__key").to_pylist() == [b"k"] * 43
+    assert builder.take().num_rows == 0

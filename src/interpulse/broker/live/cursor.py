@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Protocol
 
 from interpulse.model.ids import EARLIEST, Position
@@ -27,6 +28,11 @@ __all__ = ["Cursor", "CursorRecord", "EntryNumbers", "Ledgers"]
 
 RANGES_PERSISTED_MAX = 10_000
 """Ranges beyond this many are forgotten by a restart and delivered again (managedLedgerMaxUnackedRangesToPersist)."""
+
+LOOSE_MAX = 10_000
+"""Scattered numbers of one ledger; more of them become ranges, which may be fewer."""
+
+_ledger, _entry = itemgetter(0), itemgetter(1)
 
 
 class Ledgers(Protocol):
@@ -38,64 +44,100 @@ class Ledgers(Protocol):
 
 
 class EntryNumbers:
-    """A set of entry numbers of one ledger, kept as ranges with both ends included."""
+    """A set of entry numbers of one ledger, shown as ranges with both ends included.
 
-    __slots__ = ("ends", "starts")
+    Consumers that share a subscription acknowledge scattered entries, and most gaps close soon. So scattered numbers
+    are *loose* at first, and become ranges when these are asked for, or when too many are loose.
+    """
+
+    __slots__ = ("_ends", "_loose", "_loose_from", "_starts", "highest")
 
     def __init__(self) -> None:
-        self.starts: list[int] = []
-        self.ends: list[int] = []
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._loose: set[int] = set()
+        """None of them is in a range."""
+        self._loose_from = 0
+        """None of them is below."""
+        self.highest = -1
+        """No number is above."""
 
     def __contains__(self, entry: int) -> bool:
-        index = bisect_right(self.starts, entry) - 1
-        return index >= 0 and entry <= self.ends[index]
+        return entry in self._loose or self._in_range(entry)
 
     def __bool__(self) -> bool:
-        return bool(self.starts)
+        return bool(self._starts or self._loose)
 
     def ranges(self) -> Iterator[tuple[int, int]]:
-        return zip(self.starts, self.ends, strict=True)
+        """Disjoint, not adjacent and sorted."""
+        self._join()
+        return zip(self._starts, self._ends, strict=True)
 
     def count(self) -> int:
-        return sum(self.ends) - sum(self.starts) + len(self.starts)
+        return sum(self._ends) - sum(self._starts) + len(self._starts) + len(self._loose)
+
+    def run_end(self, entry: int) -> int:
+        """The last number of the range that begins with this one, the lowest there is."""
+        after, ends, loose = entry, iter(self._ends), self._loose
+        for start in self._starts:
+            while after in loose:
+                after += 1
+            if start != after:
+                return after - 1
+            after = next(ends) + 1
+        while after in loose:
+            after += 1
+        return after - 1
 
     def add(self, entry: int) -> bool:
         """False if it was there already."""
-        starts, ends = self.starts, self.ends
-        index = bisect_right(starts, entry)
-        if index and entry <= ends[index - 1]:
+        loose = self._loose
+        if entry in loose or (self._starts and self._in_range(entry)):
             return False
-        after_left = index > 0 and ends[index - 1] == entry - 1
-        before_right = index < len(starts) and starts[index] == entry + 1
-        if after_left and before_right:
-            ends[index - 1] = ends[index]
-            del starts[index], ends[index]
-        elif after_left:
-            ends[index - 1] = entry
-        elif before_right:
-            starts[index] = entry
-        else:
-            starts.insert(index, entry)
-            ends.insert(index, entry)
+        if not loose or entry < self._loose_from:
+            self._loose_from = entry
+        loose.add(entry)
+        self.highest = max(self.highest, entry)
+        if len(loose) > LOOSE_MAX:
+            self._join()
         return True
+
+    def add_all(self, entries: Set[int]) -> int:
+        """Add these, at least one; how many were not there."""
+        first, last = min(entries), max(entries)
+        if first < last == first + len(entries) - 1:
+            return self.add_run(first, last)
+        new = entries - self._loose
+        if self._starts and self._starts[0] <= last and first <= self._ends[-1]:
+            new = {each for each in new if not self._in_range(each)}
+        self._loose_from = min(self._loose_from, first) if self._loose else first
+        self._loose |= new
+        self.highest = max(self.highest, last)
+        if len(self._loose) > LOOSE_MAX:
+            self._join()
+        return len(new)
 
     def add_run(self, first: int, last: int) -> int:
         """Add all numbers from ``first`` to ``last``; how many were not there."""
-        starts, ends = self.starts, self.ends
+        starts, ends = self._starts, self._ends
         begin, end = bisect_left(ends, first - 1), bisect_right(starts, last + 1)
         joined = slice(begin, end)
         before = sum(ends[joined]) - sum(starts[joined]) + end - begin
         lowest, highest = min([first, *starts[joined]]), max([last, *ends[joined]])
         starts[joined], ends[joined] = [lowest], [highest]
-        return highest - lowest + 1 - before
+        self.highest = max(self.highest, last)
+        loose = self._loose.intersection(range(first, last + 1)) if self._loose else ()
+        self._loose.difference_update(loose)
+        return highest - lowest + 1 - before - len(loose)
 
     def remove_through(self, entry: int) -> int:
         """Drop all numbers up to ``entry``; returns their count."""
-        starts, ends = self.starts, self.ends
+        removed = self._remove_loose(entry) if self._loose else 0
+        starts, ends = self._starts, self._ends
         index = bisect_right(starts, entry)
         if index == 0:
-            return 0
-        removed = sum(ends[: index - 1]) - sum(starts[: index - 1]) + index - 1
+            return removed
+        removed += sum(ends[: index - 1]) - sum(starts[: index - 1]) + index - 1
         last_end = ends[index - 1]
         removed += min(last_end, entry) - starts[index - 1] + 1
         if last_end > entry:
@@ -103,6 +145,31 @@ class EntryNumbers:
             starts[index] = entry + 1
         del starts[:index], ends[:index]
         return removed
+
+    def _in_range(self, entry: int) -> bool:
+        index = bisect_right(self._starts, entry) - 1
+        return index >= 0 and entry <= self._ends[index]
+
+    def _remove_loose(self, entry: int) -> int:
+        before = len(self._loose)
+        if entry - self._loose_from < before:
+            self._loose.difference_update(range(self._loose_from, entry + 1))
+        else:
+            self._loose = {each for each in self._loose if each > entry}
+        self._loose_from = max(self._loose_from, entry + 1)
+        return before - len(self._loose)
+
+    def _join(self) -> None:
+        """Make ranges of loose numbers, and one of those that touch each other."""
+        loose = self._loose
+        if not loose:
+            return
+        starts = self._starts + [each for each in loose if each - 1 not in loose]
+        ends = self._ends + [each for each in loose if each + 1 not in loose]
+        self._loose = set()
+        before_start, end = {each - 1 for each in starts}, set(ends)
+        self._starts = sorted(each for each in starts if each - 1 not in end)
+        self._ends = sorted(end - before_start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,10 +263,7 @@ class Cursor:
             existing = ledgers.next_position(Position(ledger, start - 1))
             if existing is None or existing > (ledger, end):
                 continue  # the log has them no more; their compacted entries are delivered again, as in Pulsar
-            numbers = cursor._ranges.setdefault(ledger, EntryNumbers())
-            numbers.starts.append(start)
-            numbers.ends.append(end)
-            cursor._acked_beyond += end - start + 1
+            cursor._acked_beyond += cursor._ranges.setdefault(ledger, EntryNumbers()).add_run(start, end)
         cursor._batches = {position: mask_of(words) for position, words in record.batches}
         cursor._parts_upto = max(cursor._batches, default=EARLIEST)
         cursor._absorb()
@@ -229,7 +293,7 @@ class Cursor:
         """Nothing from here on is acknowledged, not even in part."""
         if position <= self.mark_delete or position <= self._parts_upto:
             return False
-        return all(position > (ledger, numbers.ends[-1]) for ledger, numbers in self._ranges.items())
+        return all(position > (ledger, numbers.highest) for ledger, numbers in self._ranges.items())
 
     def is_acknowledged(self, position: Position) -> bool:
         if position <= self.mark_delete:
@@ -288,19 +352,19 @@ class Cursor:
         self.changes += 1
         return True
 
-    def acknowledge_all(self, positions: Iterable[Position]) -> None:
+    def acknowledge_all(self, positions: Collection[Position]) -> None:
         """Acknowledge these entries."""
         if self._batches or self._compacted_waiting is not None:
             for position in positions:
                 self.acknowledge(position)
             return
-        added = 0
-        ordered = sorted(positions)
-        for ledger, first, last in _runs(ordered[bisect_right(ordered, self.mark_delete) :]):
-            numbers = self._ranges.get(ledger)
-            if numbers is None:
-                numbers = self._ranges[ledger] = EntryNumbers()
-            added += numbers.add(last) if first == last else numbers.add_run(first, last)
+        added, mark = 0, self.mark_delete
+        for ledger, entries in _by_ledger(positions):
+            acknowledged = mark.entry if ledger == mark.ledger else -1
+            if min(entries) <= acknowledged:
+                entries = {each for each in entries if each > acknowledged}
+            if entries and ledger >= mark.ledger:
+                added += self._numbers_of(ledger).add_all(entries)
         self._acked_beyond += added
         self.changes += added
         if added:
@@ -373,11 +437,14 @@ class Cursor:
         first = self._ledgers.next_position(self.mark_delete)
         return sum(each.count() for ledger, each in self._ranges.items() if first is None or ledger < first.ledger)
 
-    def _add(self, position: Position) -> bool:
-        numbers = self._ranges.get(position.ledger)
+    def _numbers_of(self, ledger: int) -> EntryNumbers:
+        numbers = self._ranges.get(ledger)
         if numbers is None:
-            numbers = self._ranges[position.ledger] = EntryNumbers()
-        if not numbers.add(position.entry):
+            numbers = self._ranges[ledger] = EntryNumbers()
+        return numbers
+
+    def _add(self, position: Position) -> bool:
+        if not self._numbers_of(position.ledger).add(position.entry):
             return False
         self._acked_beyond += 1
         if position.ledger != self.mark_delete.ledger:
@@ -393,9 +460,9 @@ class Cursor:
             if self._compacted_waiting is not None and following == self._ledgers.next_position(EARLIEST):
                 return
             numbers = self._ranges.get(following.ledger)
-            if numbers is None or numbers.starts[0] > following.entry:
+            if numbers is None or following.entry not in numbers:
                 return
-            self._move(Position(following.ledger, numbers.ends[0]))
+            self._move(Position(following.ledger, numbers.run_end(following.entry)))
 
     def _move(self, position: Position) -> None:
         """Set the mark forward, and forget what lies behind it."""
@@ -413,15 +480,9 @@ class Cursor:
             self._batches = {each: mask for each, mask in self._batches.items() if each > position}
 
 
-def _runs(positions: Iterable[Position]) -> Iterator[tuple[int, int, int]]:
-    """Positions, in order, as runs: ledger, first entry, last entry. Those before the first entry are left out."""
-    run: tuple[int, int, int] | None = None
-    for ledger, entry in positions:
-        if run is not None and ledger == run[0] and entry <= run[2] + 1:
-            run = ledger, run[1], entry
-        elif entry >= 0:
-            if run is not None:
-                yield run
-            run = ledger, entry, entry
-    if run is not None:
-        yield run
+def _by_ledger(positions: Collection[Position]) -> Iterable[tuple[int, set[int]]]:
+    """The entry numbers of these positions; most often all of them are of one ledger."""
+    ledgers = set(map(_ledger, positions))
+    if len(ledgers) == 1:
+        return [(ledgers.pop(), set(map(_entry, positions)))]
+    return [(ledger, {each.entry for each in positions if each.ledger == ledger}) for ledger in ledgers]

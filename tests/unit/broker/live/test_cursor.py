@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import pairwise, permutations
+from itertools import chain, pairwise, permutations
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from interpulse.broker.live import cursor as cursor_module
 from interpulse.broker.live.cursor import Cursor, CursorRecord, EntryNumbers
 from interpulse.model.ids import EARLIEST, Position
 
@@ -114,8 +116,16 @@ def test_cursor_when_stored_and_restored_then_nothing_is_forgotten(walk: list[tu
     assert_same(Cursor.restore(FixedLedgers(), record), model)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["add", "remove", "run"]), st.integers(0, 30))))
-def test_entry_numbers_whatever_is_added_and_removed_then_they_agree_with_a_set(walk: list[tuple[str, int]]) -> None:
+@pytest.mark.parametrize("loose_max", [0, 3, cursor_module.LOOSE_MAX])
+@given(walk=st.lists(st.tuples(st.sampled_from(["add", "all", "remove", "run", "ranges"]), st.integers(0, 30))))
+def test_entry_numbers_whatever_is_added_and_removed_then_they_agree_with_a_set(
+    loose_max: int, walk: list[tuple[str, int]]
+) -> None:
+    with patch.object(cursor_module, "LOOSE_MAX", loose_max):
+        assert_agree_with_a_set(walk)
+
+
+def assert_agree_with_a_set(walk: list[tuple[str, int]]) -> None:
     numbers, model = EntryNumbers(), set()
     for name, value in walk:
         if name == "add":
@@ -125,13 +135,24 @@ def test_entry_numbers_whatever_is_added_and_removed_then_they_agree_with_a_set(
             run = set(range(value, min(value + 1 + value % 7, 31)))
             assert numbers.add_run(min(run), max(run)) == len(run - model)
             model |= run
+        elif name == "all":
+            scattered = set(range(value, 31, value % 4 + 1))
+            assert numbers.add_all(scattered) == len(scattered - model)
+            model |= scattered
+        elif name == "ranges":
+            ranges = list(numbers.ranges())
+            assert set(chain.from_iterable(range(start, end + 1) for start, end in ranges)) == model
+            assert all(end + 1 < start for (_, end), (start, _) in pairwise(ranges))
         else:
             assert numbers.remove_through(value) == sum(1 for each in model if each <= value)
             model = {each for each in model if each > value}
         assert {each for each in range(32) if each in numbers} == model
         assert numbers.count() == len(model)
         assert bool(numbers) == bool(model)
-        assert all(end + 1 < start for end, start in zip(numbers.ends, numbers.starts[1:], strict=False))
+        assert numbers.highest >= max(model, default=-1)
+        if model:
+            gaps = set(range(32)) - model
+            assert numbers.run_end(min(model)) == min(each for each in gaps if each > min(model)) - 1
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from interpulse.cli.support.codec import codec_name
 from interpulse.cli.support.lazy import LazyCommand, LazyGroup
 from interpulse.cli.support.logs import configure_logging
 
-__all__ = ["admin_main", "main"]
+__all__ = ["admin_main", "main", "spark_main"]
 
 _PROGRAMS = "Run"
 _MESSAGES = "Send and receive messages"
@@ -30,7 +30,9 @@ _COMMANDS = {
     "tokens": LazyCommand(
         "interpulse.cli.tokens:tokens", "Make and check keys and tokens for authentication.", _ADMINISTRATION
     ),
+    "verify": LazyCommand("interpulse.cli.verify:command", "Compare topics of two clusters, on Spark.", _PROGRAMS),
 }
+_ON_SPARK = ("replicate", "verify")
 
 
 @click.group(cls=LazyGroup, lazy_commands=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
@@ -53,6 +55,19 @@ def admin_main() -> None:
 
     _show_log()
     admin(prog_name="interpulse-admin")
+
+
+def spark_main() -> None:
+    """Run ``python -m interpulse.spark``, which is also the main file for spark-submit: the programs on Spark alone.
+
+    What ``interpulse replicate`` has as commands (``lag``, ``why``, ...) can be called here without that word too.
+    """
+    from interpulse.spark.job.verbs import VERBS
+
+    verbs = {verb.name: verb for verb in VERBS}
+    programs = {name: _COMMANDS[name] for name in _ON_SPARK}
+    group = LazyGroup("spark", lazy_commands=programs, otherwise=verbs.get)
+    group(prog_name="python -m interpulse.spark")
 
 
 def _show_version(context: click.Context) -> None:

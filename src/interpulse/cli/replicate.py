@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import click
 
 from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
+from interpulse.cli.support.spark_program import end_process
 from interpulse.spark.job.verbs import VERBS, config_option
 
 __all__ = ["command"]
@@ -47,7 +45,4 @@ def command(
     if not dry_run:
         pass_to_workers(configure_logging.__module__, configure_logging.__name__, log_level, log_format)
     code = replicate(config_path, dry_run=dry_run, supervised=supervised)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Threads that wait for a Java process that was killed would hold an ordinary exit up.
-    os._exit(code)
+    end_process(code)

@@ -17,6 +17,7 @@ from typing import Any
 from interpulse.wire import pulsar_api_pb2 as pb
 
 __all__ = [
+    "MARK_PREFIXES",
     "ORIGINAL_PRODUCER",
     "ORIGINAL_SEQUENCE",
     "SKIP_MARKER",
@@ -32,6 +33,8 @@ SOURCE_POSITION = "__MSG_PROP_REPL_SOURCE_POSITION"
 """Property with ``ledger:entry`` of the source; the key Pulsar's own replicators write."""
 ORIGINAL_PRODUCER = "__interpulse_producer"
 ORIGINAL_SEQUENCE = "__interpulse_seq"
+MARK_PREFIXES = ("__MSG_PROP_REPL_", "__interpulse_")
+"""What the names of properties begin with that a copy has and its original has not."""
 
 SKIP_REPLICATED = "replicated"
 SKIP_NOT_ADDRESSED = "not-addressed"

@@ -1,6 +1,6 @@
 """Whether copies are the same as their originals: what is missing, extra, duplicated, reordered or different.
 
-`judge` takes the messages of one key, or one entry and its copies; larger sets are split into such groups by the caller.
+`judge` takes the messages of one key, or one entry and its copies: the caller splits what is larger into such groups.
 """
 
 from __future__ import annotations

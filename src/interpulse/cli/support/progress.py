@@ -13,13 +13,14 @@ __all__ = ["Progress"]
 
 _RENEWED_S: Final = 0.2
 _LOGGED_S: Final = 5.0
+_BAR_WIDTH: Final = 20
 
 
 class Progress:
     """Shows how many are done: a terminal has one line that is renewed, and wiped at the end.
 
-    ``form`` names ``{done}``, and ``{total}`` where there is one. Elsewhere than on a terminal nothing is shown; with
-    ``logged`` a line every five seconds. A command that ends sooner shows nothing.
+    ``form`` names ``{done}``, where there is a total also ``{total}`` and ``{bar}``. Elsewhere than on a terminal
+    nothing is shown; with ``logged`` a line every five seconds. A command that ends sooner shows nothing.
     """
 
     def __init__(self, form: str, *, logged: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,7 +43,7 @@ class Progress:
         if not self._shows or (now := self._clock()) < self._next:
             return
         self._next = now + self._pause_s
-        text = self._form.format(done=done, total=total)
+        text = self._form.format(done=done, total=total, bar=_bar(done, total))
         click.echo("\r" + text if self._on_terminal else text, nl=not self._on_terminal, err=True)
         self._width = len(text)
 
@@ -50,6 +51,11 @@ class Progress:
         """Leave nothing on the line of the terminal."""
         if self._on_terminal and self._width:
             click.echo("\r" + " " * self._width + "\r", nl=False, err=True)
+
+
+def _bar(done: int, total: int | None) -> str:
+    filled = _BAR_WIDTH * done // total if total else 0
+    return f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}]"
 
 
 def _on_terminal() -> bool:

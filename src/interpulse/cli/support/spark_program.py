@@ -1,0 +1,54 @@
+"""What the programs on Spark have in common: their failures, and their end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import click
+
+from interpulse.cli.support.running import UNUSABLE
+from interpulse.model.errors import PulsarError
+
+__all__ = ["end_process", "spark_failures"]
+
+
+@contextmanager
+def spark_failures(program: str) -> Iterator[None]:
+    """What keeps a program from looking is one sentence, and exit code 2; so is its interruption."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    try:
+        yield
+    except click.ClickException:
+        raise
+    except KeyboardInterrupt:
+        _say(program, "stopped before the end; with --dir the same command goes on")
+    except (PulsarError, ValueError, OSError) as problem:
+        _say(program, str(problem))
+    except Exception as problem:  # noqa: BLE001 - of Spark and Java: said in one sentence
+        _say(program, _sentence(problem))
+    else:
+        return
+    end_process(UNUSABLE)
+
+
+def _say(program: str, sentence: str) -> None:
+    click.echo(f"interpulse {program}: {' '.join(sentence.split())}", err=True)
+
+
+def _sentence(problem: Exception) -> str:
+    """Of a failure in a worker of Spark the last line of its traceback, which is our own sentence."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    traced = [line for line in lines if line.startswith("interpulse.")]
+    return (traced or lines or [type(problem).__name__])[0]
+
+
+def end_process(code: int) -> NoReturn:
+    """Threads that wait for a Java process that was killed would hold an ordinary exit up."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,26 @@
+"""Functions over the Arrow batches of a data frame, without pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+__all__ = ["map_in_arrow"]
+
+
+def map_in_arrow(
+    frame: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], columns: str
+) -> DataFrame:
+    """As ``frame.mapInArrow``, which demands an installed pandas of some versions although nothing here uses it."""
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+    from pyspark.sql.udf import UserDefinedFunction
+    from pyspark.util import PythonEvalType
+
+    mapped: Any = UserDefinedFunction(function, columns, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = mapped(*(frame[name] for name in frame.columns))
+    classic: Any = frame
+    return ClassicFrame(classic._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)

@@ -1,0 +1,128 @@
+"""What is compared with what: two sides, topics in pairs, and how they are matched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from interpulse.client.partitions import partition_names
+from interpulse.clock import now_ms
+from interpulse.model.clusters import shown_address
+from interpulse.model.errors import TopicNotFound
+from interpulse.model.names import TopicName
+from interpulse.spark.access import Access
+from interpulse.spark.connection_options import access_as_options
+from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
+from interpulse.spark.job.selection import select
+from interpulse.spark.process_client import process_portal, session_for
+
+__all__ = ["CONTENT", "POSITION", "Comparison", "Side", "TopicPair", "VerifyError", "comparisons_of"]
+
+POSITION: Final = "position"
+CONTENT: Final = "content"
+_TIMEOUT_MS: Final = 30_000
+
+
+class VerifyError(Exception):
+    """The clusters cannot be compared; the message says why and what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """A cluster as it is read: its name, ``pulsar://`` URL, and how we get in."""
+
+    cluster: str
+    service_url: str
+    access: Access
+
+    @classmethod
+    def of(cls, address: ClusterAddress) -> Side:
+        return cls(cluster=address.cluster, service_url=address.service_url, access=address.access)
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {"service.url": self.service_url, **access_as_options(self.access)}
+
+    def partitions(self, topics: Sequence[str]) -> dict[str, list[str]]:
+        """The names that hold the entries of each topic; a topic that does not exist has none."""
+        return process_portal().call(lambda: self._partitions(topics))
+
+    async def _partitions(self, topics: Sequence[str]) -> dict[str, list[str]]:
+        session = await session_for(self.service_url, _TIMEOUT_MS, self.access)
+        found: dict[str, list[str]] = {}
+        for topic in topics:
+            name = TopicName.parse(topic)
+            try:
+                count = await session.lookup.partitions(name, create=False)
+            except TopicNotFound:
+                found[topic] = []
+            else:
+                found[topic] = [str(each) for each in partition_names(name, count)]
+        return found
+
+
+@dataclass(frozen=True)
+class TopicPair:
+    """Complete base names of a topic on both sides."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """One run: topics of two clusters. ``since_ms``: only what was published from then on."""
+
+    source: Side
+    target: Side
+    topics: tuple[TopicPair, ...]
+    match: str = POSITION
+    since_ms: int | None = None
+    at_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        """What must be equal for a run to be gone on with; no credentials."""
+        return {
+            "source": [self.source.cluster, shown_address(self.source.service_url)],
+            "target": [self.target.cluster, shown_address(self.target.service_url)],
+            "topics": [[pair.source, pair.target] for pair in self.topics],
+            "match": self.match,
+        }
+
+
+async def comparisons_of(
+    config: PipelineConfig, topics: Sequence[str] = (), *, match: str = POSITION, last_ms: int | None = None
+) -> list[Comparison]:
+    """One comparison for each cluster a pipeline copies to; with ``topics`` of these alone.
+
+    Raises VerifyError for a topic that the pipeline does not copy, or if nothing is left to compare.
+    """
+    if config.map.merge:
+        raise VerifyError("merge = true of [map]: the copies of several topics in one are not told apart")
+    async with config.source.admin() as admin:
+        selected = await select(config, admin)
+    at_ms = now_ms()
+    wanted = {str(TopicName.parse(name).base) for name in topics}
+    known = {str(name) for selection in selected.values() for name in selection.topics}
+    if absent := sorted(wanted - known):
+        raise VerifyError(f"{', '.join(absent)}: not copied by pipeline {config.name}; see its [select]")
+    found = []
+    for _, selection in sorted(selected.items()):
+        if selection.address is None:
+            raise VerifyError(selection.problem)
+        names = sorted(str(name) for name in selection.topics if not wanted or str(name) in wanted)
+        if names:
+            found.append(
+                Comparison(
+                    source=Side.of(config.source),
+                    target=Side.of(selection.address),
+                    topics=tuple(TopicPair(name, str(config.map.target(TopicName.parse(name)))) for name in names),
+                    match=match,
+                    since_ms=None if last_ms is None else at_ms - last_ms,
+                    at_ms=at_ms,
+                )
+            )
+    if not found:
+        raise VerifyError(f"pipeline {config.name} copies no topic; see its [select]")
+    return found

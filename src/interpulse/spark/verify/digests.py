@@ -1,0 +1,204 @@
+"""What is kept of an entry or a message for the comparison: what it is matched by, a digest of its content, its place.
+
+Called by Spark's workers with Arrow batches of our own source, each topic-partition in its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from interpulse.model.ids import Position
+from interpulse.model.names import TopicName
+from interpulse.replication.copy import MARK_PREFIXES, SOURCE_POSITION, skip_reason
+from interpulse.spark.lanes import pack_sequence
+from interpulse.wire import pulsar_api_pb2 as pb
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "DIGEST_COLUMNS",
+    "ContentDigests",
+    "Digest",
+    "PositionDigests",
+    "is_unmarked",
+    "key_for_people",
+    "position_of",
+]
+
+DIGEST_COLUMNS: Final = (
+    "topic STRING, key BINARY, identity BINARY, content BINARY, position BIGINT, place STRING, "
+    "partition INT, ledger BIGINT, entry BIGINT, batch INT, overtaken BOOLEAN, skipped STRING"
+)
+"""The fields of `Digest` as Spark declares them."""
+
+_ROWS_MAX: Final = 8192
+_PLACED, _UNMARKED, _KEYED, _KEYLESS = b"p", b"u", b"k", b"n"
+"""What the key of a group begins with: an entry by its position, a copy that has none, a message with and without key.
+"""
+
+
+class Digest(NamedTuple):
+    """One entry or message of one side. ``topic`` and ``key`` are its group for the rule.
+
+    ``position`` is the source position, packed; None where there is none. ``skipped`` says why an entry of the source
+    is not copied.
+    """
+
+    topic: str
+    key: bytes
+    identity: bytes
+    content: bytes
+    position: int | None
+    place: str
+    partition: int
+    ledger: int
+    entry: int
+    batch: int
+    overtaken: bool = False
+    skipped: str | None = None
+
+
+def is_unmarked(key: bytes) -> bool:
+    """Whether a group is a copy that does not say what it is a copy of."""
+    return key.startswith(_UNMARKED)
+
+
+def position_of(key: bytes) -> int | None:
+    """The packed source position of a group, where it is one."""
+    return int.from_bytes(key[1:], "big") if key.startswith(_PLACED) else None
+
+
+def key_for_people(key: bytes) -> str | None:
+    """The key of the messages of a group; None if they have none, or were matched by something else."""
+    return key[1:].decode(errors="replace") if key.startswith(_KEYED) else None
+
+
+def _digest(*parts: bytes) -> bytes:
+    hashed = blake2b(digest_size=16)
+    for part in parts:
+        hashed.update(len(part).to_bytes(8, "big"))
+        hashed.update(part)
+    return hashed.digest()
+
+
+def _as_batches(digests: Iterator[Digest]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    schema = _arrow_schema()
+    rows: list[Digest] = []
+    for digest in digests:
+        rows.append(digest)
+        if len(rows) >= _ROWS_MAX:
+            yield pa.RecordBatch.from_arrays(_columns(rows, schema), schema=schema)
+            rows = []
+    if rows:
+        yield pa.RecordBatch.from_arrays(_columns(rows, schema), schema=schema)
+
+
+def _columns(rows: list[Digest], schema: pa.Schema) -> list[pa.Array]:
+    import pyarrow as pa
+
+    return [pa.array(values, item.type) for values, item in zip(zip(*rows, strict=True), schema, strict=True)]
+
+
+def _arrow_schema() -> pa.Schema:
+    import pyarrow as pa
+
+    kinds = {"STRING": pa.string(), "BINARY": pa.binary(), "BIGINT": pa.int64(), "INT": pa.int32()}
+    fields = (column.split() for column in DIGEST_COLUMNS.split(", "))
+    return pa.schema([pa.field(name, kinds.get(kind, pa.bool_())) for name, kind in fields])
+
+
+@dataclass(frozen=True)
+class PositionDigests:
+    """Of entries, which are matched by the position of the original. ``names``: the source partition of each partition.
+
+    On the target only what came from the source cluster counts; ``is_target`` says which side this is.
+    """
+
+    names: Mapping[str, str]
+    source_cluster: str
+    target_cluster: str
+    is_target: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Of rows in entry mode."""
+        return _as_batches(self.digests(row for batch in batches for row in batch.to_pylist()))
+
+    def digests(self, rows: Iterator[Mapping[str, Any]]) -> Iterator[Digest]:
+        highest: dict[str, int] = {}
+        for row in rows:
+            metadata = pb.MessageMetadata.FromString(row["__metadata"])
+            digest = self._copy(row, metadata) if self.is_target else self._original(row, metadata)
+            if digest is None:
+                continue
+            if self.is_target and digest.position is not None:
+                before = highest.get(digest.topic, -1)
+                highest[digest.topic] = max(before, digest.position)
+                digest = digest._replace(overtaken=digest.position < before)
+            yield digest
+
+    def _original(self, row: Mapping[str, Any], metadata: pb.MessageMetadata) -> Digest:
+        position = pack_sequence(row["__ledgerId"], row["__entryId"])
+        return self._of(row, metadata, position)._replace(skipped=skip_reason(metadata, self.target_cluster))
+
+    def _copy(self, row: Mapping[str, Any], metadata: pb.MessageMetadata) -> Digest | None:
+        if metadata.replicated_from != self.source_cluster or metadata.HasField("marker_type"):
+            return None
+        marks = [item.value for item in metadata.properties if item.key == SOURCE_POSITION]
+        return self._of(row, metadata, pack_sequence(*Position.parse(marks[-1])) if marks else None)
+
+    def _of(self, row: Mapping[str, Any], metadata: pb.MessageMetadata, position: int | None) -> Digest:
+        name, ledger, entry = row["__topic"], row["__ledgerId"], row["__entryId"]
+        place = f"{ledger}:{entry}"
+        key = _UNMARKED + place.encode() if position is None else _PLACED + position.to_bytes(8, "big")
+        content = _digest(row["__payload"], _attributes(metadata))
+        partition = TopicName.parse(name).partition_index
+        return Digest(self.names[name], key, key, content, position, place, partition, ledger, entry, -1)
+
+
+def _attributes(metadata: pb.MessageMetadata) -> bytes:
+    """What a copy has in common with its original, besides the payload."""
+    kept = pb.MessageMetadata(producer_name="", sequence_id=0, publish_time=0)
+    kept.event_time = metadata.event_time
+    kept.num_messages_in_batch = metadata.num_messages_in_batch
+    kept.compression = metadata.compression
+    kept.partition_key = metadata.partition_key
+    kept.partition_key_b64_encoded = metadata.partition_key_b64_encoded
+    kept.ordering_key = metadata.ordering_key
+    kept.null_value = metadata.null_value
+    kept.null_partition_key = metadata.null_partition_key
+    kept.deliver_at_time = metadata.deliver_at_time
+    own = ((item.key, item.value) for item in metadata.properties if not item.key.startswith(MARK_PREFIXES))
+    kept.properties.extend(pb.KeyValue(key=key, value=value) for key, value in own)
+    return kept.SerializeToString(deterministic=True)
+
+
+@dataclass(frozen=True)
+class ContentDigests:
+    """Of messages, which are matched by key and payload, however they are batched and spread over partitions.
+
+    ``names``: the source topic of each partition.
+    """
+
+    names: Mapping[str, str]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Of rows in message mode."""
+        return _as_batches(self.digests(row for batch in batches for row in batch.to_pylist()))
+
+    def digests(self, rows: Iterator[Mapping[str, Any]]) -> Iterator[Digest]:
+        for row in rows:
+            name, ledger, entry = row["__topic"], row["__ledgerId"], row["__entryId"]
+            batch = -1 if row["__batchIndex"] is None else row["__batchIndex"]
+            partition = TopicName.parse(name).partition_index
+            place = f"{ledger}:{entry}" + (f":{batch}" if batch >= 0 else "")
+            if partition >= 0:
+                place = f"partition {partition}, {place}"
+            payload = _digest(b"tombstone") if row["value"] is None else _digest(b"payload", row["value"])
+            key = _KEYLESS + payload if row["__key"] is None else _KEYED + row["__key"]
+            yield Digest(self.names[name], key, payload, b"", None, place, partition, ledger, entry, batch)

@@ -1,0 +1,63 @@
+"""Starting the comparison from a command line; imports Spark only once it is known to be there."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interpulse.spark.job.pipeline_config import PipelineConfig, SparkSettings
+from interpulse.spark.session import check_spark_installed, start_session
+from interpulse.spark.verify.comparisons import Comparison, comparisons_of
+
+if TYPE_CHECKING:
+    from interpulse.spark.verify.verification import Report
+
+__all__ = ["compare", "planned"]
+
+
+def planned(config: PipelineConfig, topics: Sequence[str], *, match: str, last_ms: int | None) -> list[Comparison]:
+    """See `comparisons_of`."""
+    return asyncio.run(comparisons_of(config, topics, match=match, last_ms=last_ms))
+
+
+def compare(
+    comparisons: Sequence[Comparison],
+    *,
+    directory: Path | None,
+    settings: SparkSettings,
+    on_progress: Callable[[int, int], None],
+) -> Iterator[Report]:
+    """The reports one by one; each run has its own directory below, which is kept if one is named.
+
+    Raises SparkMissing, VerifyError, and what clusters and Spark raise. Threads may be left that wait for Java: the
+    caller ends the process with ``os._exit``.
+    """
+    check_spark_installed()
+    from interpulse.spark.verify.verification import verify
+
+    with _kept_or_temporary(directory) as root:
+        spark = start_session(
+            "interpulse verify",
+            master=settings.master,
+            driver_memory=settings.driver_memory,
+            directory=root,
+            conf={"spark.sql.shuffle.partitions": "8", **settings.conf},
+        )
+        try:
+            for comparison in comparisons:
+                yield verify(spark, comparison, root / comparison.target.cluster, on_progress)
+        finally:
+            spark.stop()
+
+
+@contextmanager
+def _kept_or_temporary(directory: Path | None) -> Iterator[Path]:
+    if directory is not None:
+        yield directory.absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="interpulse-verify-", ignore_cleanup_errors=True) as temporary:
+        yield Path(temporary)

@@ -1,0 +1,324 @@
+"""One comparison as Spark jobs: both sides become digests, partition group by partition group, then these are judged.
+
+The digests of a group are a directory of their own. A run that was broken off finds those that are finished, and reads
+the others. A group's source is read before its target: what is published meanwhile is then missing on neither side.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from interpulse.rules.copies import Problem
+from interpulse.spark.arrow_frames import map_in_arrow
+from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
+from interpulse.spark.state_files import write_atomically
+from interpulse.spark.verify.comparisons import CONTENT, Comparison, TopicPair, VerifyError
+from interpulse.spark.verify.digests import DIGEST_COLUMNS, ContentDigests, PositionDigests
+from interpulse.spark.verify.judging import FINDING_COLUMNS, JUDGED_COLUMNS, SOURCE, TARGET, Judge
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Report", "TopicResult", "verify"]
+
+OnProgress = Callable[[int, int], None]
+"""Takes how many partitions are read, and how many there are, on both sides."""
+
+_GROUP_MIN: Final = 16
+_EXAMPLES_MAX: Final = 20
+_POLL_S: Final = 0.2
+
+
+@dataclass
+class TopicResult:
+    """The counts of one topic, by position of one partition."""
+
+    originals: int = 0
+    copies: int = 0
+    skipped: int = 0
+    """Entries of the source that are not to be copied: replicated themselves, for other clusters, or markers."""
+    older: int = 0
+    """Copies whose originals the source no longer has, or that are before the time asked for."""
+    newer: int = 0
+    """Copies whose originals came while it was read."""
+    problems: dict[str, int] = field(default_factory=lambda: dict.fromkeys(map(str, Problem), 0))
+
+    @property
+    def is_same(self) -> bool:
+        return not any(self.problems.values())
+
+    def to_json(self) -> dict[str, int]:
+        counts = {"originals": self.originals, "copies": self.copies, "skipped": self.skipped}
+        return counts | {"older": self.older, "newer": self.newer} | self.problems
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a comparison found; ``examples`` are some of the findings, all of them are in the directory of the run."""
+
+    comparison: Comparison
+    topics: Mapping[str, TopicResult]
+    examples: Sequence[Mapping[str, Any]]
+
+    @property
+    def is_same(self) -> bool:
+        return all(topic.is_same for topic in self.topics.values())
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "result": "same" if self.is_same else "different",
+            "source": self.comparison.source.cluster,
+            "target": self.comparison.target.cluster,
+            "match": self.comparison.match,
+            "topics": {name: topic.to_json() for name, topic in self.topics.items()},
+            "examples": list(self.examples),
+        }
+
+
+def verify(spark: SparkSession, comparison: Comparison, directory: Path, on_progress: OnProgress) -> Report:
+    """Compare, and leave ``findings`` and ``topics`` as Parquet and ``report.json`` in the directory.
+
+    It has to be one that all of Spark's machines see. Raises VerifyError, and what clusters and Spark raise.
+    """
+    return _Run(spark, comparison, directory, on_progress).report()
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Partitions that are read together, on each side with the name of the group's rows for each."""
+
+    source: Mapping[str, str]
+    target: Mapping[str, str]
+
+
+class _Run:
+    def __init__(self, spark: SparkSession, comparison: Comparison, directory: Path, on_progress: OnProgress) -> None:
+        self._spark = spark
+        self._comparison = comparison
+        self._directory = directory
+        self._on_progress = on_progress
+        self._by_content = comparison.match == CONTENT
+        self._tasks = max(spark.sparkContext.defaultParallelism, 2)
+
+    def report(self) -> Report:
+        self._begin()
+        groups = self._groups()
+        self._read(groups)
+        names = sorted({name for group in groups for name in (*group.source.values(), *group.target.values())})
+        report = self._judge(names, {name for group in groups for name in group.source.values()})
+        write_atomically(self._directory / "report.json", json.dumps(report.to_json(), indent=2))
+        shutil.rmtree(self._directory / "digests", ignore_errors=True)
+        return report
+
+    # ---- The plan
+
+    def _begin(self) -> None:
+        """Raises VerifyError if the directory belongs to another run."""
+        plan = self._directory / "plan.json"
+        if (self._directory / "report.json").exists():
+            raise VerifyError(f"{self._directory} holds the result of a finished run: name another directory")
+        if plan.exists():
+            if json.loads(plan.read_text())["comparison"] != self._comparison.to_json():
+                raise VerifyError(
+                    f"{self._directory} holds a run that was broken off, of other clusters or topics, or with other "
+                    "options: go on with those, or name another directory"
+                )
+            return
+        if self._directory.exists() and any(self._directory.iterdir()):
+            raise VerifyError(f"{self._directory} is not empty: name another directory")
+
+    def _groups(self) -> list[_Group]:
+        """As planned by the first attempt; later ones read the same partitions in the same groups."""
+        path = self._directory / "plan.json"
+        if not path.exists():
+            planned = {
+                "comparison": self._comparison.to_json(),
+                "sinceMs": self._comparison.since_ms,
+                "atMs": self._comparison.at_ms,
+                "groups": [[group.source, group.target] for group in self._plan()],
+            }
+            write_atomically(path, json.dumps(planned))
+        plan = json.loads(path.read_text())
+        self._since_ms, self._at_ms = plan["sinceMs"], plan["atMs"]
+        return [_Group(source, target) for source, target in plan["groups"]]
+
+    def _plan(self) -> Iterator[_Group]:
+        pairs = self._comparison.topics
+        here = self._comparison.source.partitions([pair.source for pair in pairs])
+        there = self._comparison.target.partitions([pair.target for pair in pairs])
+        if absent := [topic for topic, names in here.items() if not names]:
+            cluster = self._comparison.source.cluster
+            raise VerifyError(f"{', '.join(absent)}: not found on {cluster}; name topics that exist there")
+        size = max(_GROUP_MIN, 4 * self._tasks)
+        names = (self._names(pair, here[pair.source], there[pair.target]) for pair in pairs)
+        parts = (part for each in names for part in each)
+        while group := list(islice(parts, size)):
+            source = {name: topic for names, _, topic in group for name in names}
+            target = {name: topic for _, names, topic in group for name in names}
+            yield _Group(source, target)
+
+    def _names(
+        self, pair: TopicPair, here: Sequence[str], there: Sequence[str]
+    ) -> Iterator[tuple[Sequence[str], Sequence[str], str]]:
+        """What is matched with each other, and the name of its rows: whole topics by content, else partitions."""
+        if self._by_content:
+            yield here, there, pair.source
+            return
+        for index in range(max(len(here), len(there))):
+            source, target = here[index : index + 1], there[index : index + 1]
+            yield source, target, (source or [name.replace(pair.target, pair.source, 1) for name in target])[0]
+
+    # ---- Reading
+
+    def _read(self, groups: Sequence[_Group]) -> None:
+        total = sum(len(group.source) + len(group.target) for group in groups)
+        done = 0
+        for number, group in enumerate(groups):
+            for is_target, names in ((False, group.source), (True, group.target)):
+                path = self._digests(is_target) / f"{number:05}"
+                if names and not (path / "_SUCCESS").exists():
+                    with self._showing(done, len(names), total):
+                        self._rows(names, is_target).write.mode("overwrite").parquet(str(path))
+                done += len(names)
+                self._on_progress(done, total)
+
+    def _digests(self, is_target: bool) -> Path:
+        return self._directory / "digests" / ("target" if is_target else "source")
+
+    def _rows(self, names: Mapping[str, str], is_target: bool) -> DataFrame:
+        comparison = self._comparison
+        side = comparison.target if is_target else comparison.source
+        options = {**side.options, **self._start(is_target), "topics": ",".join(names), "preserveOrder": "true"}
+        options["maxPartitions"] = str(min(len(names), 4 * self._tasks))
+        if self._by_content:
+            options |= {"valueSchema": "raw", "includeColumns": "__key,__topic,__ledgerId,__entryId,__batchIndex"}
+            digests: Any = ContentDigests(names)
+        else:
+            options |= {"mode": "entry", "includeColumns": ",".join(ENTRY_WRITE_COLUMNS)}
+            digests = PositionDigests(names, comparison.source.cluster, comparison.target.cluster, is_target)
+        return map_in_arrow(self._spark.read.format("pulsar").options(**options).load(), digests, DIGEST_COLUMNS)
+
+    def _start(self, is_target: bool) -> dict[str, str]:
+        """The target is read from twice as far back: publish times of several producers do not rise evenly."""
+        since = self._since_ms
+        if since is None:
+            return {}
+        start = since - (self._at_ms - since) if is_target else since
+        return {"startingTime": str(start), "startingOffsetsByTimestampStrategy": "latest"}
+
+    @contextmanager
+    def _showing(self, done: int, share: int, total: int) -> Iterator[None]:
+        """While a Spark job runs, its finished tasks are shown as their share of the partitions."""
+        ended = threading.Event()
+        tracker = self._spark.sparkContext.statusTracker()
+
+        def show() -> None:
+            while not ended.wait(_POLL_S):
+                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+                tasks = sum(stage.numTasks for stage in stages if stage)
+                finished = sum(stage.numCompletedTasks for stage in stages if stage)
+                self._on_progress(done + share * finished // max(tasks, 1), total)
+
+        thread = threading.Thread(target=show, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    # ---- Judging
+
+    def _judge(self, names: Sequence[str], listed: set[str]) -> Report:
+        from pyspark.sql import functions as f
+
+        results = {name: TopicResult() for name in names}
+        originals, copies = self._stored(is_target=False), self._stored(is_target=True)
+        ranges = self._count_originals(originals, results, listed)
+        copied = self._count_copies(copies, results)
+        if not self._by_content:
+            copies = self._within(copies, ranges, results)
+        sides = [
+            frame.withColumn("side", f.lit(side)).select(*JUDGED_COLUMNS, "partition", "ledger", "entry", "batch")
+            for frame, side in ((originals.where("skipped is null"), SOURCE), (copies, TARGET))
+        ]
+        order = ("topic", "key", "side", "partition", "ledger", "entry", "batch")
+        rows = sides[0].unionByName(sides[1]).repartition("topic", "key").sortWithinPartitions(*order)
+        found = map_in_arrow(rows.select(*JUDGED_COLUMNS), Judge(copied), FINDING_COLUMNS)
+        path = str(self._directory / "findings")
+        found.write.mode("overwrite").parquet(path)
+        findings = self._spark.read.schema(FINDING_COLUMNS).parquet(path)
+        for row in findings.groupBy("topic", "problem").count().collect():
+            results[row["topic"]].problems[row["problem"]] = row["count"]
+        ordered = findings.orderBy("topic", "problem", "source_place", "target_place")
+        examples = [row.asDict() for row in ordered.limit(_EXAMPLES_MAX).collect()]
+        self._write_topics(results)
+        return Report(comparison=self._comparison, topics=results, examples=examples)
+
+    def _stored(self, *, is_target: bool) -> DataFrame:
+        paths = sorted(map(str, self._digests(is_target).glob("*")))
+        if not paths:
+            return self._spark.createDataFrame([], DIGEST_COLUMNS)
+        return self._spark.read.schema(DIGEST_COLUMNS).parquet(*paths)
+
+    def _count_originals(
+        self, originals: DataFrame, results: Mapping[str, TopicResult], listed: set[str]
+    ) -> dict[str, tuple[int, int]]:
+        """The first and last position that was read of each topic; one that is empty has a range behind everything."""
+        from pyspark.sql import functions as f
+
+        ranges = dict.fromkeys(listed, (2**63 - 1, 2**63 - 1))
+        counted = originals.groupBy("topic").agg(
+            f.count("*").alias("all"),
+            f.count("skipped").alias("skipped"),
+            f.min("position").alias("first"),
+            f.max("position").alias("last"),
+        )
+        for row in counted.collect():
+            result = results[row["topic"]]
+            result.skipped, result.originals = row["skipped"], row["all"] - row["skipped"]
+            ranges[row["topic"]] = (row["first"], row["last"])
+        return ranges
+
+    def _count_copies(self, copies: DataFrame, results: Mapping[str, TopicResult]) -> dict[str, tuple[int, int]]:
+        from pyspark.sql import functions as f
+
+        found = {}
+        counted = copies.groupBy("topic").agg(
+            f.count("*").alias("all"), f.min("position").alias("first"), f.max("position").alias("last")
+        )
+        for row in counted.collect():
+            results[row["topic"]].copies = row["all"]
+            if row["first"] is not None:
+                found[row["topic"]] = (row["first"], row["last"])
+        return found
+
+    def _within(
+        self, copies: DataFrame, ranges: Mapping[str, tuple[int, int]], results: Mapping[str, TopicResult]
+    ) -> DataFrame:
+        """The copies of what was read of the source; of others nothing can be said, and they are counted."""
+        from pyspark.sql import functions as f
+
+        known = self._spark.createDataFrame(
+            [(topic, first, last) for topic, (first, last) in ranges.items()], "topic STRING, first BIGINT, last BIGINT"
+        )
+        joined = copies.join(f.broadcast(known), "topic", "left")
+        outside = f.when(f.col("position") < f.col("first"), "older").when(f.col("position") > f.col("last"), "newer")
+        placed = joined.withColumn("outside", outside)
+        for row in placed.where("outside is not null").groupBy("topic", "outside").count().collect():
+            setattr(results[row["topic"]], row["outside"], row["count"])
+        return placed.where("outside is null")
+
+    def _write_topics(self, results: Mapping[str, TopicResult]) -> None:
+        rows = [{"topic": name, **result.to_json()} for name, result in results.items()]
+        columns = ", ".join(f"{name} {'STRING' if name == 'topic' else 'BIGINT'}" for name in rows[0])
+        frame = self._spark.createDataFrame([tuple(row.values()) for row in rows], columns)
+        frame.coalesce(1).write.mode("overwrite").parquet(str(self._directory / "topics"))

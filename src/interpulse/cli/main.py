@@ -57,8 +57,8 @@ def admin_main() -> None:
     admin(prog_name="interpulse-admin")
 
 
-def spark_main() -> None:
-    """Run ``python -m interpulse.spark``, which is also the main file for spark-submit: the programs on Spark alone.
+def spark_main() -> click.Group:
+    """``python -m interpulse.spark``, which is also the main file for spark-submit: the programs on Spark alone.
 
     What ``interpulse replicate`` has as commands (``lag``, ``why``, ...) can be called here without that word too.
     """
@@ -66,8 +66,7 @@ def spark_main() -> None:
 
     verbs = {verb.name: verb for verb in VERBS}
     programs = {name: _COMMANDS[name] for name in _ON_SPARK}
-    group = LazyGroup("spark", lazy_commands=programs, otherwise=verbs.get)
-    group(prog_name="python -m interpulse.spark")
+    return LazyGroup("spark", lazy_commands=programs, otherwise=verbs.get)
 
 
 def _show_version(context: click.Context) -> None:

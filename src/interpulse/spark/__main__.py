@@ -2,5 +2,7 @@
 
 from interpulse.cli.main import spark_main
 
+main = spark_main()
+
 if __name__ == "__main__":
-    spark_main()
+    main(prog_name="python -m interpulse.spark")

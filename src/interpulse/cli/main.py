@@ -20,6 +20,7 @@ _COMMANDS = {
     "admin": LazyCommand(
         "interpulse.cli.admin.admin:admin", "Administer a cluster, with the commands of pulsar-admin.", _ADMINISTRATION
     ),
+    "audit": LazyCommand("interpulse.cli.audit:audit", "Compare two clusters, on Spark.", _PROGRAMS),
     "consume": LazyCommand("interpulse.cli.consume:consume", "Receive messages and print them.", _MESSAGES),
     "metadata": LazyCommand(
         "interpulse.cli.metadata:metadata", "Read and repair the metadata of a stopped broker.", _ADMINISTRATION
@@ -32,7 +33,7 @@ _COMMANDS = {
     ),
     "verify": LazyCommand("interpulse.cli.verify:command", "Compare topics of two clusters, on Spark.", _PROGRAMS),
 }
-_ON_SPARK = ("replicate", "verify")
+_ON_SPARK = ("audit", "replicate", "verify")
 
 
 @click.group(cls=LazyGroup, lazy_commands=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})

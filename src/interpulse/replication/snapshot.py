@@ -27,7 +27,16 @@ from interpulse.rules.effective_policies import effective_schema_strategy
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["AdminReading", "Connect", "NamespaceReading", "broker_auto_creation", "read_namespace", "read_remote"]
+__all__ = [
+    "SNAPSHOT_SETTINGS",
+    "AdminReading",
+    "Connect",
+    "NamespaceReading",
+    "broker_auto_creation",
+    "read_namespace",
+    "read_remote",
+    "snapshot_of",
+]
 
 T = TypeVar("T")
 Connect = Callable[[str, ClusterData], "AdminClient"]
@@ -139,21 +148,35 @@ async def _snapshot(
     only: Collection[TopicName] | None = None,
     left_overs_counted: bool = False,
 ) -> NamespaceSnapshot:
+    settings = await reading.settings() if only is None or _is_incomplete(policies.auto_topic_creation) else {}
+    partitions, left_over = await _partitions(reading, namespace, only, left_overs_counted)
+    return replace(snapshot_of(policies, settings), partitions=partitions, left_over=left_over)
+
+
+def snapshot_of(policies: NamespacePolicies, settings: Mapping[str, str]) -> NamespaceSnapshot:
+    """The policies in force, with the broker's settings where the namespace has none of its own; without topics."""
     override = policies.auto_topic_creation
-    settings = await reading.settings() if only is None or _is_incomplete(override) else {}
     updates = policies.allow_auto_update_schema
     if updates is None:
         updates = settings.get("isAllowAutoUpdateSchemaEnabled", "true") == "true"
-    partitions, left_over = await _partitions(reading, namespace, only, left_overs_counted)
     return NamespaceSnapshot(
         _auto_creation(override, settings),
-        partitions,
+        {},
         auto_creation_source="broker" if override is None else "namespace",
         schema_strategy=effective_schema_strategy(policies, settings.get("schemaCompatibilityStrategy", "FULL")),
         auto_update_schema=updates,
         replicator_may_update_schema=updates or policies.allow_auto_update_schema_with_replicator,
-        left_over=left_over,
     )
+
+
+SNAPSHOT_SETTINGS: Final = (
+    "allowAutoTopicCreation",
+    "allowAutoTopicCreationType",
+    "defaultNumPartitions",
+    "isAllowAutoUpdateSchemaEnabled",
+    "schemaCompatibilityStrategy",
+)
+"""The settings of a broker that `snapshot_of` looks at."""
 
 
 def _is_incomplete(override: AutoTopicCreation | None) -> bool:

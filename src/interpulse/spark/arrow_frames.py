@@ -9,7 +9,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["map_in_arrow"]
+__all__ = ["arrow_schema", "map_in_arrow"]
+
+
+def arrow_schema(columns: str) -> pa.Schema:
+    """The schema that Spark expects of the batches for columns that it was told as ``name TYPE, ...``."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    schema: Any = StructType.fromDDL(columns)
+    return to_arrow_schema(schema, timezone="UTC")
 
 
 def map_in_arrow(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.replication.copy import MARK_PREFIXES, SOURCE_POSITION, skip_reason
+from interpulse.spark.arrow_frames import arrow_schema
 from interpulse.spark.lanes import pack_sequence
 from interpulse.wire import pulsar_api_pb2 as pb
 
@@ -88,7 +89,7 @@ def _digest(*parts: bytes) -> bytes:
 def _as_batches(digests: Iterator[Digest]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    schema = _arrow_schema()
+    schema = arrow_schema(DIGEST_COLUMNS)
     rows: list[Digest] = []
     for digest in digests:
         rows.append(digest)
@@ -103,14 +104,6 @@ def _columns(rows: list[Digest], schema: pa.Schema) -> list[pa.Array]:
     import pyarrow as pa
 
     return [pa.array(values, item.type) for values, item in zip(zip(*rows, strict=True), schema, strict=True)]
-
-
-def _arrow_schema() -> pa.Schema:
-    import pyarrow as pa
-
-    kinds = {"STRING": pa.string(), "BINARY": pa.binary(), "BIGINT": pa.int64(), "INT": pa.int32()}
-    fields = (column.split() for column in DIGEST_COLUMNS.split(", "))
-    return pa.schema([pa.field(name, kinds.get(kind, pa.bool_())) for name, kind in fields])
 
 
 @dataclass(frozen=True)

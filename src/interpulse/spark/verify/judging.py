@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from interpulse.rules.copies import Discrepancy, Item, Problem, judge
+from interpulse.spark.arrow_frames import arrow_schema
 from interpulse.spark.verify.digests import is_unmarked, key_for_people, position_of
 
 if TYPE_CHECKING:
@@ -48,8 +49,7 @@ class Judge:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        names = [column.split()[0] for column in FINDING_COLUMNS.split(", ")]
-        schema = pa.schema([(name, pa.string()) for name in names])
+        schema = arrow_schema(FINDING_COLUMNS)
         rows: list[dict[str, Any]] = []
         for finding in self.findings(batches):
             rows.append(finding._asdict())

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -20,6 +18,7 @@ from interpulse.rules.copies import Problem
 from interpulse.spark.arrow_frames import map_in_arrow
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.state_files import write_atomically
+from interpulse.spark.task_progress import OnProgress, task_progress
 from interpulse.spark.verify.comparisons import CONTENT, Comparison, TopicPair, VerifyError
 from interpulse.spark.verify.digests import DIGEST_COLUMNS, ContentDigests, PositionDigests
 from interpulse.spark.verify.judging import FINDING_COLUMNS, JUDGED_COLUMNS, SOURCE, TARGET, Judge
@@ -29,12 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Report", "TopicResult", "verify"]
 
-OnProgress = Callable[[int, int], None]
-"""Takes how many partitions are read, and how many there are, on both sides."""
-
 _GROUP_MIN: Final = 16
 _EXAMPLES_MAX: Final = 20
-_POLL_S: Final = 0.2
 
 
 @dataclass
@@ -86,7 +81,8 @@ class Report:
 def verify(spark: SparkSession, comparison: Comparison, directory: Path, on_progress: OnProgress) -> Report:
     """Compare, and leave ``findings`` and ``topics`` as Parquet and ``report.json`` in the directory.
 
-    It has to be one that all of Spark's machines see. Raises VerifyError, and what clusters and Spark raise.
+    Tells how many partitions of both sides are read. The directory has to be one that all of Spark's machines see.
+    Raises VerifyError, and what clusters and Spark raise.
     """
     return _Run(spark, comparison, directory, on_progress).report()
 
@@ -185,10 +181,14 @@ class _Run:
             for is_target, names in ((False, group.source), (True, group.target)):
                 path = self._digests(is_target) / f"{number:05}"
                 if names and not (path / "_SUCCESS").exists():
-                    with self._showing(done, len(names), total):
+                    with task_progress(self._spark, self._share(done, len(names), total)):
                         self._rows(names, is_target).write.mode("overwrite").parquet(str(path))
                 done += len(names)
                 self._on_progress(done, total)
+
+    def _share(self, done: int, share: int, total: int) -> OnProgress:
+        """Tasks that are finished, as their share of the partitions."""
+        return lambda finished, tasks: self._on_progress(done + share * finished // tasks, total)
 
     def _digests(self, is_target: bool) -> Path:
         return self._directory / "digests" / ("target" if is_target else "source")
@@ -213,27 +213,6 @@ class _Run:
             return {}
         start = since - (self._at_ms - since) if is_target else since
         return {"startingTime": str(start), "startingOffsetsByTimestampStrategy": "latest"}
-
-    @contextmanager
-    def _showing(self, done: int, share: int, total: int) -> Iterator[None]:
-        """While a Spark job runs, its finished tasks are shown as their share of the partitions."""
-        ended = threading.Event()
-        tracker = self._spark.sparkContext.statusTracker()
-
-        def show() -> None:
-            while not ended.wait(_POLL_S):
-                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-                tasks = sum(stage.numTasks for stage in stages if stage)
-                finished = sum(stage.numCompletedTasks for stage in stages if stage)
-                self._on_progress(done + share * finished // max(tasks, 1), total)
-
-        thread = threading.Thread(target=show, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
 
     # ---- Judging
 

@@ -1,0 +1,271 @@
+"""``interpulse audit``: topics and policies of two clusters compared on Spark, and the target made equal by a plan."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from interpulse.cli.support.formats import to_table
+from interpulse.cli.support.logs import configure_logging
+from interpulse.cli.support.output import format_option, print_value
+from interpulse.cli.support.progress import Progress
+from interpulse.cli.support.spark_program import end_process, spark_failures
+
+if TYPE_CHECKING:
+    from interpulse.spark.audit.launch import Audit, AuditOptions
+
+__all__ = ["audit"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_ROWS_MAX = 50
+
+
+@click.group("audit")
+def audit() -> None:
+    """Compare the topics and policies of two clusters on Spark, and make the target equal by a plan.
+
+    A run is a directory below --dir: what is finished there is not done again. Exit code 0: the same, or done; 1:
+    something differs, or is not done; 2: could not look, at least not everywhere.
+    """
+
+
+_config = click.option(
+    "--config", "config_path", required=True, metavar="FILE", help="A file of `replicate`: [source], [target], [map]."
+)
+
+
+def _run_options(command: Command) -> Command:
+    options = (
+        _config,
+        click.option(
+            "--dir",
+            "directory",
+            required=True,
+            type=click.Path(file_okay=False, path_type=Path),
+            help="Where runs are kept, as Parquet; Spark's workers need it too.",
+        ),
+        click.option("--run", metavar="NAME", help="The run to begin, or to go on with; without it the time."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _reading_options(command: Command) -> Command:
+    options = (
+        click.option("--namespaces", metavar="NAMES", help="Comma list; without it all of both clusters."),
+        click.option(
+            "--exact",
+            type=click.Choice(("changed", "all", "none")),
+            default="changed",
+            show_default=True,
+            help="Whose partition counts are asked for, where a broker lists names only: of topics that lack "
+            "partitions and one in a hundred of the others, of all, of none.",
+        ),
+        click.option("--schemas", is_flag=True, help="Compare schemas too: one request more for each topic."),
+        click.option(
+            "--rate",
+            type=click.FloatRange(min=0.1),
+            default=500.0,
+            show_default=True,
+            help="Requests per second and cluster.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@audit.command("inventory")
+@_run_options
+@_reading_options
+def inventory(config_path: str, directory: Path, run: str | None, **reading: Any) -> None:
+    """Read the namespaces and topics of both clusters into Parquet."""
+    with _failures():
+        name = run or _now()
+        with _opened(config_path, directory, name) as audit_run:
+            audit_run.take_inventories(_options(reading, confirm=True))
+        click.echo(str(directory / name))
+    end_process(0)
+
+
+@audit.command("compare")
+@_run_options
+@_reading_options
+@click.option("--no-confirm", is_flag=True, help="Report differences without reading them again from both clusters.")
+@click.option("--against", metavar="RUN", help="Show which differences an earlier run below --dir did not have.")
+@format_option()
+def compare(
+    config_path: str, directory: Path, run: str | None, no_confirm: bool, against: str | None, **reading: Any
+) -> None:
+    """Compare both clusters, the source being the standard; inventories that are not there are taken first."""
+    with _failures():
+        name = run or _now()
+        with _opened(config_path, directory, name) as audit_run:
+            summary = audit_run.compare(_options(reading, confirm=not no_confirm), against)
+        found = summary.to_json()
+        print_value(found, _text(found), tabular=True)
+        click.echo(f"all differences: {directory / name / 'differences'}, in Parquet", err=True)
+        code = 2 if summary.unread else 0 if summary.is_same else 1
+    end_process(code)
+
+
+@audit.command("plan")
+@_run_options
+@click.option("--plan", "plan_path", type=click.Path(path_type=Path), help="The file; without it plan.json of the run.")
+@format_option()
+def plan(config_path: str, directory: Path, run: str | None, plan_path: Path | None) -> None:
+    """Make a plan of the differences of a run: requests to the target, in their order. Nothing is changed."""
+    with _failures():
+        from interpulse.spark.audit.plans import write_plan
+
+        if run is None:
+            raise click.UsageError("--run: name the run that audit compare has made")
+        with _opened(config_path, directory, run) as audit_run:
+            made = audit_run.plan()
+        path = plan_path or directory / run / "plan.json"
+        write_plan(path, made)
+        print_value(made, _plan_text(made, path), tabular=True)
+    end_process(0)
+
+
+@audit.command("apply")
+@_config
+@click.option("--plan", "plan_path", required=True, type=click.Path(path_type=Path), help="The file of audit plan.")
+@click.option(
+    "--rate", type=click.FloatRange(min=0.1), default=50.0, show_default=True, help="Requests per second and cluster."
+)
+@format_option()
+def apply(config_path: str, plan_path: Path, rate: float) -> None:
+    """Carry out a plan, exactly: each item is read again first, and skipped if it is no longer what the plan says.
+
+    A plan that was broken off goes on; what is done is not done again.
+    """
+    with _failures():
+        import asyncio
+
+        results = asyncio.run(_apply(config_path, plan_path, rate))
+        counts = {status: sum(row["status"] == status for row in results) for status in ("DONE", "SKIPPED", "FAILED")}
+        rest = [row for row in results if row["status"] != "DONE"]
+        told = ", ".join(f"{count} {status.lower()}" for status, count in counts.items())
+        print_value(results, "\n\n".join([told, *([to_table(rest)] if rest else [])]), tabular=True)
+    end_process(1 if rest else 0)
+
+
+async def _apply(config_path: str, plan_path: Path, rate: float) -> list[dict[str, Any]]:
+    from interpulse.spark.audit.plans import apply_plan, load_plan
+    from interpulse.spark.job.pipeline_config import load_pipeline_config
+
+    config = load_pipeline_config(config_path)
+    made = load_plan(plan_path, config)
+    results: list[dict[str, Any]] = []
+    with Progress("{bar} {done} of {total} items", logged=True) as progress:
+        async for item, status, reason in apply_plan(made, config, plan_path.with_suffix(".results.jsonl"), rate=rate):
+            results.append({"kind": item["kind"], "subject": item["topic"] or item["namespace"], "status": status})
+            if reason:
+                results[-1]["reason"] = reason
+            progress(len(results), len(made["items"]))
+    return results
+
+
+# ---- What they share
+
+
+def _failures() -> AbstractContextManager[None]:
+    configure_logging("WARNING")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return spark_failures("audit")
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+@contextmanager
+def _opened(config_path: str, directory: Path, run: str) -> Iterator[Audit]:
+    """An audit with a Spark session."""
+    from interpulse.spark.audit.launch import Audit, audit_session
+    from interpulse.spark.job.pipeline_config import load_pipeline_config
+
+    config = load_pipeline_config(config_path)
+    root = directory.absolute()
+    click.echo("starting Spark, which takes some seconds", err=True)
+    with audit_session(root / run, config.spark) as spark:
+        yield Audit(spark, root, run, config, _Stages())
+
+
+def _options(reading: dict[str, Any], *, confirm: bool) -> AuditOptions:
+    from interpulse.model.names import NamespaceName
+    from interpulse.spark.audit.cluster_reading import ReadingRules
+    from interpulse.spark.audit.launch import AuditOptions
+
+    names = (reading.pop("namespaces") or "").split(",")
+    namespaces = tuple(str(NamespaceName.parse(name.strip())) for name in names if name.strip())
+    return AuditOptions(namespaces=namespaces, confirm=confirm, rules=ReadingRules(**reading))
+
+
+def _text(summary: dict[str, Any]) -> str:
+    pair = f"{summary['source']} -> {summary['target']}"
+    words = {
+        "same": "nothing differs",
+        "different": f"{sum(row['count'] for row in summary['counts'])} differences",
+        "incomplete": "not everything could be read; what could be is compared",
+    }
+    lines = [f"{pair}, run {summary['run']}: {words[summary['result']]}"]
+    lines.append(to_table([{"cluster": name, **counts} for name, counts in summary["covered"].items()]))
+    rows = summary["counts"]
+    if rows:
+        lines += ["", to_table(rows[:_ROWS_MAX])]
+    if len(rows) > _ROWS_MAX:
+        lines.append(f"and {len(rows) - _ROWS_MAX} rows more, which -o json prints")
+    if "new" in summary:
+        new = summary["new"]
+        lines += ["", f"{len(new)} of them are new" + (":" if new else "")]
+        lines += [to_table(new[:_ROWS_MAX])] if new else []
+    return "\n".join(lines)
+
+
+def _plan_text(made: dict[str, Any], path: Path) -> str:
+    lines = [f"{path}: {len(made['items'])} items for {made['target']}"]
+    rows = [
+        {"kind": item["kind"], "subject": item["topic"] or item["namespace"], **_request(item)}
+        for item in made["items"]
+    ]
+    if rows:
+        lines.append(to_table(rows[:_ROWS_MAX]))
+    left = [row for row in made["excluded"] if row["severity"] != "INFO"]
+    if left:
+        lines += ["", f"{len(left)} differences are left to an operator:"]
+        lines += [f"{row['kind']} {row['topic'] or row['namespace']}: {row['remedy']}" for row in left[:_ROWS_MAX]]
+    return "\n".join(lines)
+
+
+def _request(item: dict[str, Any]) -> dict[str, str]:
+    request = json.loads(item["request"])
+    return {"request": f"{request['method']} {request['path']}", "body": json.dumps(request["body"])}
+
+
+class _Stages:
+    """Progress of each stage on a line of its own."""
+
+    def __init__(self) -> None:
+        self._stage = ""
+        self._progress: Progress | None = None
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if stage != self._stage:
+            if self._progress is not None:
+                self._progress.wipe()
+            self._stage = stage
+            self._progress = Progress(f"{{bar}} {stage}: {{done}} of {{total}} tasks", logged=True)
+            click.echo(stage, err=True)
+        assert self._progress is not None
+        self._progress(done, total)

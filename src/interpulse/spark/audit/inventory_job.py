@@ -1,0 +1,141 @@
+"""All namespaces and topics of a cluster as a table, read by Spark's tasks; see `INVENTORY_COLUMNS`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from interpulse.clock import now_ms
+from interpulse.model.inventory import ListedKind, TopicRow
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.replication.snapshot import snapshot_of
+from interpulse.rules.audit import NamespaceState
+from interpulse.spark.arrow_frames import arrow_schema, map_in_arrow
+from interpulse.spark.audit.cluster_reading import ClusterReading, NamespaceContent, ReadingRules
+from interpulse.spark.job.pipeline_config import ClusterAddress
+from interpulse.spark.topic_map import TopicMap
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+__all__ = ["INVENTORY_COLUMNS", "inventory_rows", "state_of", "topic_row_of", "write_inventory"]
+
+INVENTORY_COLUMNS: Final = (
+    "cluster STRING, tenant STRING, namespace STRING, domain STRING, topic STRING, mapped STRING, kind STRING, "
+    "partitions INT, partition_indexes ARRAY<INT>, exact BOOLEAN, system BOOLEAN, schema_type STRING, "
+    "schema_hash STRING, policies STRING, settings STRING, collected_at_ms BIGINT, error STRING"
+)
+"""A row without topic is the namespace itself: its policies, and the settings of the broker that count for it."""
+
+_NAMESPACES_AT_ONCE: Final = 16
+_ROWS_MAX: Final = 8192
+Row = dict[str, Any]
+
+
+def inventory_rows(
+    cluster: str, namespace: NamespaceName, content: NamespaceContent, topic_map: TopicMap
+) -> Iterator[Row]:
+    """The rows of one namespace; none if it does not exist."""
+    own: Row = {"cluster": cluster, "tenant": namespace.tenant, "namespace": str(namespace)}
+    own["collected_at_ms"] = now_ms()
+    if content.error is not None:
+        yield own | {"error": content.error}
+    if content.state is None:
+        return
+    policies, settings = content.state.policies.to_json(), dict(content.state.settings)
+    yield own | {"policies": json.dumps(policies), "settings": json.dumps(settings)}
+    for name, topic in zip(content.renamed(topic_map).topics, content.topics.values(), strict=True):
+        yield own | {
+            "domain": topic.topic.domain,
+            "topic": str(topic.topic),
+            "mapped": str(name),
+            "kind": str(topic.kind),
+            "partitions": topic.partitions,
+            "partition_indexes": None if topic.indexes is None else list(topic.indexes),
+            "exact": topic.exact,
+            "system": topic.topic.is_system,
+            "schema_type": topic.schema_type,
+            "schema_hash": topic.schema_hash,
+            "error": topic.error,
+        }
+
+
+def topic_row_of(row: Mapping[str, Any]) -> TopicRow:
+    """A row of the table with its topic, under the name it has on the target."""
+    indexes = row["partition_indexes"]
+    return TopicRow(
+        TopicName.parse(row["mapped"]),
+        ListedKind(row["kind"]),
+        row["partitions"],
+        None if indexes is None else tuple(indexes),
+        row["exact"],
+        row["schema_type"],
+        row["schema_hash"],
+        row["error"],
+    )
+
+
+def state_of(policies: str, settings: str) -> NamespaceState:
+    """The state of a namespace from the texts of its row."""
+    read, known = NamespacePolicies.from_json(json.loads(policies)), json.loads(settings)
+    return NamespaceState(read, snapshot_of(read, known), known)
+
+
+@dataclass(frozen=True)
+class _ReadNamespaces:
+    """Called by Spark's workers with batches of the names of namespaces."""
+
+    address: ClusterAddress
+    rules: ReadingRules
+    topic_map: TopicMap
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        schema = arrow_schema(INVENTORY_COLUMNS)
+        names = [NamespaceName.parse(name) for batch in batches for name in batch.column(0).to_pylist()]
+        rows: list[Row] = []
+        for begin in range(0, len(names), _NAMESPACES_AT_ONCE):
+            for namespace, content in asyncio.run(self._read(names[begin : begin + _NAMESPACES_AT_ONCE])):
+                rows.extend(inventory_rows(self.address.cluster, namespace, content, self.topic_map))
+            while len(rows) >= _ROWS_MAX:
+                yield pa.RecordBatch.from_pylist(rows[:_ROWS_MAX], schema)
+                rows = rows[_ROWS_MAX:]
+        yield pa.RecordBatch.from_pylist(rows, schema)
+
+    async def _read(self, names: Sequence[NamespaceName]) -> list[tuple[NamespaceName, NamespaceContent]]:
+        async with ClusterReading(self.address, self.rules) as reading:
+            contents = await asyncio.gather(*map(reading.namespace, names))
+        return list(zip(names, contents, strict=True))
+
+
+def write_inventory(
+    spark: SparkSession,
+    address: ClusterAddress,
+    path: Path,
+    *,
+    rules: ReadingRules,
+    namespaces: Iterable[str],
+    topic_map: TopicMap,
+) -> None:
+    """Read a cluster into Parquet; of ``namespaces`` only these, if there are any.
+
+    Raises what the cluster answers to the list of them.
+    """
+    names = sorted(namespaces) or sorted(map(str, asyncio.run(_namespaces(address, rules))))
+    tasks = max(1, min(len(names), 2 * spark.sparkContext.defaultParallelism))
+    share = replace(rules, rate=rules.rate / tasks)
+    frame = spark.createDataFrame([(name,) for name in names], "namespace STRING").repartition(tasks, "namespace")
+    rows = map_in_arrow(frame, _ReadNamespaces(address, share, topic_map), INVENTORY_COLUMNS)
+    rows.write.mode("overwrite").parquet(str(path))
+
+
+async def _namespaces(address: ClusterAddress, rules: ReadingRules) -> list[NamespaceName]:
+    async with ClusterReading(address, rules) as reading:
+        return await reading.namespaces()

@@ -1,0 +1,214 @@
+"""One audit from a command line: inventories of both clusters, their comparison, and what it found.
+
+Everything of a run is below ``DIRECTORY/RUN``: the inventories of both clusters, ``differences`` and ``summary.json``.
+What is finished there is not done again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from interpulse.spark.audit.cluster_reading import ReadingRules
+from interpulse.spark.audit.comparing import DIFFERENCE_COLUMNS, Confirm, compare_inventories
+from interpulse.spark.audit.inventory_job import INVENTORY_COLUMNS, write_inventory
+from interpulse.spark.audit.plans import make_plan
+from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, SparkSettings
+from interpulse.spark.session import check_spark_installed, start_session
+from interpulse.spark.state_files import write_atomically
+from interpulse.spark.task_progress import task_progress
+from interpulse.spark.topic_map import TopicMap
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Audit", "AuditError", "AuditOptions", "Summary", "audit_session"]
+
+OnStage = Callable[[str, int, int], None]
+"""Takes what is done, how many of its tasks are finished, and how many there are."""
+
+_SHOWN_MAX: Final = 1000
+
+
+class AuditError(Exception):
+    """The audit cannot be done; the message says why and what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """What is compared, and how. Without ``namespaces`` all of both clusters."""
+
+    namespaces: tuple[str, ...] = ()
+    confirm: bool = True
+    rules: ReadingRules = field(default_factory=ReadingRules)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a run found, as JSON has it: counts by namespace and kind, and how much was looked at."""
+
+    run: str
+    source: str
+    target: str
+    counts: Sequence[dict[str, Any]]
+    covered: dict[str, dict[str, int]]
+    new: Sequence[dict[str, Any]] | None = None
+    """With another run to compare with: the differences that it did not have."""
+
+    @property
+    def unread(self) -> int:
+        return sum(side["unread"] for side in self.covered.values())
+
+    @property
+    def is_same(self) -> bool:
+        """Nothing differs but what is only told."""
+        return all(row["severity"] == "INFO" for row in self.counts)
+
+    def to_json(self) -> dict[str, Any]:
+        body: dict[str, Any] = {"run": self.run, "source": self.source, "target": self.target}
+        body["result"] = "incomplete" if self.unread else "same" if self.is_same else "different"
+        body |= {"covered": self.covered, "counts": list(self.counts)}
+        return body if self.new is None else body | {"new": list(self.new)}
+
+
+@contextmanager
+def audit_session(directory: Path, settings: SparkSettings) -> Iterator[SparkSession]:
+    """Raises SparkMissing. Threads may be left that wait for Java: the caller ends the process with ``os._exit``."""
+    check_spark_installed()
+    spark = start_session(
+        "interpulse audit",
+        master=settings.master,
+        driver_memory=settings.driver_memory,
+        directory=directory,
+        conf={"spark.sql.shuffle.partitions": "16", **settings.conf},
+    )
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+class Audit:
+    """One run."""
+
+    def __init__(
+        self, spark: SparkSession, directory: Path, run: str, config: PipelineConfig, on_stage: OnStage
+    ) -> None:
+        if config.target is None:
+            raise AuditError("[target] is needed: an audit compares two clusters")
+        self._spark = spark
+        self._directory = directory
+        self._run = run
+        self._config = config
+        self._target = config.target
+        self._on_stage = on_stage
+
+    def take_inventories(self, options: AuditOptions) -> None:
+        """Of both clusters, unless they are there already. Raises what a cluster answers that cannot be listed."""
+        for address in (self._config.source, self._target):
+            path = self._path(address.cluster)
+            if (path / "_SUCCESS").exists():
+                continue
+            with self._shown(f"reading {address.cluster}"):
+                is_source = address is self._config.source
+                names = options.namespaces if is_source else self._namespaces_there(options.namespaces)
+                write_inventory(
+                    self._spark,
+                    address,
+                    path,
+                    rules=options.rules,
+                    namespaces=names,
+                    topic_map=self._config.map if is_source else _AS_THEY_ARE,
+                )
+
+    def _namespaces_there(self, namespaces: Sequence[str]) -> Sequence[str]:
+        """Those of the source, and those that its topics are mapped to."""
+        if not namespaces:
+            return ()
+        rows = self._inventory(self._config.source.cluster).where("mapped is not null")
+        mapped = rows.selectExpr("regexp_extract(mapped, '://([^/]+/[^/]+)/', 1) as name").distinct().collect()
+        return sorted({*namespaces, *(row["name"] for row in mapped)})
+
+    def compare(self, options: AuditOptions, against: str | None = None) -> Summary:
+        """Compare the inventories, which are taken first if they are not there. Raises AuditError for no such run."""
+        if against is not None and not (self._directory / against / "differences" / "_SUCCESS").exists():
+            raise AuditError(f"--against {against}: {self._directory / against} has no differences of a finished run")
+        self.take_inventories(options)
+        path = self._path("differences")
+        if not (path / "_SUCCESS").exists():
+            here, there = (self._inventory(side.cluster) for side in (self._config.source, self._target))
+            confirm = Confirm(self._config.source, self._target, options.rules, self._config.map)
+            with self._shown("comparing"):
+                found = compare_inventories(here, there, self._target.cluster, confirm if options.confirm else None)
+                found.write.mode("overwrite").parquet(str(path))
+        summary = self._summary(against)
+        write_atomically(self._path("summary.json"), json.dumps(summary.to_json(), indent=2))
+        return summary
+
+    def plan(self) -> dict[str, Any]:
+        """The plan of the differences of this run. Raises AuditError if it has none."""
+        if not (self._path("differences") / "_SUCCESS").exists():
+            raise AuditError(f"{self._path('differences')} is not there: run audit compare first")
+        rows = (row.asDict() for row in self._differences(self._run).toLocalIterator())
+        return make_plan(rows, run=self._run, source=self._config.source.cluster, target=self._target.cluster)
+
+    # ---- Parts
+
+    def _path(self, name: str) -> Path:
+        return self._directory / self._run / name
+
+    def _inventory(self, cluster: str) -> DataFrame:
+        return self._spark.read.schema(INVENTORY_COLUMNS).parquet(str(self._path(cluster)))
+
+    def _differences(self, run: str) -> DataFrame:
+        return self._spark.read.schema(DIFFERENCE_COLUMNS).parquet(str(self._directory / run / "differences"))
+
+    @contextmanager
+    def _shown(self, stage: str) -> Iterator[None]:
+        self._on_stage(stage, 0, 1)
+        with task_progress(self._spark, lambda done, total: self._on_stage(stage, done, total)):
+            yield
+
+    def _summary(self, against: str | None) -> Summary:
+        found = self._differences(self._run)
+        counts = found.groupBy("namespace", "kind", "severity").count().orderBy("namespace", "kind").collect()
+        return Summary(
+            run=self._run,
+            source=self._config.source.cluster,
+            target=self._target.cluster,
+            counts=[row.asDict() for row in counts],
+            covered={side.cluster: self._covered(side) for side in (self._config.source, self._target)},
+            new=None if against is None else self._new(found, against),
+        )
+
+    def _covered(self, side: ClusterAddress) -> dict[str, int]:
+        """``sampled`` topics were asked for their count although their partitions are complete; of ``sample_wrong``
+        the count was another one."""
+        from pyspark.sql import functions as f
+
+        in_sample = "kind = 'PARTITIONED' and exact and crc32(topic) % 100 = 0"
+        counted = {
+            "namespaces": "topic is null",
+            "topics": "topic is not null",
+            "unread": "error is not null",
+            "sampled": in_sample,
+            "sample_wrong": f"{in_sample} and size(partition_indexes) > 0",
+        }
+        columns = [f.count_if(f.expr(condition)).alias(name) for name, condition in counted.items()]
+        return self._inventory(side.cluster).agg(*columns).collect()[0].asDict()
+
+    def _new(self, found: DataFrame, against: str) -> list[dict[str, Any]]:
+        keys = ["kind", "namespace", "topic", "source_value", "target_value"]
+        before = self._differences(against).select(*keys).alias("before")
+        same = " and ".join(f"now.{key} <=> before.{key}" for key in keys)
+        from pyspark.sql import functions as f
+
+        new = found.alias("now").join(before, f.expr(same), "left_anti").select(*keys).orderBy(*keys)
+        return [row.asDict() for row in new.limit(_SHOWN_MAX).collect()]
+
+
+_AS_THEY_ARE: Final = TopicMap()

@@ -1,0 +1,148 @@
+"""A plan made of differences, and its application: exactly the plan, each item read again before its request is sent.
+
+An item whose state is no longer what the plan says is skipped. Results are a file beside the plan, one JSON object per
+line; what is done there is not done again. Nothing shrinks, and nothing is deleted but policies that the source lacks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from interpulse.model.adjustments import AdminRequest
+from interpulse.model.errors import PulsarError
+from interpulse.model.inventory import DifferenceKind
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.rules.audit import namespace_differences, topic_differences
+from interpulse.spark.audit.cluster_reading import ClusterReading, ReadingRules
+from interpulse.spark.audit.comparing import difference_row
+from interpulse.spark.job.pipeline_config import PipelineConfig
+from interpulse.spark.state_files import write_atomically
+
+__all__ = ["PlanError", "apply_plan", "load_plan", "make_plan", "write_plan"]
+
+VERSION: Final = 1
+_ORDER: Final = {str(kind): number for number, kind in enumerate(DifferenceKind)}
+_CONCERNED: Final = ("kind", "namespace", "source_name", "topic", "source_value", "target_value", "request")
+Item = dict[str, Any]
+
+
+class PlanError(Exception):
+    """The plan cannot be used; the message says why."""
+
+
+def make_plan(differences: Iterable[Mapping[str, Any]], *, run: str, source: str, target: str) -> dict[str, Any]:
+    """Namespaces first, then their policies, topics, partitions; what needs an operator is listed and left out."""
+    rows = sorted(differences, key=lambda row: (_ORDER[row["kind"]], row["namespace"], row["topic"] or ""))
+    items = [{key: row[key] for key in _CONCERNED} for row in rows if row["request"] is not None]
+    kept = ("severity", "kind", "namespace", "topic", "remedy")
+    return {
+        "version": VERSION,
+        "run": run,
+        "source": source,
+        "target": target,
+        "items": [{**item, "hash": _hash(item)} for item in items],
+        "excluded": [{key: row[key] for key in kept} for row in rows if row["request"] is None],
+    }
+
+
+def _hash(item: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps([item[key] for key in _CONCERNED]).encode()).hexdigest()[:16]
+
+
+def write_plan(path: Path, plan: Mapping[str, Any]) -> None:
+    """Replace the file."""
+    write_atomically(path, json.dumps(plan, indent=2) + "\n")
+
+
+def load_plan(path: Path, config: PipelineConfig) -> dict[str, Any]:
+    """Raises PlanError for what is no plan, was altered, or is one for other clusters."""
+    try:
+        plan = json.loads(path.read_text(encoding="utf-8"))
+        if plan["version"] != VERSION:
+            raise PlanError(f"{path}: a plan of version {plan['version']}, this program knows {VERSION}")
+        pair, wanted = (plan["source"], plan["target"]), (config.source.cluster, _target(config))
+        altered = [item for item in plan["items"] if _hash(item) != item["hash"]]
+    except OSError as error:
+        raise PlanError(f"{path}: {error.strerror}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise PlanError(f"{path} is not a plan of audit plan: {error!r}") from None
+    if pair != wanted:
+        raise PlanError(f"{path} is for {pair[0]} -> {pair[1]}, the configuration names {wanted[0]} -> {wanted[1]}")
+    if altered:
+        item = altered[0]
+        raise PlanError(f"{path}: {item['kind']} of {item['topic'] or item['namespace']} was altered; make a new plan")
+    return dict(plan)
+
+
+def _target(config: PipelineConfig) -> str:
+    if config.target is None:
+        raise PlanError("[target] is needed: an audit compares two clusters")
+    return config.target.cluster
+
+
+async def apply_plan(
+    plan: Mapping[str, Any], config: PipelineConfig, results: Path, *, rate: float, schemas: bool = False
+) -> AsyncIterator[tuple[Item, str, str]]:
+    """Carry the plan out item by item: the item, ``DONE``, ``SKIPPED`` or ``FAILED``, and why."""
+    assert config.target is not None, "the plan was checked"
+    done = _done(results)
+    rules = ReadingRules(rate=rate, schemas=schemas)
+    results.parent.mkdir(parents=True, exist_ok=True)
+    async with (
+        ClusterReading(config.source, rules) as source,
+        ClusterReading(config.target, rules) as target,
+    ):
+        with results.open("a", encoding="utf-8") as file:
+            for item in plan["items"]:
+                if item["hash"] in done:
+                    yield item, "DONE", "by an earlier run"
+                    continue
+                status, reason = await _apply(item, source, target, config)
+                file.write(json.dumps({"hash": item["hash"], "status": status, "reason": reason}) + "\n")
+                file.flush()
+                yield item, status, reason
+
+
+def _done(results: Path) -> set[str]:
+    if not results.exists():
+        return set()
+    lines = (json.loads(line) for line in results.read_text(encoding="utf-8").splitlines())
+    return {line["hash"] for line in lines if line["status"] == "DONE"}
+
+
+async def _apply(item: Item, source: ClusterReading, target: ClusterReading, config: PipelineConfig) -> tuple[str, str]:
+    try:
+        now = await _again(item, source, target, config)
+        if now is None:
+            return "SKIPPED", "it is no longer different"
+        if any(now[key] != item[key] for key in ("source_value", "target_value", "request")):
+            return "SKIPPED", f"it is {now['target_value']} now, and {now['source_value']} on the source"
+        await target.send(AdminRequest(**json.loads(item["request"])))
+    except PulsarError as error:
+        return "FAILED", str(error)
+    return "DONE", ""
+
+
+async def _again(
+    item: Item, source: ClusterReading, target: ClusterReading, config: PipelineConfig
+) -> Mapping[str, Any] | None:
+    """The difference as it is now; None if there is none of that kind."""
+    assert config.target is not None
+    cluster, here = config.target.cluster, item["source_name"]
+    if item["topic"] is None:
+        there = NamespaceName.parse(item["namespace"])
+        states = [await source.state(NamespaceName.parse(here)), await target.state(there)]
+        found = namespace_differences(cluster, there, *states)
+    else:
+        name = TopicName.parse(item["topic"])
+        original, copy = await source.topic(TopicName.parse(here)), await target.topic(name)
+        if original is None:
+            return None
+        found = topic_differences(cluster, replace(original, topic=name), copy)
+    rows = (difference_row(each, here) for each in found)
+    return next((row for row in rows if (row["kind"], row["topic"]) == (item["kind"], item["topic"])), None)

@@ -1,0 +1,137 @@
+"""The audit without Spark: namespaces of two brokers are read and compared, and a plan makes the target equal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.spark.audit.cluster_reading import ClusterReading, NamespaceContent, ReadingRules, differences_of
+from interpulse.spark.audit.comparing import Confirm, difference_row
+from interpulse.spark.audit.inventory_job import inventory_rows, state_of, topic_row_of
+from interpulse.spark.audit.plans import PlanError, apply_plan, load_plan, make_plan, write_plan
+from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.topic_map import TopicMap, parse_topic_map
+from interpulse.testing import InProcessBroker
+from tests.scenarios.audit import differ
+
+NAMESPACE = NamespaceName.parse("public/audited")
+RULES = ReadingRules(schemas=True)
+
+
+@pytest.fixture
+def brokers(tmp_path: Path) -> Iterator[tuple[InProcessBroker, InProcessBroker]]:
+    with (
+        InProcessBroker(tmp_path / "east", {"clusterName": "east"}) as east,
+        InProcessBroker(tmp_path / "west", {"clusterName": "west"}) as west,
+    ):
+        yield east, west
+
+
+@pytest.fixture
+def config(brokers: Any, tmp_path: Path) -> PipelineConfig:
+    addresses = [
+        ClusterAddress(cluster=name, service_url=broker.service_url, admin_url=broker.web_url)
+        for name, broker in zip(("east", "west"), brokers, strict=True)
+    ]
+    select = Selection(namespaces=(str(NAMESPACE),))
+    return PipelineConfig(name="p", state=tmp_path, source=addresses[0], target=addresses[1], select=select)
+
+
+async def read(config: PipelineConfig) -> tuple[NamespaceContent, NamespaceContent]:
+    assert config.target is not None
+    async with ClusterReading(config.source, RULES) as source, ClusterReading(config.target, RULES) as target:
+        return await source.namespace(NAMESPACE), await target.namespace(NAMESPACE)
+
+
+async def found(config: PipelineConfig) -> list[dict[str, Any]]:
+    differences = differences_of("west", NAMESPACE, *await read(config))
+    return [difference_row(each, str(each.topic or each.namespace)) for each in differences]
+
+
+async def applied(plan: dict[str, Any], config: PipelineConfig, results: Path) -> list[tuple[str, str]]:
+    return [(item["kind"], status) async for item, status, _ in apply_plan(plan, config, results, rate=1000)]
+
+
+async def test_namespaces_when_they_differ_then_a_plan_makes_them_equal(config: PipelineConfig, tmp_path: Path) -> None:
+    assert config.target is not None
+    expected = await differ(config.source.admin_url, config.target.admin_url, NAMESPACE)
+    rows = await found(config)
+    assert sorted(((row["kind"], row["topic"]) for row in rows), key=str) == expected
+    plan = make_plan(rows, run="r", source="east", target="west")
+    assert {row["kind"] for row in plan["excluded"]} == {"PARTITIONS_CANNOT_SHRINK", "REMOTE_ONLY_TOPIC"}
+    path = tmp_path / "plan.json"
+    write_plan(path, plan)
+    loaded = load_plan(path, config)
+    assert loaded == plan
+    async with AdminClient(config.target.admin_url) as west:
+        await west.namespaces.set_message_ttl(NAMESPACE, 99)  # since the plan was made
+    outcome = await applied(loaded, config, tmp_path / "results.jsonl")
+    assert {kind for kind, status in outcome if status != "DONE"} == {"MESSAGE_TTL"}
+    assert dict(outcome)["MESSAGE_TTL"] == "SKIPPED"
+    again = await applied(loaded, config, tmp_path / "results.jsonl")
+    assert again == outcome
+    left = {row["kind"] for row in await found(config)}
+    assert left == {"PARTITIONS_CANNOT_SHRINK", "REMOTE_ONLY_TOPIC", "MESSAGE_TTL"}
+
+
+async def test_confirmed_differences_are_those_that_are_still_there(config: PipelineConfig) -> None:
+    assert config.target is not None
+    await differ(config.source.admin_url, config.target.admin_url, NAMESPACE)
+    candidates = await found(config)
+    async with AdminClient(config.target.admin_url) as west:
+        await west.topics.create_partitioned(f"{NAMESPACE}/missing", 3)
+    confirm = Confirm(config.source, config.target, RULES, TopicMap())
+    confirmed = await confirm._confirmed(str(NAMESPACE), candidates)
+    assert {(row["kind"], row["topic"]) for row in candidates} - {(row["kind"], row["topic"]) for row in confirmed} == {
+        ("TOPIC_MISSING", f"persistent://{NAMESPACE}/missing")
+    }
+    assert all(row["confirmed_at_ms"] for row in confirmed)
+
+
+async def test_inventory_rows_when_read_back_then_are_what_was_listed(config: PipelineConfig) -> None:
+    assert config.target is not None
+    await differ(config.source.admin_url, config.target.admin_url, NAMESPACE)
+    content, _ = await read(config)
+    renaming = parse_topic_map({"rules": [{"from": f"{NAMESPACE}/(.*)", "to": "public/other/$1"}]})
+    own, *topics = inventory_rows("east", NAMESPACE, content, renaming)
+    assert content.state == state_of(own["policies"], own["settings"])
+    assert {topic_row_of(row).topic: topic_row_of(row).partitions for row in topics} == {
+        TopicName.parse(f"public/other/{name.local_name}"): row.partitions for name, row in content.topics.items()
+    }
+
+
+async def test_namespace_when_absent_or_unreadable_then_says_so(config: PipelineConfig) -> None:
+    here, there = await read(config)
+    assert here == there == NamespaceContent()
+    assert list(inventory_rows("east", NAMESPACE, here, TopicMap())) == []
+    away = ClusterAddress(cluster="away", service_url="pulsar://127.0.0.1:1", admin_url="http://127.0.0.1:1")
+    async with ClusterReading(away, RULES) as reading:
+        content = await reading.namespace(NAMESPACE)
+    assert content.error is not None
+    (row,) = inventory_rows("away", NAMESPACE, content, TopicMap())
+    assert row["error"] == content.error
+    assert differences_of("away", NAMESPACE, here, content) == []
+
+
+async def test_plan_when_it_is_none_or_was_altered_then_is_refused(config: PipelineConfig, tmp_path: Path) -> None:
+    assert config.target is not None
+    await differ(config.source.admin_url, config.target.admin_url, NAMESPACE)
+    plan = make_plan(await found(config), run="r", source="east", target="west")
+    path = tmp_path / "plan.json"
+    for altered, told in (
+        ({**plan, "target": "north"}, "is for east -> north"),
+        ({**plan, "version": 2}, "a plan of version 2"),
+        ({**plan, "items": [{**plan["items"][0], "request": "{}"}]}, "was altered"),
+        ({}, "is not a plan"),
+    ):
+        path.write_text(json.dumps(altered))
+        with pytest.raises(PlanError, match=told):
+            load_plan(path, config)
+    with pytest.raises(PlanError, match="No such file"):
+        load_plan(tmp_path / "absent.json", config)

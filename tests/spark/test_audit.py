@@ -1,0 +1,83 @@
+"""The audit in a local Spark: two brokers with two thousand topics, and inventories that no cluster ever had."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.spark.audit.cluster_reading import ReadingRules
+from interpulse.spark.audit.launch import Audit, AuditError, AuditOptions
+from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.testing import InProcessBroker
+from tests.scenarios.audit import differ
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+
+NAMESPACE = NamespaceName.parse("public/audited")
+EACH = 1000
+RULES = ReadingRules(rate=10_000)
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("clusters")
+    with (
+        InProcessBroker(directory / "east", {"clusterName": "east"}) as east,
+        InProcessBroker(directory / "west", {"clusterName": "west"}) as west,
+    ):
+        for broker in (east, west):
+            for number in range(EACH):
+                name = TopicName.parse(f"public/default/t{number}")
+                broker.call(
+                    lambda app, name=name: app.lifecycle.create_partitioned(name, 1 + name.local_name.count("7"))
+                )
+        addresses = [
+            ClusterAddress(cluster=name, service_url=broker.service_url, admin_url=broker.web_url)
+            for name, broker in (("east", east), ("west", west))
+        ]
+        select = Selection(namespaces=(str(NAMESPACE),))
+        yield PipelineConfig(name="p", state=directory, source=addresses[0], target=addresses[1], select=select)
+
+
+def test_audit_when_run_over_two_clusters_then_counts_what_differs_and_what_is_new(spark, config, tmp_path):
+    stages = []
+
+    def audit(run):
+        return Audit(spark, tmp_path, run, config, lambda stage, done, total: stages.append(stage))
+
+    first = audit("first").compare(AuditOptions(rules=RULES))
+    assert first.is_same
+    assert first.counts == []
+    assert first.covered["east"]["topics"] == first.covered["west"]["topics"] >= EACH
+    assert list(dict.fromkeys(stages)) == ["reading east", "reading west", "comparing"]
+    expected = asyncio.run(differ(config.source.admin_url, config.target.admin_url, NAMESPACE))
+    second = audit("second").compare(AuditOptions(rules=RULES), "first")
+    assert not second.is_same
+    found = {row["kind"]: row["count"] for row in second.counts}
+    kinds = [kind for kind, _ in expected]
+    assert found == {kind: kinds.count(kind) for kind in kinds}
+    assert second.new is not None
+    assert len(second.new) == len(expected)
+    assert json.loads((tmp_path / "second" / "summary.json").read_text())["result"] == "different"
+    plan = audit("second").plan()
+    assert len(plan["items"]) == len(expected) - 2
+    assert all(row.confirmed_at_ms for row in spark.read.parquet(str(tmp_path / "second" / "differences")).collect())
+    stages.clear()
+    assert audit("second").compare(AuditOptions(rules=RULES)).counts == second.counts
+    assert stages == []  # nothing is read again
+    with pytest.raises(AuditError, match="--against absent"):
+        audit("third").compare(AuditOptions(rules=RULES), "absent")
+
+
+def test_audit_when_a_namespace_cannot_be_read_then_says_how_much_is_covered(spark, config, tmp_path):
+    away = replace(config.target, admin_url="http://127.0.0.1:1")
+    broken = replace(config, target=away)
+    options = AuditOptions(namespaces=("public/default",), rules=RULES)
+    summary = Audit(spark, tmp_path, "run", broken, lambda *_: None).compare(options)
+    assert summary.unread == 1
+    assert summary.to_json()["result"] == "incomplete"
+    assert summary.counts == []

@@ -13,12 +13,21 @@ __all__ = ["arrow_schema", "map_in_arrow"]
 
 
 def arrow_schema(columns: str) -> pa.Schema:
-    """The schema that Spark expects of the batches for columns that it was told as ``name TYPE, ...``."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
+    """The schema of batches with these columns, ``name TYPE, ...``: those that Spark was told.
 
-    schema: Any = StructType.fromDDL(columns)
-    return to_arrow_schema(schema, timezone="UTC")
+    Spark's own reader of such texts needs Java, which workers do not have.
+    """
+    import pyarrow as pa
+
+    types = {
+        "STRING": pa.string(),
+        "BINARY": pa.binary(),
+        "INT": pa.int32(),
+        "BIGINT": pa.int64(),
+        "BOOLEAN": pa.bool_(),
+        "ARRAY<INT>": pa.list_(pa.int32()),
+    }
+    return pa.schema([(name, types[kind]) for name, kind in (column.split() for column in columns.split(", "))])
 
 
 def map_in_arrow(

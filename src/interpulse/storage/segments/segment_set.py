@@ -132,5 +132,5 @@ class SegmentSet:
         candidates = list(self._segments.values() if segments is None else segments)
         empty = [each for each in candidates if each.sealed and not each.ledgers and not each.mysterious]
         for segment in empty:
-            self._segments.pop(segment.number, None)
+            del self._segments[segment.number]
         return empty

@@ -80,6 +80,8 @@ class RecordingProducerSink:
 class RecordingConsumerSink:
     deliveries: list[Delivery] = field(default_factory=list)
     active: list[bool] = field(default_factory=list)
+    consumer_ids: set[int] = field(default_factory=set)
+    """All that it was ever told something of"""
     ended: int = 0
     closed: list[int] = field(default_factory=list)
     alive: bool = True
@@ -87,12 +89,15 @@ class RecordingConsumerSink:
 
     def deliver(self, consumer_id: int, batch: Sequence[Delivery]) -> None:
         self.deliveries += batch
+        self.consumer_ids.add(consumer_id)
 
     def active_changed(self, consumer_id: int, active: bool) -> None:
         self.active.append(active)
+        self.consumer_ids.add(consumer_id)
 
     def end_of_topic(self, consumer_id: int) -> None:
         self.ended += 1
+        self.consumer_ids.add(consumer_id)
 
     def consumer_closed(self, consumer_id: int) -> None:
         self.closed.append(consumer_id)

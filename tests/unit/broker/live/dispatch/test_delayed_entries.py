@@ -18,6 +18,8 @@ from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.policies.messaging_policies import DelayedDelivery
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import build_entry, with_broker_metadata
 
 TICK_MS = 1000
 
@@ -70,14 +72,23 @@ class TestDelayedEntries:
     def test_owner_is_called_when_the_first_is_due_and_not_twice_in_a_tick(self, timer: FakeTimer) -> None:
         woken: list[int] = []
         waiting = entries(timer, lambda: woken.append(len(waiting.due(10))))
-        for time_ms in (12_000, 11_000, 11_001, 11_500):
+        for time_ms, seconds in ((12_000, [2.0]), (11_000, [2.0, 1.0]), (11_001, [2.0, 1.0]), (11_500, [2.0, 1.0])):
             waiting.add(Position(1, time_ms), time_ms)
-        assert timer.seconds == [2.0, 1.0]
+            assert timer.seconds == seconds
         timer.fire(11_000)
         assert timer.seconds[-1] == 1.0  # the next look is a tick later, not a millisecond
         timer.fire(12_000)
         assert woken == [1, 3]
         assert timer.pending == []
+
+    def test_owner_that_asks_too_early_is_called_at_the_same_time(self, timer: FakeTimer) -> None:
+        waiting = entries(timer)
+        waiting.add(Position(1, 1), 12_000)
+        assert (waiting.due(10), timer.seconds, len(timer.pending)) == ([], [2.0], 1)
+
+    def test_entry_whose_time_has_passed_is_due_at_once(self, timer: FakeTimer) -> None:
+        entries(timer).add(Position(1, 1), 9_000)
+        assert timer.seconds == [0.0]
 
     def test_far_times_are_slept_for_in_pieces(self, timer: FakeTimer) -> None:
         woken: list[int] = []
@@ -119,6 +130,15 @@ class TestDeliverAt:
         assert deliver_at_of(make_entry(1)) == 0
         assert deliver_at_of(make_entry(1, partition_key="\x00", ordering_key=b"\x98\x01\x07")) == 0
         assert deliver_at_of(b"\x0e\x01nonsense") == 0
+        assert deliver_at_of(b"\x0e\x02nonsense") == 0
+
+    def test_time_is_read_behind_what_the_broker_put_in_front(self, make_entry: Callable[..., bytes]) -> None:
+        entry = make_entry(1, deliver_at_time=7)
+        assert deliver_at_of(with_broker_metadata(pb.BrokerEntryMetadata(broker_timestamp=1), entry)) == 7
+
+    def test_time_is_read_where_a_client_puts_it_first(self) -> None:
+        metadata = pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString()
+        assert deliver_at_of(build_entry(b"\x98\x01\x07" + metadata, b"")) == 7
 
     def test_too_long_a_delay_is_refused_by_name(self, make_entry: Callable[..., bytes]) -> None:
         check_delay(make_entry(1, publish_time=1_001, deliver_at_time=6_001), 5_000)

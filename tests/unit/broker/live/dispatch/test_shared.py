@@ -236,14 +236,18 @@ async def test_part_of_a_batch_acknowledged_then_dispatch_does_not_look_again(be
     assert looks == []
 
 
-async def test_entries_that_came_while_their_consumer_did_not_read_go_first(bench: Any, join: Any) -> None:
+@pytest.mark.parametrize("sub_type", list(SubType))
+async def test_entries_that_came_while_their_consumer_did_not_read_go_first(
+    bench: Any, join: Any, sub_type: SubType
+) -> None:
     topic = await bench.topic()
-    _, sink = await join(topic)
+    _, sink = await join(topic, sub_type=sub_type)
     sink.writable = False
     await bench.publish(topic, 0, 1)
     sink.writable = True
     await bench.publish(topic, 2)
-    assert sink.numbers() == [0, 1, 2]
+    await bench.publish(topic, 3)
+    assert sink.numbers() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("entries_come", [True, False], ids=["when they come", "when permits come"])

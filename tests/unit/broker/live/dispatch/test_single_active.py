@@ -175,6 +175,23 @@ class TestFailover:
                 await bench.consumer(topic, consumer_name=name, consumer_id=ord(name), sub_type=bench.FAILOVER)
             assert topic.stats()["subscriptions"]["s"]["activeConsumerName"] == active
 
+    async def test_each_consumer_is_told_once_whenever_it_becomes_active_or_not(self, bench: Any) -> None:
+        topic = await bench.topic(TopicName.parse("persistent://public/default/p-partition-0"))
+        sinks = {}
+        for name in "bac":
+            _, sinks[name] = await bench.consumer(
+                topic, consumer_name=name, consumer_id=ord(name), sub_type=bench.FAILOVER
+            )
+        assert {name: sink.active for name, sink in sinks.items()} == {"b": [True, False], "a": [True], "c": [False]}
+        assert all(sink.consumer_ids == {ord(name)} for name, sink in sinks.items())
+
+    async def test_ranges_of_keys_are_of_no_matter(self, bench: Any) -> None:
+        topic = await bench.topic()
+        sharing = KeySharing((HALVES[0],))
+        _, sink = await bench.consumer(topic, sub_type=bench.FAILOVER, key_sharing=sharing)
+        await keyed(bench, topic, range(30))
+        assert sink.numbers() == list(range(30))
+
     async def test_topics_without_partitions_are_spread_over_consumers(self, bench: Any) -> None:
         active = []
         for number in range(8):

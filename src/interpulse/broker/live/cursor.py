@@ -17,6 +17,7 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from heapq import merge
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Protocol
@@ -30,7 +31,7 @@ RANGES_PERSISTED_MAX = 10_000
 """Ranges beyond this many are forgotten by a restart and delivered again (managedLedgerMaxUnackedRangesToPersist)."""
 
 LOOSE_MAX = 10_000
-"""Scattered numbers of one ledger; more of them become ranges, which may be fewer."""
+"""Loose numbers of one ledger, or as many as it has ranges; more of them become ranges, which may be fewer."""
 
 _ledger, _entry = itemgetter(0), itemgetter(1)
 
@@ -47,7 +48,7 @@ class EntryNumbers:
     """A set of entry numbers of one ledger, shown as ranges with both ends included.
 
     Consumers that share a subscription acknowledge scattered entries, and most gaps close soon. So scattered numbers
-    are *loose* at first, and become ranges when these are asked for, or when too many are loose.
+    are *loose*, and become ranges when too many are.
     """
 
     __slots__ = ("_ends", "_loose", "_loose_from", "_starts", "highest")
@@ -70,8 +71,20 @@ class EntryNumbers:
 
     def ranges(self) -> Iterator[tuple[int, int]]:
         """Disjoint, not adjacent and sorted."""
-        self._join()
-        return zip(self._starts, self._ends, strict=True)
+        loose = self._loose
+        starts = sorted(each for each in loose if each - 1 not in loose)
+        ends = sorted(each for each in loose if each + 1 not in loose)
+        joined: tuple[int, int] | None = None
+        for start, end in merge(zip(self._starts, self._ends, strict=True), zip(starts, ends, strict=True)):
+            if joined is None:
+                joined = start, end
+            elif joined[1] + 1 == start:
+                joined = joined[0], end
+            else:
+                yield joined
+                joined = start, end
+        if joined is not None:
+            yield joined
 
     def count(self) -> int:
         return sum(self._ends) - sum(self._starts) + len(self._starts) + len(self._loose)
@@ -98,7 +111,7 @@ class EntryNumbers:
             self._loose_from = entry
         loose.add(entry)
         self.highest = max(self.highest, entry)
-        if len(loose) > LOOSE_MAX:
+        if self._loose_too_many():
             self._join()
         return True
 
@@ -113,7 +126,7 @@ class EntryNumbers:
         self._loose_from = min(self._loose_from, first) if self._loose else first
         self._loose |= new
         self.highest = max(self.highest, last)
-        if len(self._loose) > LOOSE_MAX:
+        if self._loose_too_many():
             self._join()
         return len(new)
 
@@ -159,17 +172,15 @@ class EntryNumbers:
         self._loose_from = max(self._loose_from, entry + 1)
         return before - len(self._loose)
 
+    def _loose_too_many(self) -> bool:
+        """So seldom that joining costs little per number."""
+        return len(self._loose) > max(LOOSE_MAX, len(self._starts))
+
     def _join(self) -> None:
-        """Make ranges of loose numbers, and one of those that touch each other."""
-        loose = self._loose
-        if not loose:
-            return
-        starts = self._starts + [each for each in loose if each - 1 not in loose]
-        ends = self._ends + [each for each in loose if each + 1 not in loose]
+        """Make ranges of the loose numbers."""
+        ranges = list(self.ranges())
+        self._starts, self._ends = [start for start, _ in ranges], [end for _, end in ranges]
         self._loose = set()
-        before_start, end = {each - 1 for each in starts}, set(ends)
-        self._starts = sorted(each for each in starts if each - 1 not in end)
-        self._ends = sorted(end - before_start)
 
 
 @dataclass(frozen=True, slots=True)

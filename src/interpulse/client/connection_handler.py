@@ -136,16 +136,24 @@ class ConnectionHandler:
                 backoff=self._backoff,
                 timeout_ms=self._timeout_ms,
                 attempt_timeout_ms=self._session.config.operation_timeout_ms,
-                retriable=tolerated_while_reconnecting,
+                retriable=self._is_tolerated,
                 patient=self._patient,
-                on_pause=self._log_pause,
+                on_pause=self._note_pause,
             )
+            if self._session.outages is not None:
+                self._session.outages.over(self._loop.time())
         except PulsarError as failure:
             self._owner.on_failed(failure)
         finally:
             self._reconnecting = None
 
-    def _log_pause(self, failure: PulsarError, pause: float) -> None:
+    def _is_tolerated(self, error: PulsarError) -> bool:
+        outages = self._session.outages
+        return tolerated_while_reconnecting(error) or (outages is not None and outages.heals(error))
+
+    def _note_pause(self, failure: PulsarError, pause: float) -> None:
+        if self._session.outages is not None:
+            self._session.outages.note(failure, self._loop.time())
         _log.info(
             "cannot reconnect yet what=%s topic=%s pause_s=%.1f error=%s", self._what, self._topic, pause, failure
         )

@@ -12,6 +12,7 @@ from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.lookup.binary_lookup import BinaryLookup
 from interpulse.client.lookup.http_lookup import HttpLookup
 from interpulse.client.lookup.lookup import Lookup
+from interpulse.client.outages import Outages
 from interpulse.client.transport.backoff import Backoff
 from interpulse.client.transport.connection import Connection
 from interpulse.client.transport.connection_pool import ConnectionPool
@@ -28,8 +29,10 @@ _log = logging.getLogger(__name__)
 class Session:
     """Connections, lookups, ids and background tasks of one client. Needs a running event loop."""
 
-    def __init__(self, config: ClientConfig) -> None:
+    def __init__(self, config: ClientConfig, outages: Outages | None = None) -> None:
+        """``outages``: producers and readers that were open wait for the cluster as it says."""
         self.config = config
+        self.outages = outages
         self.pool = ConnectionPool(config)
         self.lookup: Lookup = (HttpLookup if config.url.is_http else BinaryLookup)(config, self.pool)
         self._ids = itertools.count()

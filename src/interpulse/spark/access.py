@@ -49,6 +49,12 @@ class Access:
         return Credentials("tls", "") if self.certificate_file is not None else None
 
     @property
+    def rereads_credentials(self) -> bool:
+        """Whether they are in files, which may hold others at the next connection."""
+        token = self.token or ""
+        return self.token_file is not None or token.startswith("file:") or self.certificate_file is not None
+
+    @property
     def tls(self) -> TlsOptions:
         return TlsOptions(
             self.trust_certs_file,

@@ -26,6 +26,7 @@ __all__ = [
     "admin_client",
     "admin_url_option",
     "operation_timeout_option",
+    "outage_timeout_option",
     "service_url_option",
 ]
 
@@ -175,6 +176,17 @@ def operation_timeout_option() -> Any:
         30_000,
         aliases=("pulsar.client.operationTimeoutMs", "pulsar.client.operationTimeoutMillis"),
         text="longest wait for the answer to one request",
+    )
+
+
+def outage_timeout_option() -> Any:
+    """A field for the patience with a cluster that is away: milliseconds, None without limit."""
+    return option(
+        "outageTimeoutMs",
+        parse_positive_duration_ms,
+        None,
+        text="how long a query that runs waits for a cluster that does not answer, is full or refuses an expired token "
+        "from a file, before it ends; without it as long as it takes",
     )
 
 

@@ -10,24 +10,39 @@ import asyncio
 import gc
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple, TypeVar
 
 from interpulse.client.config import ClientConfig
+from interpulse.client.outages import Outages
 from interpulse.client.portal import Portal
 from interpulse.client.session import Session
+from interpulse.client.transport.backoff import retry
 from interpulse.spark.access import Access
 
-__all__ = ["process_portal", "relaxed_collector", "session_for"]
+__all__ = ["Patience", "patiently", "process_portal", "relaxed_collector", "session_for"]
+
+Result = TypeVar("Result")
+
+
+class Patience(NamedTuple):
+    """How readers and senders bear a cluster that is away, or has no room."""
+
+    outage_timeout_ms: int | None = None
+    """None: they wait as long as it takes."""
+    waits_for_room: bool = True
+
+
+_ENDLESS: Final = Patience()
 
 
 @dataclass(frozen=True, slots=True)
 class _ProcessClient:
     process_id: int = field(default_factory=os.getpid)
     portal: Portal = field(default_factory=lambda: Portal("interpulse-client", new_loop=_new_loop))
-    sessions: dict[tuple[str, int, Access], Session] = field(default_factory=dict)
+    sessions: dict[tuple[str, int, Access, Patience], Session] = field(default_factory=dict)
 
 
 _client: _ProcessClient | None = None
@@ -56,9 +71,11 @@ def process_portal() -> Portal:
     return _process_client().portal
 
 
-async def session_for(service_url: str, operation_timeout_ms: int, access: Access) -> Session:
+async def session_for(
+    service_url: str, operation_timeout_ms: int, access: Access, patience: Patience = _ENDLESS
+) -> Session:
     """The session of this process with a cluster. Call it in the portal's loop."""
-    key = (service_url, operation_timeout_ms, access)
+    key = (service_url, operation_timeout_ms, access, patience)
     sessions = _process_client().sessions
     session = sessions.get(key)
     if session is None or session.is_closed:
@@ -74,8 +91,36 @@ async def session_for(service_url: str, operation_timeout_ms: int, access: Acces
             tls=access.tls,
             listener_name=access.listener_name,
         )
-        session = sessions[key] = Session(config)
+        outages = Outages(
+            service_url,
+            timeout_ms=patience.outage_timeout_ms,
+            waits_for_room=patience.waits_for_room,
+            rereads_credentials=access.rereads_credentials,
+        )
+        session = sessions[key] = Session(config, outages)
     return session
+
+
+async def patiently(session: Session, attempt: Callable[[], Awaitable[Result]]) -> Result:
+    """What it gives, after waiting for a cluster that is away as long as the session does.
+
+    Raises what does not heal.
+    """
+    outages = session.outages
+    if outages is None:
+        return await attempt()
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    answer = await retry(
+        attempt,
+        backoff=session.backoff(),
+        timeout_ms=outages.timeout_ms,
+        retriable=outages.heals,
+        patient=True,
+        on_pause=lambda error, pause: outages.note(error, loop.time(), began=began),
+    )
+    outages.over(loop.time())
+    return answer
 
 
 _COLLECT_AFTER: Final = 100_000

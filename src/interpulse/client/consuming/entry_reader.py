@@ -72,7 +72,9 @@ class EntryReader(AsyncCloses):
         read_compacted: bool = False,
         silence_ms: int = 2_000,
         poll_timeout_ms: int = 120_000,
+        reconnect_timeout_ms: int | None = 0,
     ) -> None:
+        """``reconnect_timeout_ms`` limits how long it reconnects (None = no limit); 0: ``poll_timeout_ms`` does."""
         self.topic = topic
         self.reached = after
         """Position of the last entry that arrived."""
@@ -96,7 +98,8 @@ class EntryReader(AsyncCloses):
         self._entry_count = 0
         self._echo_due = False  # a fresh subscription first repeats the last entry that arrived
         self._silent_count = 0  # fresh subscriptions since then that brought nothing new
-        self._handler = ConnectionHandler(session, topic, self, what="reader")
+        self._waits_for_connection = reconnect_timeout_ms != 0
+        self._handler = ConnectionHandler(session, topic, self, what="reader", timeout_ms=reconnect_timeout_ms or None)
         self._id = -1
         self._loop = asyncio.get_running_loop()
 
@@ -116,6 +119,9 @@ class EntryReader(AsyncCloses):
             if self._complete:
                 return []
             if await self._changes_within(self._silence):
+                continue
+            if self._waits_for_connection and self._handler.connection is None:
+                deadline = self._loop.time() + self._poll_timeout
                 continue
             if await self._is_exhausted():
                 self._complete = True

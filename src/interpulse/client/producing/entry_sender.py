@@ -29,7 +29,8 @@ class EntrySender(AsyncCloses):
     stored before then say :attr:`Receipt.is_duplicate` (if the topic de-duplicates). Any entry that the broker fails to
     store ends the sender: no later entry is sent again, the caller decides. (Pulsar's brokers fail entries like that
     when they unload a topic; ours only closes its producers.) While another producer holds the name, opening and
-    reconnecting wait up to ``takeover_timeout_ms`` and then fail with ProducerBusy. An entry without a receipt after
+    reconnecting wait up to ``takeover_timeout_ms`` and then fail with ProducerBusy; a session with ``outages``
+    reconnects as long as those say. An entry without a receipt after
     ``send_timeout_ms`` (0: never) fails with OperationTimeout. ``schema_of_topic``, instead of
     ``schema``: it opens with the schema that the topic has at that time, as Pulsar's ``AUTO_PRODUCE_BYTES`` does.
     """
@@ -48,13 +49,15 @@ class EntrySender(AsyncCloses):
         send_timeout_ms: int = 0,
         properties: Mapping[str, str] | None = None,
     ) -> None:
+        outages = session.outages
         request = ProducerRequest(
             name=name,
             schema=schema,
             schema_of_topic=schema_of_topic,
             properties=properties or {},
             busy_timeout_ms=takeover_timeout_ms,
-            reconnect_timeout_ms=takeover_timeout_ms,
+            reconnect_timeout_ms=takeover_timeout_ms if outages is None else outages.timeout_ms,
+            waits_for_room=outages is not None and outages.waits_for_room,
             resend_after_error=False,
         )
         self._send_queue = SendQueue(session, topic, request, send_timeout_ms=send_timeout_ms)

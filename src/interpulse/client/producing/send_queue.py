@@ -84,6 +84,9 @@ class ProducerRequest:
     reconnect_timeout_ms: int | None = None
     """How long to try to reconnect; None = no limit."""
 
+    waits_for_room: bool = False
+    """While a quota or a full disk refuses the producer, keep what is unconfirmed until there is room again."""
+
     resend_after_error: bool = True
     """After the broker failed to store an entry: send it again on a new connection, or (False) fail the producer."""
 
@@ -167,7 +170,8 @@ class SendQueue:
         try:
             answer = (await connection.producers.open(self._id, self, frame)).producer_success
         except QuotaExceededException as refusal:
-            self._fail_pending(refusal)  # as official clients do; what is sent from now on has its own chance
+            if not self._request.waits_for_room:
+                self._fail_pending(refusal)  # as official clients do; what is sent from now on has its own chance
             raise
         self.name = answer.producer_name
         self.last_sequence_id = max(self.last_sequence_id, answer.last_sequence_id)

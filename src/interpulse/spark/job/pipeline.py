@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.outages import remedy_for
 from interpulse.clock import now_ms
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
@@ -138,12 +139,15 @@ class Pipeline:
         await self.topics.close()
 
 
+_HELD_REMEDY: Final = "resolve what the reason names; the entries are kept and retried automatically"
+
+
 def _hold_of(held: HeldRange) -> dict[str, Any]:
     """What a status record says of a topic-partition that was refused while it was copied."""
     return {
         "state": "HELD",
         "since": held.since_ms,
         "reason": held.reason,
-        "remedy": "resolve what the reason names; the entries are kept and retried automatically",
+        "remedy": remedy_for(held.reason) or _HELD_REMEDY,
         "nextRetryAt": held.retry_at_ms,
     }

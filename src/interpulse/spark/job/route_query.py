@@ -7,6 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from interpulse.client.outages import remedy_for
 from interpulse.clock import now_ms
 from interpulse.spark.connection_options import access_as_options
 from interpulse.spark.job.route import Emit, Route
@@ -26,6 +27,8 @@ _BACKOFF_FIRST_S: Final = 1.0
 _BACKOFF_MAX_S: Final = 300.0
 _UNREACHABLE_MAX_S: Final = 5.0
 _PROVEN_AFTER_S: Final = 60.0
+_OUTAGE_MS: Final = 60_000
+"""So long a task waits for the target. Then the query ends, the status says why, and it is started again and again."""
 _PERMANENT: Final = ("HolesFound", "LaneInUse", "OptionError", "went backwards", "continue with the interpulse release")
 _PASSING: Final = (
     *("NotConnected", "OperationTimeout", "ServiceNotReady", "ProducerBusy", "ConsumerBusy"),
@@ -101,7 +104,7 @@ class RouteQuery:
         self._retry_at = time.monotonic() + self._pause
         self.failure = QueryFailure(
             _shortened(text),
-            _PERMANENT_REMEDY if self._is_permanent else _REMEDY,
+            self._remedy(text),
             self.failure.since_ms if self.failure else now_ms(),
             None if self._is_permanent else self._retry_at,
         )
@@ -117,6 +120,12 @@ class RouteQuery:
                 "permanent": self._is_permanent,
             }
         )
+
+    def _remedy(self, text: str) -> str:
+        named = remedy_for(_shortened(text))
+        if self._is_permanent:
+            return _PERMANENT_REMEDY.replace("end what the reason names", named or "end what the reason names")
+        return named or _REMEDY
 
     def note_progress(self) -> None:
         """It got through a micro-batch, or has nothing to do."""
@@ -163,6 +172,7 @@ def sink_options(route: Route) -> dict[str, str]:
     options = {
         "service.url": route.target.service_url,
         **access_as_options(route.target.access),
+        "outageTimeoutMs": str(_OUTAGE_MS),
         "mode": "entry",
         "deliveryGuarantee": "exactly-once",
         "producerName": route.lane_name,

@@ -26,7 +26,7 @@ from interpulse.model.errors import (
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.offsets import TopicRange
-from interpulse.spark.process_client import process_portal, relaxed_collector, session_for
+from interpulse.spark.process_client import Patience, patiently, process_portal, relaxed_collector, session_for
 from interpulse.spark.reading.cuts import admission
 from interpulse.spark.reading.read_columns import ReadColumns
 from interpulse.spark.reading.read_options import ReadOptions
@@ -93,8 +93,10 @@ def _fetch(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRan
 
 def _schema_of_version(options: ReadOptions, topic: str, version: bytes) -> SchemaInfo | None:
     async def ask() -> SchemaInfo | None:
-        session = await session_for(options.service_url, options.operation_timeout_ms, options.access)
-        found = await session.lookup.schema(TopicName.parse(topic).base, version)
+        session = await session_for(
+            options.service_url, options.operation_timeout_ms, options.access, Patience(options.outage_timeout_ms)
+        )
+        found = await patiently(session, lambda: session.lookup.schema(TopicName.parse(topic).base, version))
         return None if found is None else found.schema
 
     return process_portal().call(ask)
@@ -106,7 +108,9 @@ async def _read_all(
     """Read all ranges, a bounded number at a time, and say how it ended."""
     error: BaseException | None = None
     try:
-        session = await session_for(options.service_url, options.operation_timeout_ms, options.access)
+        session = await session_for(
+            options.service_url, options.operation_timeout_ms, options.access, Patience(options.outage_timeout_ms)
+        )
         slots = asyncio.Semaphore(options.range_concurrency)
         buffer_bytes = max(options.fetch_buffer_bytes // min(len(ranges), options.range_concurrency), 64 * 1024)
 
@@ -140,6 +144,7 @@ async def _read_range(
     arrived: queue.Queue[_Arrival],
     taken: asyncio.Semaphore,
 ) -> None:
+    outages = session.outages
     reader = EntryReader(
         session,
         TopicName.parse(item.topic),
@@ -152,10 +157,11 @@ async def _read_range(
         # A broker that is merely slow must never look like one that has nothing left.
         silence_ms=max(2_000, options.poll_timeout_ms // 4),
         poll_timeout_ms=options.poll_timeout_ms,
+        reconnect_timeout_ms=0 if outages is None else outages.timeout_ms,
     )
     count = 0
     try:
-        await reader.open()
+        await patiently(session, reader.open)
         while entries := await reader.read_batch():
             count += len(entries)
             await taken.acquire()

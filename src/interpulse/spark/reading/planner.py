@@ -12,11 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from interpulse.client.outages import Outages, remedy_for
 from interpulse.model.errors import (
-    NotConnected,
-    OperationTimeout,
     PulsarError,
-    ServiceNotReady,
     SubscriptionNotFound,
 )
 from interpulse.model.ids import EARLIEST, LATEST, Position
@@ -40,9 +38,9 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
+_REMEDY = "start the cluster, or see to its address and the network; the stream goes on by itself"
 _FEW_TOPICS = 200
 _IDLE_STRETCH_MAX = 8
-_UNREACHABLE = (NotConnected, OperationTimeout, ServiceNotReady, SubscriptionNotFound)
 
 
 class TopicEnd(NamedTuple):
@@ -139,7 +137,11 @@ class StreamPlanner:
         self._sizes: dict[str, int] = {}
         self._followings: dict[str, tuple[Position, Following]] = {}
         self._turn = 0
-        self._trouble = ""
+        self._outages = Outages(
+            "source",
+            timeout_ms=options.outage_timeout_ms,
+            rereads_credentials=options.access.rereads_credentials,
+        )
         self._throttle = Throttle()
         self._charged: int | None = None
 
@@ -203,9 +205,15 @@ class StreamPlanner:
         after = {topic: begins.get(topic, start.positions.get(topic, EARLIEST)) for topic in ends}
         self._check_backwards({topic: position for topic, position in after.items() if topic not in begins}, ends)
         last = {topic: max(end.last, after[topic]) for topic, end in ends.items()}
-        if self._waits_for_more(after, last, now):
+        try:
+            if self._waits_for_more(after, last, now):
+                return start
+            positions = self._limited(after, last, room, entries_max, bytes_max)
+        except PulsarError as error:
+            if self._target is not None:
+                raise  # with Trigger.AvailableNow, nothing to do is the end
+            self._wait_out(error, now)
             return start
-        positions = self._limited(after, last, room, entries_max, bytes_max)
         positions |= self._kept(start, ends)
         begins = {topic: position for topic, position in begins.items() if position != EARLIEST or topic in again}
         if positions == start.positions and not again:
@@ -333,15 +341,12 @@ class StreamPlanner:
         try:
             self._discover(now)
             ends = dict(self._view.ends(self._topics or ()))
-        except _UNREACHABLE as error:
+        except PulsarError as error:
             if forced:
                 raise
-            if str(error) != self._trouble:
-                log.warning("source does not answer, its last known state stays error=%s", error)
-            self._trouble = str(error)
-            self._polled_at = now
+            self._wait_out(error, now)
             return
-        self._trouble = ""
+        self._outages.over(now)
         grown = any(end.last != self._ends.get(topic, TopicEnd(EARLIEST)).last for topic, end in ends.items())
         many = len(ends) >= _FEW_TOPICS
         self._idle_stretch = min(self._idle_stretch * 2, _IDLE_STRETCH_MAX) if many and not grown else 1
@@ -351,6 +356,18 @@ class StreamPlanner:
             self._seen.setdefault(topic, _Seen()).record(end.last, now)
             if topic in before:
                 self._throttle.note_published(topic, entries_between(before[topic].last, end.last))
+
+    def _wait_out(self, error: PulsarError, now: float) -> None:
+        """The last known state stays. Raises what does not heal, and what lasts too long."""
+        if not (self._outages.heals(error) or isinstance(error, SubscriptionNotFound)):
+            raise error
+        told = self._outages.waiting(now)
+        if told is None or told[0] != str(error):
+            log.warning("source does not answer, its last known state stays error=%s", error)
+        self._outages.note(error, now)
+        if self._outages.is_too_long(now):
+            raise error
+        self._polled_at = now
 
     def _discover(self, now: float) -> None:
         interval = self._options.discovery_interval_ms / 1000
@@ -388,7 +405,12 @@ class StreamPlanner:
             "oldestMs": max((item["ms"] for item in lagging.values()), default=0),
         }
         shown = topics if len(topics) <= 2000 else lagging
-        return {"v": 1, "lag": lag, "topics": shown}
+        report = {"v": 1, "lag": lag, "topics": shown}
+        waiting = self._outages.waiting(now)
+        if waiting is not None:
+            reason, seconds = waiting
+            report["waiting"] = {"reason": reason, "ms": int(seconds * 1000), "remedy": remedy_for(reason) or _REMEDY}
+        return report
 
 
 def _written_up_to(positions: Mapping[str, Position], held: Mapping[str, HeldBack]) -> Mapping[str, Position]:

@@ -14,6 +14,7 @@ from interpulse.spark.connection_options import (
     admin_access_options,
     admin_url_option,
     operation_timeout_option,
+    outage_timeout_option,
     service_url_option,
 )
 from interpulse.spark.offsets import CutPosition, parse_offsets, parse_times
@@ -56,6 +57,7 @@ class ReadOptions:
     service_url: str = service_url_option()
     admin_url: str | None = admin_url_option()
     operation_timeout_ms: int = operation_timeout_option()
+    outage_timeout_ms: int | None = outage_timeout_option()
     access: Access = access_options()  # noqa: RUF009 - a dataclass field
     admin_access: Access = admin_access_options()  # noqa: RUF009 - a dataclass field
     topics: tuple[str, ...] = option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -17,6 +17,7 @@ from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.lanes import LaneState, starting_lane
+from interpulse.spark.process_client import patiently
 from interpulse.spark.topic_map import TopicMap
 from interpulse.spark.writing.lane import StoredEntry
 from interpulse.spark.writing.target_schemas import TargetSchemas
@@ -38,9 +39,9 @@ class SenderLane:
         sender: EntrySender,
         *,
         unproven_after: Position | None = None,
-        again: Callable[[], EntrySender] | None = None,
+        again: Callable[[], Awaitable[EntrySender]] | None = None,
     ) -> None:
-        """``again`` makes another sender of the same name, where ``unproven_after`` says that one is needed."""
+        """``again`` opens another sender of the same name, where ``unproven_after`` says that one is needed."""
         self._sender = sender
         self._again = again
         self._receipts: list[asyncio.Future[Receipt]] = []
@@ -81,8 +82,7 @@ class SenderLane:
         assert self._again is not None, "of an unproven lane"
         await self.drain()
         await self._sender.close()
-        self._sender = self._again()
-        await self._sender.open()
+        self._sender = await self._again()
         if self._sender.last_sequence_id < sent:
             raise _not_deduplicating(self._sender.topic)
         self.unproven_after = None
@@ -146,8 +146,8 @@ class BrokerTarget:
             await check_takes_entries(TargetTopics(self._session), str(name))
         has_to_show = is_new and not self._is_deduplicating
 
-        def sender_of() -> EntrySender:
-            return EntrySender(
+        async def opened() -> EntrySender:
+            sender = EntrySender(
                 self._session,
                 name,
                 producer_name,
@@ -157,10 +157,17 @@ class BrokerTarget:
                 window_bytes=self._window_bytes,
                 takeover_timeout_ms=self._takeover_timeout_ms,
             )
+            async with AsyncExitStack() as refused:
+                await refused.enter_async_context(sender)
+                await sender.open()
+                refused.pop_all()
+            return sender
+
+        async def again() -> EntrySender:
+            return await patiently(self._session, opened)
 
         async with AsyncExitStack() as refused:  # a sender that stays open keeps the producer's name
-            sender = await refused.enter_async_context(sender_of())
-            await sender.open()
+            sender = await refused.enter_async_context(await again())
             unproven_after = None
             if has_to_show and self._admin is None:
                 end = await last_position(self._session, name)
@@ -168,7 +175,7 @@ class BrokerTarget:
             elif has_to_show and self._admin is not None and not await is_deduplicating(self._admin, str(name)):
                 raise _not_deduplicating(sender.topic)
             refused.pop_all()
-        return SenderLane(sender, unproven_after=unproven_after, again=sender_of)
+        return SenderLane(sender, unproven_after=unproven_after, again=again)
 
     async def read_back(self, topic: str, after: Position, producer_name: str) -> AsyncIterator[StoredEntry]:
         name = self._map.target(TopicName.parse(topic))
@@ -177,10 +184,16 @@ class BrokerTarget:
             return
         if end < after:
             after = EARLIEST  # the target was rebuilt: its positions are other ones now
+        outages = self._session.outages
         async with EntryReader(
-            self._session, name, after=after, upto=end, subscription_prefix="interpulse-check"
+            self._session,
+            name,
+            after=after,
+            upto=end,
+            subscription_prefix="interpulse-check",
+            reconnect_timeout_ms=0 if outages is None else outages.timeout_ms,
         ) as reader:
-            await reader.open()
+            await patiently(self._session, reader.open)
             while entries := await reader.read_batch():
                 for entry in entries:
                     metadata = entry.parsed.metadata
@@ -189,14 +202,19 @@ class BrokerTarget:
                         yield StoredEntry(first, entry.position, max(first, highest), entry.parsed)
 
     async def schema_version(self, topic: str, version: bytes) -> bytes | None:
-        return await self._schemas.version(topic, version, producer_name=self._producer_name)
+        name = self._producer_name
+        return await patiently(self._session, lambda: self._schemas.version(topic, version, producer_name=name))
 
 
 async def last_position(session: Session, topic: TopicName) -> Position:
     """The last entry of a topic-partition."""
-    async with EntryReader(session, topic, after=LATEST, subscription_prefix="interpulse-check") as reader:
-        await reader.open()
-        return (await reader.last_message_id()).position
+
+    async def ask() -> Position:
+        async with EntryReader(session, topic, after=LATEST, subscription_prefix="interpulse-check") as reader:
+            await reader.open()
+            return (await reader.last_message_id()).position
+
+    return await patiently(session, ask)
 
 
 async def lane_start(session: Session, topic: str, producer_name: str, *, takeover_timeout_ms: int) -> LaneState:

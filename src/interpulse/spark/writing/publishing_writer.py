@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.replication.copy import SKIP_MARKER, renumber
 from interpulse.spark.lanes import UNTOUCHED
+from interpulse.spark.process_client import patiently
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.sink_rows import OutgoingMessage, entry_rows
 from interpulse.spark.writing.target_schemas import TargetSchemas
@@ -88,16 +90,23 @@ class PlainPublishers:
         self._router = Router(mode=options.routing_mode, hashing=options.hashing_scheme)
 
     async def open(self, topic: str, first: OutgoingMessage | None, schema: SchemaInfo | None) -> _Publisher:
-        sender = EntrySender(
-            self._session,
-            TopicName.parse(topic),
-            self._prefix,
-            schema=schema,
-            schema_of_topic=schema is None,
-            window_bytes=self._options.max_pending_bytes,
-            send_timeout_ms=self._options.send_timeout_ms,
-        )
-        await sender.open()
+        async def opened() -> EntrySender:
+            sender = EntrySender(
+                self._session,
+                TopicName.parse(topic),
+                self._prefix,
+                schema=schema,
+                schema_of_topic=schema is None,
+                window_bytes=self._options.max_pending_bytes,
+                send_timeout_ms=self._options.send_timeout_ms,
+            )
+            async with AsyncExitStack() as refused:
+                await refused.enter_async_context(sender)
+                await sender.open()
+                refused.pop_all()
+            return sender
+
+        sender = await patiently(self._session, opened)
         return _Publisher(sender, sender.last_sequence_id + 1, LaneReport(topic))
 
     def producer_of(self, message: OutgoingMessage) -> str:

@@ -7,6 +7,7 @@ from pyspark.sql.types import StructType
 from interpulse.client.session import Session
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.spark.process_client import patiently
 from interpulse.spark.schemas.column_schemas import schema_of_columns
 from interpulse.spark.schemas.payload_encoder import RowEncoder
 
@@ -33,7 +34,7 @@ class RowEncoders:
         return encoder
 
     async def _schema_of(self, topic: TopicName) -> SchemaInfo:
-        found = await self._session.lookup.schema(topic)
+        found = await patiently(self._session, lambda: self._session.lookup.schema(topic))
         if found is None or found.schema.type is SchemaType.NONE:  # Pulsar answers a deleted schema with type NONE
             return schema_of_columns(self.columns, self._record_type)
         return found.schema

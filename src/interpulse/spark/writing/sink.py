@@ -10,7 +10,7 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.schemas import SchemaType
 from interpulse.spark.connection_options import admin_client
 from interpulse.spark.lanes import LaneState, StreamTask, sink_lane_name
-from interpulse.spark.process_client import process_portal, relaxed_collector, session_for
+from interpulse.spark.process_client import Patience, process_portal, relaxed_collector, session_for
 from interpulse.spark.writing.broker_target import BrokerTarget
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.lane_writer import LaneWriter
@@ -65,11 +65,15 @@ def write_rows(
 async def _open_writer(
     options: WriteOptions, states: Mapping[str, LaneState], record: StructType | None, task: StreamTask
 ) -> _Writer:
-    session = await session_for(options.service_url, options.operation_timeout_ms, options.access)
+    patience = Patience(options.outage_timeout_ms, waits_for_room=not options.isolate)
+    session = await session_for(options.service_url, options.operation_timeout_ms, options.access, patience)
     source = None
     if options.schema_source_url is not None:
         source = await session_for(
-            options.schema_source_url, options.operation_timeout_ms, options.schema_source_access
+            options.schema_source_url,
+            options.operation_timeout_ms,
+            options.schema_source_access,
+            patience,
         )
     admin = None
     if options.admin_url is not None:  # opens nothing until it is asked

@@ -19,6 +19,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.provision import TopicHeld
+from interpulse.spark.process_client import patiently
 
 __all__ = ["TargetTopics", "check_deduplicating", "check_takes_entries", "ensure_deduplication", "is_deduplicating"]
 
@@ -103,8 +104,11 @@ class TargetTopics:
         count = self._counts.get(topic)
         if count is None:
             name = TopicName.parse(topic)
-            count = self._counts[topic] = 0 if name.is_partition else await self._found(name)
+            count = self._counts[topic] = 0 if name.is_partition else await self._asked(name)
         return count
+
+    async def _asked(self, name: TopicName) -> int:
+        return await patiently(self._session, lambda: self._found(name))
 
     async def _found(self, name: TopicName) -> int:
         lookup = self._session.lookup

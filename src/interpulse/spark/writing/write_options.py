@@ -13,6 +13,7 @@ from interpulse.spark.connection_options import (
     admin_access_options,
     admin_url_option,
     operation_timeout_option,
+    outage_timeout_option,
     service_url_option,
 )
 from interpulse.spark.option_values import (
@@ -42,6 +43,7 @@ class WriteOptions:
     service_url: str = service_url_option()
     admin_url: str | None = admin_url_option()
     operation_timeout_ms: int = operation_timeout_option()
+    outage_timeout_ms: int | None = outage_timeout_option()
     access: Access = access_options()  # noqa: RUF009 - a dataclass field
     admin_access: Access = admin_access_options()  # noqa: RUF009 - a dataclass field
     topic: str | None = option(

@@ -15,7 +15,7 @@ RANGE = TopicRange("persistent://t/ns/a", Position(1, -1), Position(1, 9))
 
 
 async def end_of_reading(monkeypatch, *, session=None, reading=None):
-    async def session_for(url, timeout_ms, access):
+    async def session_for(url, timeout_ms, access, patience):
         if session is not None:
             raise session
 

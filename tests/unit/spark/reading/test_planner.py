@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpulse.model.errors import NotConnected, SubscriptionNotFound
+from interpulse.model.errors import AuthenticationError, NotConnected, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import StreamOffset, ranges_between
 from interpulse.spark.options import Purpose
@@ -452,3 +452,59 @@ def test_relative_rate_is_what_is_copied_besides_what_is_published():
         copies.append(end.positions[A].entry - offset.positions[A].entry)
         source.newest, offset = WrittenBatch(second, {A: (copies[-1], 100)}), end
     assert copies == [10, 60, 60, 60]
+
+
+def test_source_that_is_away_for_an_hour_is_waited_for_and_told_in_the_progress():
+    source = Source(a={3: 5})
+    stream = planner(source, startingOffsets="earliest")
+    start = stream.initial_offset(0).anchored()
+    assert stream.latest_offset(start, 1).positions == {A: Position(3, 4)}
+    read = stream.latest_offset(start, 1)
+    source.failure = NotConnected("no route")
+    for second in range(2, 3603):
+        assert stream.latest_offset(read, second) is read
+    told = stream.report(3602)["waiting"]
+    assert (told["reason"], told["ms"]) == ("no route", 3_600_000)
+    assert told["remedy"].startswith("start the cluster")
+    source.failure, source.topics[A] = None, {3: 7}
+    assert stream.latest_offset(read, 3603).positions == {A: Position(3, 6)}
+    assert "waiting" not in stream.report(3603)
+
+
+def test_source_that_is_away_for_longer_than_is_waited_ends_the_stream():
+    source = Source(a={3: 5})
+    stream = planner(source, outageTimeoutMs="10m")
+    start = stream.initial_offset(0).anchored()
+    source.failure = NotConnected("no route")
+    assert stream.latest_offset(start, 1) is start
+    assert stream.latest_offset(start, 600) is start
+    with pytest.raises(NotConnected):
+        stream.latest_offset(start, 602)
+
+
+@pytest.mark.parametrize(("given", "heals"), [({"authTokenFile": "/t"}, True), ({"authToken": "t"}, False)])
+def test_expired_token_is_waited_for_where_it_is_read_again(given, heals):
+    source = Source(a={3: 5})
+    stream = planner(source, **given)
+    start = stream.initial_offset(0).anchored()
+    source.failure = AuthenticationError("Token has expired")
+    if heals:
+        assert stream.latest_offset(start, 1) is start
+        assert stream.report(2)["waiting"]["remedy"].startswith("renew the credentials")
+    else:
+        with pytest.raises(AuthenticationError):
+            stream.latest_offset(start, 1)
+
+
+def test_source_that_goes_away_while_a_batch_is_planned_is_waited_for():
+    class Vanishing(Source):
+        def following(self, topic, after, upto):
+            raise NotConnected("no route")
+
+    source = Vanishing(a={3: 5})
+    stream = planner(source, startingOffsets="earliest")
+    start = stream.initial_offset(0).anchored()
+    assert stream.latest_offset(start, 1, bytes_max=100) is start
+    stream.fix_target(2)
+    with pytest.raises(NotConnected):  # to an end without data Trigger.AvailableNow would be done
+        stream.latest_offset(start, 3, bytes_max=100)

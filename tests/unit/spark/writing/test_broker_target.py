@@ -1,6 +1,7 @@
 """What a task does at the cluster it writes to."""
 
 import contextlib
+from types import SimpleNamespace
 
 import pytest
 
@@ -45,7 +46,9 @@ async def test_lane_that_is_not_taken_gives_the_name_back(monkeypatch, answer, r
     monkeypatch.setattr(EntrySender, "close", lambda sender: note(sender, "closed"))
     monkeypatch.setattr(EntrySender, "topic", TopicName.parse("t"))
     monkeypatch.setattr("interpulse.spark.writing.broker_target.check_takes_entries", takes_entries)
-    target = BrokerTarget(None, window_bytes=1, takeover_timeout_ms=1, source=None, admin=Admin(answer))
+    target = BrokerTarget(
+        SimpleNamespace(outages=None), window_bytes=1, takeover_timeout_ms=1, source=None, admin=Admin(answer)
+    )
     with contextlib.nullcontext() if raised is None else pytest.raises(raised):
         await target.open_lane("t", "lane", is_new=True)
     assert seen == told

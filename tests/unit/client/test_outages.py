@@ -1,0 +1,104 @@
+"""For what a client waits while its cluster does not answer, how long, and what it tells."""
+
+import pytest
+
+from interpulse.client.outages import Outages, remedy_for
+from interpulse.model.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    IncompatibleSchema,
+    MetadataError,
+    NoRoomLeft,
+    NotConnected,
+    OperationTimeout,
+    PersistenceError,
+    QuotaExceededError,
+    ServiceNotReady,
+    TopicNotFound,
+    TopicTerminated,
+    UnknownListener,
+)
+
+GONE = NotConnected("no route")
+
+
+@pytest.mark.parametrize(
+    ("error", "heals"),
+    [
+        (NotConnected, True),
+        (OperationTimeout, True),
+        (ServiceNotReady, True),
+        (PersistenceError, True),
+        (NoRoomLeft, True),
+        (QuotaExceededError, True),
+        (AuthenticationError, False),
+        (AuthorizationError, False),
+        (IncompatibleSchema, False),
+        (TopicTerminated, False),
+        (TopicNotFound, False),
+        (MetadataError, False),
+        (UnknownListener, False),
+    ],
+)
+def test_only_what_heals_by_itself_is_waited_for(error, heals):
+    assert Outages("x").heals(error("why")) is heals
+
+
+def test_expired_token_heals_where_it_is_read_again():
+    assert Outages("x", rereads_credentials=True).heals(AuthenticationError("expired"))
+
+
+def test_full_topic_heals_only_where_others_do_not_wait_for_it():
+    assert not Outages("x", waits_for_room=False).heals(NoRoomLeft("full"))
+
+
+def test_outage_of_an_hour_is_told_once_a_minute_with_its_length_and_its_end(caplog):
+    outages = Outages("pulsar://a:1")
+    for second in range(3601):
+        outages.note(GONE, float(second))
+    outages.over(3601.0)
+    told = [record.getMessage() for record in caplog.records]
+    assert told[0] == (
+        "cluster does not answer, waiting for it place=pulsar://a:1 seconds=5 limit_s=none error=no route"
+    )
+    assert len(told) == 61
+    assert told[-1] == "cluster answers again place=pulsar://a:1 after_s=3601"
+    assert outages.waiting(3602.0) is None
+
+
+def test_short_loss_of_a_connection_is_not_worth_a_line(caplog):
+    outages = Outages("x")
+    outages.note(GONE, 0.0)
+    outages.note(GONE, 4.0)
+    outages.over(4.5)
+    assert caplog.records == []
+
+
+def test_outage_counts_from_where_its_first_attempt_began():
+    outages = Outages("x", timeout_ms=60_000)
+    outages.note(GONE, 30.0, began=0.0)
+    assert outages.waiting(31.0) == ("no route", 31.0)
+    assert (outages.is_too_long(60.0), outages.is_too_long(61.0)) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("told", "remedy"),
+    [
+        ("interpulse.model.errors.NotConnected: no route", "start the cluster"),
+        ("the source gives no answer", "start the cluster"),
+        ("The broker is out of room and takes no messages until there is", "make room on the disk"),
+        ("QuotaExceededException: Cannot create producer on topic with backlog quota exceeded", "consume or clear"),
+        ("AuthenticationError: Failed to authenticate", "renew the credentials"),
+        ("Token has expired", "renew the credentials"),
+        ("AuthorizationError: Client is not authorized to Produce", "grant the role"),
+        ("it is terminated", "the topic takes nothing any more"),
+        ("IncompatibleSchema: schema auto updating is disabled", "let the topic take the schema"),
+        ("LaneInUse: t: producer", "end the other writer"),
+    ],
+)
+def test_refusals_have_a_remedy(told, remedy):
+    assert (remedy_for(told) or "").startswith(remedy)
+
+
+def test_what_is_not_known_has_none():
+    assert remedy_for("something else") is None

@@ -27,7 +27,14 @@ __all__ = [
     "read_values",
 ]
 
-_RESERVED = frozenset({"path", "checkpointlocation", "queryname"})
+_RESERVED = frozenset({"path", "checkpointlocation", "queryname", "provider", "owner"})
+_OF_TABLES = "option."
+"""What Spark adds of its own: for streams, and of a table that ``CREATE TABLE .. USING`` makes."""
+
+_NO_OPTIONS = (
+    "the query has no options at all. Spark hands those of CREATE TABLE to no read and no write: use CREATE TEMPORARY "
+    "VIEW .. USING pulsar OPTIONS (..), or SELECT .. FROM table WITH ('service.url' = '..', 'topic' = '..')"
+)
 
 
 class OptionError(ValueError):
@@ -96,9 +103,11 @@ def read_values(cls: type[Any], mapping: Mapping[str, str], purpose: Purpose, pr
     known = {key.lower(): slot for slot in _option_slots(cls) for key in (slot.option.name, *slot.option.aliases)}
     values: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {}
+    if not mapping:
+        problems.append(_NO_OPTIONS)
     given_as: dict[str, tuple[str, str]] = {}
     for key, text in mapping.items():
-        if key.lower() in _RESERVED:
+        if key.lower() in _RESERVED or key.lower().startswith(_OF_TABLES):
             continue
         slot = known.get(key.lower())
         if slot is None:

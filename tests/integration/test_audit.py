@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.spark.audit.cluster_reading import ClusterReading, NamespaceContent, ReadingRules, differences_of
 from interpulse.spark.audit.comparing import Confirm, difference_row
-from interpulse.spark.audit.inventory_job import inventory_rows, state_of, topic_row_of
+from interpulse.spark.audit.inventory_job import ReadNamespaces, inventory_rows, state_of, topic_row_of
 from interpulse.spark.audit.plans import PlanError, apply_plan, load_plan, make_plan, write_plan
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
@@ -135,3 +137,16 @@ async def test_plan_when_it_is_none_or_was_altered_then_is_refused(config: Pipel
             load_plan(path, config)
     with pytest.raises(PlanError, match="No such file"):
         load_plan(tmp_path / "absent.json", config)
+
+
+async def test_workers_when_given_names_then_give_the_rows_of_their_namespaces(config: PipelineConfig) -> None:
+    assert config.target is not None
+    await differ(config.source.admin_url, config.target.admin_url, NAMESPACE)
+    names = pa.RecordBatch.from_pydict({"namespace": [str(NAMESPACE), "public/absent"]})
+    reading = ReadNamespaces(config.source, RULES, TopicMap())
+    (batch,) = await asyncio.to_thread(lambda: list(reading(iter([names]))))
+    rows = batch.to_pylist()
+    assert [row["error"] for row in rows] == [None] * len(rows)
+    assert {row["topic"] for row in rows if row["topic"]} == {
+        f"persistent://{NAMESPACE}/{name}" for name in ("equal", "plain", "missing", "missing-plain", "small", "large")
+    }

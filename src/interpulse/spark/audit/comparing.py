@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["DIFFERENCE_COLUMNS", "Confirm", "compare_inventories"]
+__all__ = ["COMPARED", "DIFFERENCE_COLUMNS", "Confirm", "JudgeNamespaces", "JudgeTopics", "compare_inventories"]
 
 DIFFERENCE_COLUMNS: Final = (
     "severity STRING, kind STRING, namespace STRING, topic STRING, source_name STRING, source_value STRING, "
@@ -34,7 +34,7 @@ DIFFERENCE_COLUMNS: Final = (
 )
 """One row per difference; values and requests are JSON."""
 
-_COMPARED: Final = ("mapped", "kind", "partitions", "partition_indexes", "exact", "schema_type", "schema_hash", "error")
+COMPARED: Final = ("mapped", "kind", "partitions", "partition_indexes", "exact", "schema_type", "schema_hash", "error")
 _HEALTHY: Final = "kind in ('PARTITIONED', 'NON_PARTITIONED') and partition_indexes is null and error is null"
 Row = dict[str, Any]
 
@@ -88,7 +88,7 @@ def _namespaces(source: DataFrame, target: DataFrame, cluster: str) -> DataFrame
         side.where("topic is null").select("namespace", f.struct("policies", "settings").alias(name))
         for side, name in ((source, "source"), (target, "target"))
     ]
-    return map_in_arrow(sides[0].join(sides[1], "namespace", "left"), _JudgeNamespaces(cluster), DIFFERENCE_COLUMNS)
+    return map_in_arrow(sides[0].join(sides[1], "namespace", "left"), JudgeNamespaces(cluster), DIFFERENCE_COLUMNS)
 
 
 def _topics(source: DataFrame, target: DataFrame, cluster: str) -> DataFrame:
@@ -99,7 +99,7 @@ def _topics(source: DataFrame, target: DataFrame, cluster: str) -> DataFrame:
         side.where("topic is not null").select(
             f.col("mapped").alias("name"),
             f.col("topic").alias(f"{name}_name"),
-            f.struct(*_COMPARED).alias(name),
+            f.struct(*COMPARED).alias(name),
             f.struct("kind", "partitions", "schema_hash").alias(f"{name}_summary"),
             f.expr(_HEALTHY).alias(f"{name}_healthy"),
         )
@@ -111,11 +111,11 @@ def _topics(source: DataFrame, target: DataFrame, cluster: str) -> DataFrame:
         "or source is null or target is null"
     )
     rows = unequal.select("source_name", "source", "target")
-    return map_in_arrow(rows, _JudgeTopics(cluster), DIFFERENCE_COLUMNS)
+    return map_in_arrow(rows, JudgeTopics(cluster), DIFFERENCE_COLUMNS)
 
 
 @dataclass(frozen=True)
-class _JudgeNamespaces:
+class JudgeNamespaces:
     cluster: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -130,7 +130,7 @@ class _JudgeNamespaces:
 
 
 @dataclass(frozen=True)
-class _JudgeTopics:
+class JudgeTopics:
     cluster: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-__all__ = ["INVENTORY_COLUMNS", "inventory_rows", "state_of", "topic_row_of", "write_inventory"]
+__all__ = ["INVENTORY_COLUMNS", "ReadNamespaces", "inventory_rows", "state_of", "topic_row_of", "write_inventory"]
 
 INVENTORY_COLUMNS: Final = (
     "cluster STRING, tenant STRING, namespace STRING, domain STRING, topic STRING, mapped STRING, kind STRING, "
@@ -88,7 +88,7 @@ def state_of(policies: str, settings: str) -> NamespaceState:
 
 
 @dataclass(frozen=True)
-class _ReadNamespaces:
+class ReadNamespaces:
     """Called by Spark's workers with batches of the names of namespaces."""
 
     address: ClusterAddress
@@ -132,7 +132,7 @@ def write_inventory(
     tasks = max(1, min(len(names), 2 * spark.sparkContext.defaultParallelism))
     share = replace(rules, rate=rules.rate / tasks)
     frame = spark.createDataFrame([(name,) for name in names], "namespace STRING").repartition(tasks, "namespace")
-    rows = map_in_arrow(frame, _ReadNamespaces(address, share, topic_map), INVENTORY_COLUMNS)
+    rows = map_in_arrow(frame, ReadNamespaces(address, share, topic_map), INVENTORY_COLUMNS)
     rows.write.mode("overwrite").parquet(str(path))
 
 

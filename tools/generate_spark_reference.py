@@ -99,7 +99,9 @@ A broker whose policies ask for replication runs it by itself (`replicationJob=e
 `lag` shows how far each topic is behind, `why TOPIC` why one is not copied, and `cursors` the cursors on the source, of which
 `--remove` deletes those that are needed no more: `interpulse replicate lag --config FILE`, or `python -m interpulse.spark lag --config FILE`.
 They ask the checkpoint and both clusters, whether the job runs or not, and need no Spark. All of them end with 0 when there is nothing
-to do, with 1 when something is behind, would be created, is held or left over, with 2 when a cluster gives no answer. The job prints one JSON object per micro-batch and ends within five seconds of SIGTERM.
+to do, with 1 when something is behind, would be created, is held or left over, with 2 when a cluster gives no answer. On a terminal
+the job shows one screen: what it waits for, state and speed by cluster, what is held and why, what is most behind. Elsewhere it prints
+JSON lines: one when it starts, one per micro-batch, one for each thing that happens. It ends within five seconds of SIGTERM.
 A `cluster` that the cluster there does not call itself by is refused with code 2: messages would carry a wrong origin, and loops go
 unnoticed. A real Pulsar tells its name to super-users alone; to others the names of the clusters it knows, and it is one of them.
 Without Java or the spark extra it says so and ends with code 2.
@@ -145,6 +147,10 @@ tasks = 2                     # tasks per micro-batch
 poll_ms = 50                  # how often the source is asked for new entries
 discovery_ms = 1000           # how often policies and topics are looked at
 trigger_ms = 0                # pause between micro-batches
+
+[metrics]
+port = 0                      # where Prometheus finds the figures of the job; 0: nowhere
+host = "127.0.0.1"
 
 [spark]                       # not used under spark-submit
 master = "local[2]"

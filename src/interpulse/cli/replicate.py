@@ -27,8 +27,10 @@ def command(
 ) -> None:
     """Copy topics to other clusters, continuously and exactly once, as a Spark job.
 
-    Prints one JSON object per micro-batch. Ends on Ctrl-C or SIGTERM; the next start continues there. The commands
-    below look at the same pipeline, whether its job runs or not.
+    On a terminal it shows a screen: what it waits for, how fast it copies, what is held and why, what is most behind.
+    Elsewhere it prints JSON lines: one at the start, one per micro-batch, one for each thing that happens. Ends on
+    Ctrl-C or SIGTERM; the next start continues there. The commands below look at the same pipeline, whether its job
+    runs or not.
 
     With --dry-run it prints topics, their names there, what would be created, what would be held and what waits. It
     ends with 0 when all of it is there and copied, with 1 when something would be created or is held, with 2 when a

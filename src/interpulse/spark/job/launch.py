@@ -1,15 +1,23 @@
-"""Starting the replication job from a command line; imports Spark only once it is known to be there."""
+"""Starting the replication job from a command line: says so at once, and imports what takes long afterwards."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import sys
-from typing import Final
+import tomllib
+from collections.abc import Mapping
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from interpulse.model.errors import PulsarError
-from interpulse.spark.job.pipeline_config import PipelineConfig, PipelineConfigError, load_pipeline_config
+from interpulse.model.clusters import shown_address
+from interpulse.spark.job.reports.report import JsonLines, Report
 from interpulse.spark.session import SparkMissing, check_spark_installed
+
+if TYPE_CHECKING:
+    from interpulse.spark.job.pipeline_config import PipelineConfig
 
 __all__ = ["EXIT_CANNOT_RUN", "replicate"]
 
@@ -21,31 +29,91 @@ def replicate(config_path: str, *, dry_run: bool = False, supervised: bool = Fal
 
     Threads may be left that wait for Java: the caller ends the process with ``os._exit``.
     """
+    with ExitStack() as closing:
+        reports: list[Report] = []
+        if not dry_run and (starting := _starting(config_path)) is not None:
+            reports.append(_first_report(supervised=supervised))
+            closing.callback(reports[0].close)
+            reports[0].take(starting)
+        outcome = _outcome(config_path, reports, closing, dry_run=dry_run, supervised=supervised)
+    if isinstance(outcome, int):
+        return outcome
+    print(f"interpulse replicate: {outcome}", file=sys.stderr)  # noqa: T201 - a program's last words
+    return EXIT_CANNOT_RUN
+
+
+def _starting(config_path: str) -> Mapping[str, Any] | None:
+    """The first event, from the file as it is; None where it cannot be one: reading it properly says why."""
+    try:
+        body = tomllib.loads(Path(config_path).read_text(encoding="utf-8"))
+        source = f"{body['source']['cluster']} at {shown_address(body['source']['service_url'])}"
+        return {
+            "event": "starting",
+            "pipeline": body["pipeline"]["name"],
+            "source": source,
+            "waitsFor": [source, "Spark"],
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _first_report(*, supervised: bool) -> Report:
+    """A screen for people, lines for programs."""
+    if supervised or not sys.stdout.isatty() or find_spec("rich") is None:
+        return JsonLines()
+    from interpulse.spark.job.reports.live_screen import LiveScreen
+
+    return LiveScreen()
+
+
+def _outcome(
+    config_path: str, reports: list[Report], closing: ExitStack, *, dry_run: bool, supervised: bool
+) -> int | str:
+    """Run; the exit code, or what speaks against it."""
+    from interpulse.model.errors import PulsarError
+    from interpulse.spark.job.pipeline_config import PipelineConfigError, load_pipeline_config
+
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     try:
         config = load_pipeline_config(config_path)
-        if not dry_run:
-            check_spark_installed()
-        return _run(config, dry_run=dry_run, supervised=supervised)
+        if dry_run:
+            return _dry_run(config)
+        check_spark_installed()
+        if config.metrics.port:
+            reports.append(_metrics(config))
+            closing.callback(reports[-1].close)
+        return _run(config, reports, supervised=supervised)
     except (PipelineConfigError, SparkMissing) as problem:
-        print(f"interpulse replicate: {problem}", file=sys.stderr)  # noqa: T201 - a program's last words
-        return EXIT_CANNOT_RUN
-
-
-def _run(config: PipelineConfig, *, dry_run: bool, supervised: bool) -> int:
-    logging.getLogger("py4j").setLevel(logging.WARNING)
-    if dry_run:
-        return _dry_run(config)
-    from interpulse.spark.job.replication_job import ReplicationJob
-
-    # asyncio.run would wait at the end for threads that talk to Java, however long Spark takes to start or to stop.
-    return asyncio.new_event_loop().run_until_complete(ReplicationJob(config, supervised=supervised).run())
+        return str(problem)
+    except PulsarError as problem:
+        if not dry_run:
+            raise
+        return f"source cannot be asked: {problem}"
 
 
 def _dry_run(config: PipelineConfig) -> int:
     from interpulse.spark.job.inspection.dry_run import print_plan
 
+    return asyncio.run(print_plan(config))
+
+
+def _run(config: PipelineConfig, reports: list[Report], *, supervised: bool) -> int:
+    from interpulse.spark.job.replication_job import ReplicationJob
+
+    job = ReplicationJob(config, supervised=supervised, reports=reports)
+    # asyncio.run would wait at the end for threads that talk to Java, however long Spark takes to start or to stop.
+    return asyncio.new_event_loop().run_until_complete(job.run())
+
+
+def _metrics(config: PipelineConfig) -> Report:
+    from interpulse.spark.job.pipeline_config import PipelineConfigError
+
+    if find_spec("prometheus_client") is None:
+        raise PipelineConfigError("[metrics] port needs prometheus-client: pip install 'interpulse[spark]'")
+    from interpulse.spark.job.reports.job_metrics import JobMetrics
+
+    port, host = config.metrics.port, config.metrics.host
     try:
-        return asyncio.run(print_plan(config))
-    except PulsarError as problem:
-        print(f"interpulse replicate: source cannot be asked: {problem}", file=sys.stderr)  # noqa: T201
-        return EXIT_CANNOT_RUN
+        return JobMetrics(port, host)
+    except OSError as problem:
+        raise PipelineConfigError(f"[metrics] port = {port} cannot be used at {host}: {problem.strerror}") from problem

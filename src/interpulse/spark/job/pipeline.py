@@ -12,7 +12,7 @@ from interpulse.client.outages import remedy_for
 from interpulse.clock import now_ms
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
-from interpulse.spark.job.progress import BatchProgress
+from interpulse.spark.job.reports.progress import BatchProgress
 from interpulse.spark.job.route import Emit, Route
 from interpulse.spark.job.route_lag import RouteLag
 from interpulse.spark.job.route_query import RouteQuery

@@ -27,6 +27,7 @@ from interpulse.spark.topic_map import TopicMap, parse_topic_map
 __all__ = [
     "ClusterAddress",
     "Limits",
+    "MetricsSettings",
     "PipelineConfig",
     "PipelineConfigError",
     "ProvisionRules",
@@ -73,6 +74,11 @@ class ClusterAddress:
             self.key_file,
             self.listener_name,
         )
+
+    @property
+    def shown(self) -> str:
+        """As it is called in what is told."""
+        return f"{self.cluster} at {shown_address(self.service_url)}"
 
     def admin(self) -> AdminClient:
         """A client of the admin API; the caller closes it."""
@@ -125,6 +131,14 @@ class Limits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MetricsSettings:
+    """Where Prometheus finds the figures of the job; port 0: nowhere."""
+
+    port: int = 0
+    host: str = "127.0.0.1"
+
+
+@dataclass(frozen=True, kw_only=True)
 class SparkSettings:
     """How Spark is started when the job is not run by spark-submit; ``conf`` holds any Spark key."""
 
@@ -145,6 +159,7 @@ class PipelineConfig:
     map: TopicMap = field(default_factory=TopicMap)
     provision: ProvisionRules = field(default_factory=ProvisionRules)
     limits: Limits = field(default_factory=Limits)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
     spark: SparkSettings = field(default_factory=SparkSettings)
     start: str = "subscription"
     as_replicator: bool = False
@@ -174,7 +189,7 @@ async def check_cluster_name(table: str, address: ClusterAddress, admin: AdminCl
         raise PipelineConfigError(f"[{table}] cluster: {problem}")
 
 
-_TABLES: Final = frozenset({"source", "target", "select", "map", "provision", "limits", "spark"})
+_TABLES: Final = frozenset({"source", "target", "select", "map", "provision", "limits", "metrics", "spark"})
 """The fields of PipelineConfig with a table of their own; the others are keys of ``[pipeline]``."""
 
 
@@ -192,6 +207,7 @@ def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
     topic_map = _topic_map(_table(body, "map", problems), select, problems)
     provision = _section(ProvisionRules, body, "provision", problems)
     limits = _section(Limits, body, "limits", problems)
+    metrics = _section(MetricsSettings, body, "metrics", problems)
     spark = _section(SparkSettings, body, "spark", problems)
     _check_selection(select, problems, has_target="target" in body)
     _check_loop(source, target, problems)
@@ -206,6 +222,7 @@ def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
         map=topic_map,
         provision=provision,
         limits=limits,
+        metrics=metrics,
         spark=spark,
         **(values | {"state": Path(values["state"])}),
     )
@@ -288,7 +305,7 @@ def _value(kind: str, key: str, value: Any) -> Any:
     return value
 
 
-_MAY_BE_ZERO: Final = ("lane_epoch", "trigger_ms")
+_MAY_BE_ZERO: Final = ("lane_epoch", "port", "trigger_ms")
 
 
 def _number(key: str, value: Any) -> int:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,10 +24,11 @@ from interpulse.model.clusters import shown_address
 from interpulse.model.errors import PulsarError
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, check_cluster_name
-from interpulse.spark.job.progress import BatchProgress
+from interpulse.spark.job.reports.progress import BatchProgress
+from interpulse.spark.job.reports.report import JsonLines, Report
+from interpulse.spark.job.reports.unusable_remotes import UnusableRemote
 from interpulse.spark.job.selection import RemoteSelection, select
 from interpulse.spark.job.source_kind import cursor_name, is_interpulse
-from interpulse.spark.job.unusable_remotes import UnusableRemote
 from interpulse.spark.session import start_session
 
 if TYPE_CHECKING:
@@ -42,17 +43,12 @@ _STATUS_S: Final = 1.0
 _TURN_S: Final = 5.0
 
 
-def _emit(line: Mapping[str, Any]) -> None:
-    """One JSON object per line; a reader that is gone is no reason to stop."""
-    with contextlib.suppress(BrokenPipeError):
-        print(json.dumps(line), flush=True)  # noqa: T201 - the job's output
-
-
 class ReplicationJob:
     """All pipelines of one source cluster."""
 
-    def __init__(self, config: PipelineConfig, *, supervised: bool) -> None:
+    def __init__(self, config: PipelineConfig, *, supervised: bool, reports: Sequence[Report] = (JsonLines(),)) -> None:
         self._config = config
+        self._reports = reports
         self._supervised = supervised
         self._stopping = asyncio.Event()
         self._pipelines: dict[str, Pipeline] = {}
@@ -62,7 +58,12 @@ class ReplicationJob:
         self._spark: SparkSession | None = None
         self._unusable_remotes: dict[str, UnusableRemote] = {}
         self._source_error = ""
+        self._is_source_ready = False
         self._names_checked: set[str] = set()
+
+    def _emit(self, event: Mapping[str, Any]) -> None:
+        for report in self._reports:
+            report.take(event)
 
     async def run(self) -> int:
         """Until told to stop; returns the exit code.
@@ -102,7 +103,7 @@ class ReplicationJob:
 
     async def _start_spark(self) -> None:
         """Takes seconds, so topics are provisioned meanwhile."""
-        settings = self._config.spark
+        settings, began = self._config.spark, time.monotonic()
         self._spark = await asyncio.to_thread(
             start_session,
             f"interpulse replicate {self._config.name}",
@@ -111,12 +112,13 @@ class ReplicationJob:
             directory=self._config.state,
             conf=settings.conf,
         )
+        self._emit({"event": "ready", "what": "Spark", "seconds": round(time.monotonic() - began, 1)})
         self._listen(self._spark)
         for pipeline in self._pipelines.values():
             pipeline.spark = self._spark
 
     def _listen(self, spark: SparkSession) -> None:
-        from interpulse.spark.job.progress import ProgressListener
+        from interpulse.spark.job.reports.progress import ProgressListener
 
         loop = asyncio.get_running_loop()
 
@@ -146,10 +148,13 @@ class ReplicationJob:
             try:
                 await self._turn(admin)
                 self._source_error = ""
+                if not self._is_source_ready:
+                    self._is_source_ready = True
+                    self._emit({"event": "ready", "what": self._config.source.shown})
             except PulsarError as error:
                 if str(error) != self._source_error:
                     self._source_error = str(error)
-                    _emit({"event": "error", "cluster": self._config.source.cluster, "error": f"source: {error}"})
+                    self._emit({"event": "error", "cluster": self._config.source.cluster, "error": f"source: {error}"})
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._config.limits.discovery_ms / 1000):
                     await self._stopping.wait()
@@ -169,7 +174,7 @@ class ReplicationJob:
         selected = await select(self._config, admin)
         self._note_unusable_remotes(selected)
         for remote in [name for name in self._pipelines if name not in selected and name not in self._updates]:
-            _emit({"event": "stopped", "cluster": remote, "reason": "no policy asks for it"})
+            self._emit({"event": "stopped", "cluster": remote, "reason": "no policy asks for it"})
             await self._pipelines.pop(remote).retire()
         for remote, selection in selected.items():
             if remote in self._updates:
@@ -200,13 +205,13 @@ class ReplicationJob:
             if error is not None:
                 text = self._update_errors[remote] = f"{type(error).__name__}: {error}"
                 if text != told:
-                    _emit({"event": "error", "cluster": remote, "error": text})
+                    self._emit({"event": "error", "cluster": remote, "error": text})
                     log.error("cluster not brought up to date cluster=%s", remote, exc_info=error)
 
     async def _new_pipeline(self, admin: AdminClient, target: ClusterAddress) -> Pipeline:
-        _emit({"event": "pipeline", "cluster": target.cluster, "target": shown_address(target.service_url)})
+        self._emit({"event": "pipeline", "cluster": target.cluster, "target": shown_address(target.service_url)})
         cursor = await cursor_name(admin, self._config, target.cluster)
-        return Pipeline(self._config, admin, target, self._spark, _emit, cursor)
+        return Pipeline(self._config, admin, target, self._spark, self._emit, cursor)
 
     def _note_unusable_remotes(self, selected: Mapping[str, RemoteSelection]) -> None:
         """Clusters whose records cannot be used are reported once, and in the status of every topic."""
@@ -215,29 +220,29 @@ class ReplicationJob:
             if selection.address is None:
                 known = before.get(remote)
                 if known is None or known.problem != selection.problem:
-                    _emit({"event": "error", "cluster": remote, "error": selection.problem})
+                    self._emit({"event": "error", "cluster": remote, "error": selection.problem})
                     known = UnusableRemote(remote, selection.problem, since_ms=now_ms())
                 self._unusable_remotes[remote] = replace(known, topics=selection.topics)
 
     async def _report_status(self, admin: AdminClient) -> None:
-        """Post the status records to the source's admin API, if it keeps such records."""
-        while True:
-            try:
-                if not await is_interpulse(admin):
-                    return
-                break
-            except PulsarError:
-                await asyncio.sleep(_STATUS_S)
-        while True:
+        """Tell what is known of every topic-partition, also the source's admin API if it keeps such records."""
+        wanting = [report for report in self._reports if report.wants_records]
+        keeps_records: bool | None = None
+        while keeps_records is not False or wanting:
+            if keeps_records is None:
+                with contextlib.suppress(PulsarError):
+                    keeps_records = await is_interpulse(admin)
             for pipeline in list(self._pipelines.values()):
                 await pipeline.refresh_backlog()
-            reporters: dict[str, Pipeline | UnusableRemote] = {**self._unusable_remotes, **self._pipelines}
-            for reporter in reporters.values():
-                for namespace, records in reporter.records().items():
-                    try:
-                        await admin.namespaces.report_replication_status(namespace, records)
-                    except PulsarError as error:
-                        log.debug("status not reported namespace=%s error=%s", namespace, error)
+            reporters: list[Pipeline | UnusableRemote] = [*self._unusable_remotes.values(), *self._pipelines.values()]
+            found = [each for reporter in reporters for each in reporter.records().items()]
+            for report in wanting:
+                report.show([record for _, records in found for record in records])
+            for namespace, records in found if keeps_records else ():
+                try:
+                    await admin.namespaces.report_replication_status(namespace, records)
+                except PulsarError as error:
+                    log.debug("status not reported namespace=%s error=%s", namespace, error)
             await asyncio.sleep(_STATUS_S)
 
     async def _stop(self, starting: asyncio.Task[None]) -> None:

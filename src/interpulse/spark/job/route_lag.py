@@ -9,7 +9,7 @@ from typing import Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.errors import PulsarError
-from interpulse.spark.job.progress import BatchProgress
+from interpulse.spark.job.reports.progress import BatchProgress
 from interpulse.spark.job.route import Route
 from interpulse.spark.job.source_backlog import Backlog, SourceBacklog, cursor_position
 

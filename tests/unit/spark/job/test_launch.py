@@ -1,5 +1,8 @@
 """What cannot run says so in one sentence."""
 
+import json
+import socket
+
 import pytest
 
 from interpulse.spark.job import launch
@@ -50,3 +53,26 @@ def test_dry_run_needs_no_spark_and_says_when_the_source_is_away(config, capsys,
     monkeypatch.setenv("PATH", "/nowhere")
     assert launch.replicate(config, dry_run=True) == launch.EXIT_CANNOT_RUN == Finding.UNKNOWN
     assert "source cannot be asked" in capsys.readouterr().err
+
+
+def test_job_says_first_of_all_what_it_waits_for(config, capsys, monkeypatch):
+    monkeypatch.setattr("interpulse.spark.job.launch.check_spark_installed", lambda: None)
+    monkeypatch.setattr("interpulse.spark.job.launch._run", lambda config, reports, supervised: 0)
+    assert launch.replicate(config) == 0
+    source = "east at pulsar://127.0.0.1:1"
+    assert json.loads(capsys.readouterr().out) == {
+        "event": "starting",
+        "pipeline": "p",
+        "source": source,
+        "waitsFor": [source, "Spark"],
+    }
+
+
+def test_port_of_metrics_that_is_taken_is_named(config, capsys, monkeypatch):
+    monkeypatch.setattr("interpulse.spark.job.launch.check_spark_installed", lambda: None)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with open(config, "a") as file:
+            file.write(f"\n[metrics]\nport = {port}\n")
+        assert launch.replicate(config) == launch.EXIT_CANNOT_RUN
+    assert f"[metrics] port = {port} cannot be used at 127.0.0.1: Address already in use" in capsys.readouterr().err

@@ -6,7 +6,7 @@ import uuid
 from pyspark.sql.streaming.listener import QueryIdleEvent, QueryStartedEvent, QueryTerminatedEvent
 
 from interpulse.model.ids import Position
-from interpulse.spark.job.progress import ProgressListener, read_progress
+from interpulse.spark.job.reports.progress import ProgressListener, read_progress
 from interpulse.spark.offsets import StreamOffset
 
 TOPIC = "persistent://t/ns/a"

@@ -145,7 +145,12 @@ class Pulsar(RealPulsar):
 
 def cpu_seconds(running: Running) -> float:
     """Processor time of the process and its children since their start."""
-    return sum(time.clock_gettime(_cpu_clock(process.pid)) for process in _processes(running))
+    return sum(used for _, used in cpu_by_process(running))
+
+
+def cpu_by_process(running: Running) -> list[tuple[psutil.Process, float]]:
+    """Processor time of the process and of each of its children since their start."""
+    return [(process, time.clock_gettime(_cpu_clock(process.pid))) for process in _processes(running)]
 
 
 def pss_bytes(running: Running) -> int:

@@ -3,7 +3,7 @@
     python -m benchmarks.replication                  about two minutes
 
 Both brokers, the Java process, its Python workers and the generator share the cores; the processor time per million is
-that of everything but the generator.
+that of everything but the generator, and of each kind of process.
 """
 
 import argparse
@@ -13,14 +13,16 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import crc32c
 import pulsar
 
-from benchmarks.contenders import Interpulse, cpu_seconds
+from benchmarks.contenders import Interpulse, cpu_by_process, cpu_seconds
 from benchmarks.raw_frames import encode_send
 from benchmarks.raw_load import publish
 from interpulse.client.admin.admin_client import AdminClient
@@ -54,11 +56,10 @@ def main(arguments: Sequence[str]) -> int:
         asyncio.run(pair.set_up())
         rows = [("first copy after replication was enabled", f"{pair.first_copy() - started:.1f} s")]
         pair.move("warm-up", _entries(options.entries // 4), options.entries // 4)
-        rate, cost = pair.move("entries", _entries(options.entries), options.entries)
-        rows.append(("unbatched, 100 B", f"{rate:,.0f} messages/s, {cost:.0f} CPU s per million"))
-        rate, cost = pair.move("batches", _batches(options.batches), options.batches)
-        moved = rate * BATCH_MESSAGES, cost / BATCH_MESSAGES
-        rows.append(("batches of 100, 1 KB", f"{moved[0]:,.0f} messages/s, {moved[1]:.1f} CPU s per million"))
+        moved = pair.move("entries", _entries(options.entries), options.entries)
+        rows.append(("unbatched, 100 B", moved.told(messages=1)))
+        moved = pair.move("batches", _batches(options.batches), options.batches)
+        rows.append(("batches of 100, 1 KB", moved.told(messages=BATCH_MESSAGES)))
         for per_second, seconds in ((20, 15), (2000, 10)):
             delays = sorted(pair.delays(per_second, seconds))
             p50, p99 = (delays[int(len(delays) * share)] * 1000 for share in (0.5, 0.99))
@@ -66,6 +67,21 @@ def main(arguments: Sequence[str]) -> int:
     print("| figure | value |\n| --- | --- |")
     print("\n".join(f"| {figure} | {value} |" for figure, value in rows))
     return 0
+
+
+class Moved(NamedTuple):
+    """Entries that arrived, in which time, and the processor seconds meanwhile by kind of process."""
+
+    entries: int
+    seconds: float
+    cpu_seconds: Counter[str]
+
+    def told(self, *, messages: int) -> str:
+        """In messages, of which an entry has that many."""
+        million = self.entries * messages / 1e6
+        shares = ", ".join(f"{kind} {used / million:.2f}" for kind, used in self.cpu_seconds.most_common())
+        total = self.cpu_seconds.total() / million
+        return f"{million / self.seconds * 1e6:,.0f} messages/s, {total:.1f} CPU s per million ({shares})"
 
 
 class Pair:
@@ -101,17 +117,17 @@ class Pair:
         self._until(lambda: self._arrived() >= self._sent, "the first message")
         return time.monotonic()
 
-    def move(self, what: str, encoded: Sequence[bytes], count: int) -> tuple[float, float]:
-        """Publish entries as fast as they are taken; entries per second and processor seconds per million of them,
-        from a fifth of them to the last, when everything is published."""
+    def move(self, what: str, encoded: Sequence[bytes], count: int) -> Moved:
+        """Publish entries as fast as they are taken; what was seen from a fifth of them to the last, when everything is
+        published."""
         before = self._sent
         self._publish(encoded, count)
         begin = max(self._arrived(), before + int(count * SKIPPED_SHARE))
         self._until(lambda: self._arrived() >= begin, what)
         first, started, cpu_before = self._arrived(), time.monotonic(), self._cpu_seconds()
         self._until(lambda: self._arrived() >= self._sent, what)
-        moved, seconds = self._sent - first, time.monotonic() - started
-        return moved / seconds, (self._cpu_seconds() - cpu_before) / moved * 1e6
+        seconds = time.monotonic() - started
+        return Moved(self._sent - first, seconds, self._cpu_seconds() - cpu_before)
 
     def delays(self, per_second: int, seconds: int) -> list[float]:
         """Seconds from each publish on east to its delivery by west."""
@@ -156,8 +172,15 @@ class Pair:
                 return 0  # the job has not created it yet
         return sum(int(body["numberOfEntries"]) for body in stats)
 
-    def _cpu_seconds(self) -> float:
-        return cpu_seconds(self.east) + cpu_seconds(self.west)
+    def _cpu_seconds(self) -> Counter[str]:
+        """By kind of process; the job is a child of ``east``."""
+        seconds = Counter({"target broker": cpu_seconds(self.west)})
+        for process, used in cpu_by_process(self.east):
+            name = process.name()
+            under_java = any(parent.name() == "java" for parent in process.parents())
+            kind = "source broker" if process.pid == self.east.pid else "Java" if name == "java" else "Python workers"
+            seconds[kind if kind != "Python workers" or under_java else "job"] += used
+        return seconds
 
     def _until(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + SECONDS_MAX

@@ -35,7 +35,7 @@ NAMESPACE = "bench/replicated"
 TOPIC = f"persistent://{NAMESPACE}/rates"
 DELAYS_TOPIC = f"persistent://{NAMESPACE}/delays"
 PARTITIONS = 4
-SECONDS_MAX = 90
+SECONDS_MAX = 240
 BATCH_MESSAGES = 100
 SKIPPED_SHARE = 0.2  # of what arrives first: the job finds its stride
 
@@ -54,19 +54,22 @@ def main(arguments: Sequence[str]) -> int:
         pair = Pair(Path(scratch), stack)
         started = time.monotonic()
         asyncio.run(pair.set_up())
-        rows = [("first copy after replication was enabled", f"{pair.first_copy() - started:.1f} s")]
+        print("| figure | value |\n| --- | --- |")
+        _tell("first copy after replication was enabled", f"{pair.first_copy() - started:.1f} s")
         pair.move("warm-up", _entries(options.entries // 4), options.entries // 4)
         moved = pair.move("entries", _entries(options.entries), options.entries)
-        rows.append(("unbatched, 100 B", moved.told(messages=1)))
+        _tell("unbatched, 100 B", moved.told(messages=1))
         moved = pair.move("batches", _batches(options.batches), options.batches)
-        rows.append(("batches of 100, 1 KB", moved.told(messages=BATCH_MESSAGES)))
+        _tell("batches of 100, 1 KB", moved.told(messages=BATCH_MESSAGES))
         for per_second, seconds in ((20, 15), (2000, 10)):
             delays = sorted(pair.delays(per_second, seconds))
             p50, p99 = (delays[int(len(delays) * share)] * 1000 for share in (0.5, 0.99))
-            rows.append((f"publish to delivery at {per_second}/s", f"p50 {p50:.0f} ms, p99 {p99:.0f} ms"))
-    print("| figure | value |\n| --- | --- |")
-    print("\n".join(f"| {figure} | {value} |" for figure, value in rows))
+            _tell(f"publish to delivery at {per_second}/s", f"p50 {p50:.0f} ms, p99 {p99:.0f} ms")
     return 0
+
+
+def _tell(figure: str, value: str) -> None:
+    print(f"| {figure} | {value} |", flush=True)
 
 
 class Moved(NamedTuple):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from interpulse.client.outages import remedy_for
 from interpulse.clock import now_ms
 from interpulse.spark.connection_options import access_as_options
+from interpulse.spark.copying.copy_source import COPY_FORMAT, CopyDataSource, copy_options
 from interpulse.spark.job.route import Emit, Route
 from interpulse.spark.options import OptionError
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
@@ -87,8 +88,10 @@ class RouteQuery:
     def _begin(self, spark: SparkSession) -> StreamingQuery:
         _check_session(spark)
         with starting_a_query(spark):
-            rows = spark.readStream.format("pulsar").options(**source_options(self._route)).load()
-            writer = rows.writeStream.format("pulsar").options(**sink_options(self._route))
+            spark.dataSource.register(CopyDataSource)
+            options = copy_options(source_options(self._route), sink_options(self._route))
+            reports = spark.readStream.format(COPY_FORMAT).options(**options).load()
+            writer = reports.writeStream.format(COPY_FORMAT).options(**options)
             writer = writer.option("checkpointLocation", str(self._route.checkpoint)).queryName(self._route.remote)
             return writer.trigger(processingTime=f"{self._route.config.limits.trigger_ms} milliseconds").start()
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -34,7 +35,7 @@ from interpulse.spark.reading.read_options import ReadOptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["fetch_batches"]
+__all__ = ["fetch_batches", "read_ranges"]
 
 log = logging.getLogger(__name__)
 
@@ -105,28 +106,18 @@ def _schema_of_version(options: ReadOptions, topic: str, version: bytes) -> Sche
 async def _read_all(
     options: ReadOptions, ranges: Sequence[TopicRange], arrived: queue.Queue[_Arrival], taken: asyncio.Semaphore
 ) -> None:
-    """Read all ranges, a bounded number at a time, and say how it ended."""
+    """Read all ranges and say how it ended."""
+
+    async def take(item: TopicRange, entries: Sequence[Entry]) -> None:
+        await taken.acquire()
+        arrived.put(_Chunk(item.topic, entries))
+
+    async def refuse(item: TopicRange, reason: str) -> None:
+        arrived.put(_Refused(item, reason))
+
     error: BaseException | None = None
     try:
-        session = await session_for(
-            options.service_url, options.operation_timeout_ms, options.access, Patience(options.outage_timeout_ms)
-        )
-        slots = asyncio.Semaphore(options.range_concurrency)
-        buffer_bytes = max(options.fetch_buffer_bytes // min(len(ranges), options.range_concurrency), 64 * 1024)
-
-        async def read_one(item: TopicRange) -> None:
-            async with slots:
-                try:
-                    await _read_range(session, options, item, buffer_bytes, arrived, taken)
-                except PulsarError as refusal:
-                    if options.topics_file is None or isinstance(refusal, NotConnected | OperationTimeout):
-                        raise
-                    arrived.put(_Refused(item, str(refusal)))
-
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(read_one(item)) for item in ranges]
-        if any(task.cancelled() for task in tasks):
-            error = AlreadyClosed("the client was closed while ranges were read")  # task groups take that for success
+        await read_ranges(options, ranges, take, refuse)
     except BaseExceptionGroup as failures:
         error = failures.exceptions[0]
     except BaseException as failure:
@@ -136,14 +127,47 @@ async def _read_all(
         arrived.put(_End(error))
 
 
-async def _read_range(
-    session: Session,
+async def read_ranges(
     options: ReadOptions,
-    item: TopicRange,
-    buffer_bytes: int,
-    arrived: queue.Queue[_Arrival],
-    taken: asyncio.Semaphore,
+    ranges: Sequence[TopicRange],
+    take: Callable[[TopicRange, Sequence[Entry]], Awaitable[None]],
+    refuse: Callable[[TopicRange, str], Awaitable[None]],
 ) -> None:
+    """Read ranges, a bounded number at a time: their entries to ``take``, in order for each range. Call it in the
+    portal's loop.
+
+    Where a list of topics says what is read, a range that cannot be read goes to ``refuse`` with the reason, and the
+    others are read all the same. Raises an exception group of what else stopped the reading, or what ``take`` raised.
+    """
+    session = await session_for(
+        options.service_url, options.operation_timeout_ms, options.access, Patience(options.outage_timeout_ms)
+    )
+    slots = asyncio.Semaphore(options.range_concurrency)
+    buffer_bytes = max(options.fetch_buffer_bytes // min(len(ranges), options.range_concurrency), 64 * 1024)
+
+    async def read_one(item: TopicRange) -> None:
+        async with slots, aclosing(_read_range(session, options, item, buffer_bytes)) as chunks:
+            while True:
+                try:
+                    entries = await anext(chunks, None)
+                except PulsarError as refusal:
+                    if options.topics_file is None or isinstance(refusal, NotConnected | OperationTimeout):
+                        raise
+                    await refuse(item, str(refusal))
+                    return
+                if entries is None:
+                    return
+                await take(item, entries)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(read_one(item)) for item in ranges]
+    if any(task.cancelled() for task in tasks):  # task groups take that for success
+        raise AlreadyClosed("the client was closed while ranges were read")
+
+
+async def _read_range(
+    session: Session, options: ReadOptions, item: TopicRange, buffer_bytes: int
+) -> AsyncGenerator[Sequence[Entry], None]:
     outages = session.outages
     reader = EntryReader(
         session,
@@ -164,8 +188,7 @@ async def _read_range(
         await patiently(session, reader.open)
         while entries := await reader.read_batch():
             count += len(entries)
-            await taken.acquire()
-            arrived.put(_Chunk(item.topic, entries))
+            yield entries
     except DataLoss as gone:
         _lost(options, str(gone))
     except TopicNotFound as gone:

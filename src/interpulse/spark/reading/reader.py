@@ -31,7 +31,7 @@ from interpulse.spark.tracebacks import strip_traceback, strip_traceback_while_r
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["NarrowingBatchReader", "PulsarBatchReader", "PulsarStreamReader", "RangesPartition"]
+__all__ = ["NarrowingBatchReader", "PlannedStream", "PulsarBatchReader", "PulsarStreamReader", "RangesPartition"]
 
 _WARMED_MAX = 4
 
@@ -96,12 +96,11 @@ class NarrowingBatchReader(PulsarBatchReader):
         return filters
 
 
-class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads as a stream. The planner lives in the driver's source process, for as long as the query."""
+class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The driver's part of a stream. The planner lives in the driver's source process, for as long as the query."""
 
-    def __init__(self, options: ReadOptions, columns: ReadColumns) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._columns = columns
         self._planner: StreamPlanner | None = None
         self._view: SourceView | None = None
 
@@ -142,7 +141,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if end is begin else end.to_json()
 
     @strip_traceback
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[RangesPartition]:
         upto = StreamOffset.from_json(end)
         if StreamOffset.from_json(start).initial:
             # The anchor batch reads nothing; its empty tasks start the Python workers before the first entry is there.
@@ -153,10 +152,6 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.preserve_order is False:
             ranges = split_ranges(ranges, SplitHints(self._options.min_partitions), {})
         return [RangesPartition(task) for task in pack_ranges(ranges, upto.tasks, self._options.plan_mode)]
-
-    @strip_traceback_while_reading
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(self._options, self._columns, partition)
 
     @strip_traceback
     def commit(self, end: dict[str, Any]) -> None:
@@ -170,3 +165,15 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._view is not None:
             self._view.close()
             self._view = self._planner = None
+
+
+class PulsarStreamReader(PlannedStream):
+    """Reads as a stream."""
+
+    def __init__(self, options: ReadOptions, columns: ReadColumns) -> None:
+        super().__init__(options)
+        self._columns = columns
+
+    @strip_traceback_while_reading
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(self._options, self._columns, partition)

@@ -32,7 +32,7 @@ class EntryRows(NamedTuple):
     ledgers: Sequence[int]
     entries: Sequence[int]
     metadata: Sequence[bytes]
-    payloads: Sequence[bytes]
+    payloads: Sequence[bytes | memoryview]
 
 
 class LaneWriter:
@@ -73,7 +73,7 @@ class LaneWriter:
         A row without metadata says in its payload why the source could not read on from there.
         """
         for topic, ledger, entry, raw, payload in zip(*rows, strict=True):
-            report = self._report(topic, ledger, entry)
+            report = self._reports.get(topic) or self._report(topic, Position(ledger, entry - 1))
             if not raw:
                 self._note_hold(report, bytes(payload).decode())
             if report.held is not None:
@@ -90,6 +90,10 @@ class LaneWriter:
             except PulsarError as refusal:
                 self._hold(report, refusal)
 
+    def refuse(self, topic: str, after: Position, reason: str) -> None:
+        """The source could not read this topic-partition behind ``after``: it is held."""
+        self._note_hold(self._report(topic, after), reason)
+
     async def _write_one(
         self,
         lane: Lane,
@@ -97,7 +101,7 @@ class LaneWriter:
         sequence_id: int,
         raw: bytes,
         metadata: pb.MessageMetadata,
-        payload: bytes,
+        payload: bytes | memoryview,
     ) -> None:
         lane.last = sequence_id
         if metadata.num_chunks_from_msg > 1 and not lane.is_read_back:
@@ -114,10 +118,9 @@ class LaneWriter:
         count = metadata.num_messages_in_batch
         await lane.send(sequence_id, count, stored, is_chunk=metadata.num_chunks_from_msg > 1)
 
-    def _report(self, topic: str, ledger: int, entry: int) -> LaneReport:
+    def _report(self, topic: str, after: Position) -> LaneReport:
         report = self._reports.get(topic)
         if report is None:
-            after = Position(ledger, entry - 1)
             key = lane_key(topic, self._part)
             report = self._reports[topic] = LaneReport(topic, self._states.get(key, UNTOUCHED), after, key=key)
         return report

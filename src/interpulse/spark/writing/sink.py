@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.session import Session
 from interpulse.model.schemas import SchemaType
 from interpulse.spark.connection_options import admin_client
 from interpulse.spark.lanes import LaneState, StreamTask, sink_lane_name
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["write_rows"]
+__all__ = ["open_lanes", "write_rows"]
 
 _NO_STREAM: Final = StreamTask("")
 
@@ -65,40 +66,34 @@ def write_rows(
 async def _open_writer(
     options: WriteOptions, states: Mapping[str, LaneState], record: StructType | None, task: StreamTask
 ) -> _Writer:
-    patience = Patience(options.outage_timeout_ms, waits_for_room=not options.isolate)
-    session = await session_for(options.service_url, options.operation_timeout_ms, options.access, patience)
-    source = None
-    if options.schema_source_url is not None:
-        source = await session_for(
-            options.schema_source_url,
-            options.operation_timeout_ms,
-            options.schema_source_access,
-            patience,
-        )
+    session, source = await _target_session(options), await _schema_source(options)
     admin = None
     if options.admin_url is not None:  # opens nothing until it is asked
         admin = admin_client(options.admin_url, options.access, options.admin_access, options.operation_timeout_ms)
     topics = TargetTopics(session, options.create_topics, admin)
-    target = BrokerTarget(
-        session,
-        window_bytes=options.max_pending_bytes,
-        takeover_timeout_ms=options.takeover_timeout_ms,
-        source=source,
-        admin=admin,
-        is_deduplicating=options.assume_deduplication,
-        topic_map=options.topic_map,
-    )
     if options.mode == "message":
         encoders = None
         if record is not None:
             encoders = RowEncoders(session, record, SchemaType[options.schema_type.upper()])
-        lanes = RowLanes(options, target, states, task) if options.exactly_once else PlainPublishers(options, session)
+        lanes: RowLanes | PlainPublishers = PlainPublishers(options, session)
+        if options.exactly_once:
+            lanes = RowLanes(options, await _broker_target(options, admin), states, task)
         return _Closing(MessageWriter(options, topics, lanes, encoders), admin)
     if not options.exactly_once:
         plain = PlainPublishers(options, session)
         return _Closing(PublishingWriter(options, plain, TargetSchemas(session, source), topics), admin)
-    copying = LaneWriter(
-        target,
+    return _Closing(_LaneRows(await open_lanes(options, states, task, admin), options.topic), admin)
+
+
+async def open_lanes(
+    options: WriteOptions, states: Mapping[str, LaneState], task: StreamTask, admin: AdminClient | None = None
+) -> LaneWriter:
+    """The lanes of one task that copies entries, before the first of them. Call it in the portal's loop.
+
+    ``admin`` is asked whether topics de-duplicate, unless ``assumeDeduplication`` says so.
+    """
+    return LaneWriter(
+        await _broker_target(options, admin),
         producer_name=sink_lane_name(options.producer_name, task.query_id, options.lane_epoch),
         source_cluster=options.source_cluster,
         target_cluster=options.target_cluster,
@@ -107,7 +102,33 @@ async def _open_writer(
         isolate=options.isolate,
         is_merging=options.topic_map.merge,
     )
-    return _Closing(_LaneRows(copying, options.topic), admin)
+
+
+async def _broker_target(options: WriteOptions, admin: AdminClient | None) -> BrokerTarget:
+    return BrokerTarget(
+        await _target_session(options),
+        window_bytes=options.max_pending_bytes,
+        takeover_timeout_ms=options.takeover_timeout_ms,
+        source=await _schema_source(options),
+        admin=admin,
+        is_deduplicating=options.assume_deduplication,
+        topic_map=options.topic_map,
+    )
+
+
+async def _target_session(options: WriteOptions) -> Session:
+    return await session_for(options.service_url, options.operation_timeout_ms, options.access, _patience(options))
+
+
+async def _schema_source(options: WriteOptions) -> Session | None:
+    url, access = options.schema_source_url, options.schema_source_access
+    if url is None:
+        return None
+    return await session_for(url, options.operation_timeout_ms, access, _patience(options))
+
+
+def _patience(options: WriteOptions) -> Patience:
+    return Patience(options.outage_timeout_ms, waits_for_room=not options.isolate)
 
 
 class _Closing:

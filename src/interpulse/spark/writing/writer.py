@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -20,13 +20,22 @@ from interpulse.spark.options import OptionError
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.tracebacks import strip_traceback
 from interpulse.spark.writing.lane_report import LaneReport
+from interpulse.spark.writing.lane_states import LaneStates, read_lane_states
 from interpulse.spark.writing.write_options import WriteOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["PulsarBatchWriter", "PulsarStreamWriter", "WrittenMessage"]
+__all__ = [
+    "PulsarBatchWriter",
+    "PulsarStreamWriter",
+    "WrittenMessage",
+    "commit_batch",
+    "log_abort",
+    "reports_of",
+    "stream_task",
+]
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +47,8 @@ class WrittenMessage(WriterCommitMessage):
         self.reports = tuple(reports)
 
 
-def _reports(messages: Sequence[WriterCommitMessage | None]) -> list[LaneReport]:
+def reports_of(messages: Sequence[WriterCommitMessage | None]) -> list[LaneReport]:
+    """What the tasks that ended have written."""
     return [report for message in messages if isinstance(message, WrittenMessage) for report in message.reports]
 
 
@@ -69,10 +79,10 @@ class PulsarBatchWriter(DataSourceArrowWriter):
         return WrittenMessage(write_rows(self._options, iterator, {}, self._record))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        log.info("written summary=%s", _summary(_reports(messages)))
+        log.info("written summary=%s", _summary(reports_of(messages)))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        _log_abort(messages)
+        log_abort(messages)
 
 
 class PulsarStreamWriter(DataSourceStreamArrowWriter):
@@ -82,46 +92,33 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
         self._options = options
         self._record = _checked_record(options, schema)
         self._state_path = _state_path(options, checkpoint)
-        self._states: dict[int, dict[str, LaneState]] = {}
-        self._anchors: dict[str, LaneState] = {}
-        if self._state_path is not None:
-            self._read_states(LaneFiles(self._state_path))
-
-    def _read_states(self, files: LaneFiles) -> None:
-        """The two newest: which of them counts is known in the task, where Spark gives the batch id."""
-        newest, lanes = files.newest()
-        self._anchors = files.anchors()
-        if newest >= 0:
-            older, lanes_before = files.newest(below=newest)
-            self._states = {newest: lanes, older: lanes_before}
-
-    def states_below(self, batch: int) -> Mapping[str, LaneState]:
-        """The lane states that a batch starts from."""
-        below = [number for number in self._states if number < batch]
-        return self._anchors | (self._states[max(below)] if below else {})
+        self._lanes = LaneStates({}, {}) if self._state_path is None else read_lane_states(LaneFiles(self._state_path))
 
     @strip_traceback
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send everything; returns after the last receipt."""
         from interpulse.spark.writing.sink import write_rows
 
-        task = _stream_task()
-        states = self.states_below(task.batch)
-        return WrittenMessage(write_rows(self._options, iterator, states, self._record, task))
+        task = stream_task()
+        return WrittenMessage(write_rows(self._options, iterator, self._lanes.below(task.batch), self._record, task))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        reports = _reports(messages)
-        if self._state_path is not None:
-            files = LaneFiles(self._state_path)
-            files.commit(batchId, _states_of(reports))
-            held = {report.topic: (report.after, report.held) for report in reports if report.held is not None}
-            released = [report.topic for report in reports if report.held is None]
-            files.hold(held, released=released, now_ms=now_ms())
-            files.write_summary({"batchId": batchId, **_summary(reports), "topics": _written_by_topic(reports)})
-        log.info("written batch=%d summary=%s", batchId, _summary(reports))
+        commit_batch(batchId, reports_of(messages), self._state_path)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        _log_abort(messages)
+        log_abort(messages)
+
+
+def commit_batch(batch: int, reports: Sequence[LaneReport], state_path: str | None) -> None:
+    """Record what the tasks of a batch wrote; with lanes, in their files."""
+    if state_path is not None:
+        files = LaneFiles(state_path)
+        files.commit(batch, _states_of(reports))
+        held = {report.topic: (report.after, report.held) for report in reports if report.held is not None}
+        released = [report.topic for report in reports if report.held is None]
+        files.hold(held, released=released, now_ms=now_ms())
+        files.write_summary({"batchId": batch, **_summary(reports), "topics": _written_by_topic(reports)})
+    log.info("written batch=%d summary=%s", batch, _summary(reports))
 
 
 def _states_of(reports: Sequence[LaneReport]) -> dict[str, LaneState]:
@@ -163,11 +160,12 @@ def _state_path(options: WriteOptions, checkpoint: str | None) -> str | None:
     return f"{path.rstrip('/')}/interpulse"
 
 
-def _stream_task() -> StreamTask:
+def stream_task() -> StreamTask:
+    """Which part of which micro-batch this task is."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    assert context is not None, "stream writes run in tasks"
+    assert context is not None, "streams run in tasks"
     query, batch = (context.getLocalProperty(key) for key in ("sql.streaming.queryId", "streaming.sql.batchId"))
     return StreamTask(query or "", int(batch or 0), context.partitionId())
 
@@ -179,8 +177,9 @@ def _checked_record(options: WriteOptions, schema: StructType) -> StructType | N
     return record_columns(options, schema)
 
 
-def _log_abort(messages: Sequence[WriterCommitMessage | None]) -> None:
-    reports = _reports(messages)
+def log_abort(messages: Sequence[WriterCommitMessage | None]) -> None:
+    """A batch failed in some of its tasks."""
+    reports = reports_of(messages)
     if reports:
         positions = ", ".join(f"{report.topic} up to {report.state.target}" for report in reports)
         log.warning("write aborted, written entries stay written=%s", positions)

@@ -1,0 +1,58 @@
+"""The stream whose rows are reports: planned as any stream, and its tasks copy what they read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import InputPartition
+
+from interpulse.spark.copying.reports import report_batch
+from interpulse.spark.offsets import TopicRange
+from interpulse.spark.reading.read_options import ReadOptions
+from interpulse.spark.reading.reader import PlannedStream, RangesPartition
+from interpulse.spark.state_files import LaneFiles
+from interpulse.spark.tracebacks import strip_traceback, strip_traceback_while_reading
+from interpulse.spark.writing.lane_states import LaneStates, read_lane_states
+from interpulse.spark.writing.write_options import WriteOptions
+from interpulse.spark.writing.writer import stream_task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["CopyPartition", "CopyReader"]
+
+
+class CopyPartition(RangesPartition):
+    """The work of one task, and where its lanes may start from."""
+
+    def __init__(self, ranges: Sequence[TopicRange], lanes: LaneStates) -> None:
+        super().__init__(ranges)
+        self.lanes = lanes
+
+
+class CopyReader(PlannedStream):
+    """Copies as a stream; a row is a pickled LaneReport."""
+
+    def __init__(self, options: ReadOptions, target: WriteOptions) -> None:
+        super().__init__(options)
+        self._target = target
+
+    @strip_traceback
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[CopyPartition]:
+        assert self._target.state_path
+        lanes = read_lane_states(LaneFiles(self._target.state_path))
+        return [
+            CopyPartition(task.ranges, lanes.of({item.topic for item in task.ranges}))
+            for task in super().partitions(start, end)
+        ]
+
+    @strip_traceback_while_reading
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from interpulse.spark.copying.range_copies import copy_ranges
+
+        # Spark makes one partition with no value out of an empty plan.
+        if isinstance(partition, CopyPartition) and partition.ranges:
+            task = stream_task()
+            lanes = partition.lanes.below(task.batch)
+            yield report_batch(copy_ranges(self._options, self._target, partition.ranges, lanes, task))

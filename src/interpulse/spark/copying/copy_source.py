@@ -1,0 +1,75 @@
+"""``format("interpulse-copy")``: the data source of the replication job, registered in its session only.
+
+Options with ``source.`` in front are those of a stream that reads entry mode, with ``target.`` in front those of an
+exactly-once sink of entry mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, DataSourceStreamWriter
+
+from interpulse.spark.tracebacks import strip_traceback
+from interpulse.spark.worker_logs import configure_worker
+
+if TYPE_CHECKING:
+    from interpulse.spark.writing.write_options import WriteOptions
+
+__all__ = ["COPY_FORMAT", "CopyDataSource", "copy_options"]
+
+COPY_FORMAT: Final = "interpulse-copy"
+_SOURCE: Final = "source."
+_TARGET: Final = "target."
+
+configure_worker()
+
+
+class CopyDataSource(DataSource):
+    """A stream whose tasks copy ranges, and the sink that commits what they report."""
+
+    @classmethod
+    def name(cls) -> str:
+        return COPY_FORMAT
+
+    def schema(self) -> str:
+        """A row is the report of one topic-partition in one batch, pickled."""
+        return "report BINARY"
+
+    @strip_traceback
+    def streamReader(self, schema: object) -> DataSourceStreamReader:
+        from interpulse.spark.copying.copy_reader import CopyReader
+        from interpulse.spark.options import Purpose
+        from interpulse.spark.reading.read_options import parse_read_options
+
+        options = parse_read_options(_with_prefix(_SOURCE, self.options), Purpose.STREAM_READ)
+        return CopyReader(options, self._target())
+
+    @strip_traceback
+    def streamWriter(self, schema: object, overwrite: bool) -> DataSourceStreamWriter:
+        from interpulse.spark.copying.report_writer import ReportWriter
+
+        return ReportWriter(self._target())
+
+    def _target(self) -> WriteOptions:
+        from interpulse.spark.options import OptionError, Purpose
+        from interpulse.spark.writing.write_options import parse_write_options
+
+        target = parse_write_options(_with_prefix(_TARGET, self.options), Purpose.STREAM_WRITE)
+        if not (target.exactly_once and target.assume_deduplication and target.state_path):
+            raise OptionError(
+                f"{COPY_FORMAT} copies exactly once, with target.statePath and target.assumeDeduplication=true"
+            )
+        return target
+
+
+def copy_options(source: Mapping[str, str], target: Mapping[str, str]) -> dict[str, str]:
+    """The options of both sides of a query, as each of them needs them."""
+    return {_SOURCE + key: value for key, value in source.items()} | {
+        _TARGET + key: value for key, value in target.items()
+    }
+
+
+def _with_prefix(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
+    return {key.removeprefix(prefix): value for key, value in options.items() if key.startswith(prefix)}

@@ -1,0 +1,26 @@
+"""Reports of tasks as rows: they go from the tasks that copy to those of the sink, which hands them to the driver."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from interpulse.spark.writing.lane_report import LaneReport
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["report_batch", "reports_in"]
+
+
+def report_batch(reports: Sequence[LaneReport]) -> pa.RecordBatch:
+    """A row for each report."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict({"report": pa.array([pickle.dumps(report) for report in reports], pa.binary())})
+
+
+def reports_in(batches: Iterable[pa.RecordBatch]) -> list[LaneReport]:
+    """The inverse of :func:`report_batch`; the rows come from our own tasks of the same query."""
+    return [pickle.loads(row) for batch in batches for row in batch.column("report").to_pylist()]

@@ -7,12 +7,13 @@ and commits after it; a driver made on the same log replays the batch that was n
 import json
 import pickle
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import CaseInsensitiveDict, WriterCommitMessage
+from pyspark.sql.datasource import CaseInsensitiveDict, DataSource, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from interpulse.spark.data_source import PulsarDataSource
@@ -39,9 +40,10 @@ class StreamDriver:
         log: CheckpointLog,
         sink: Callable[[int, list[list[pa.RecordBatch]]], None],
         *,
+        kind: type[DataSource] = PulsarDataSource,
         kill_at: str = "",
     ) -> None:
-        source = _pickled(PulsarDataSource(CaseInsensitiveDict({key.lower(): value for key, value in options.items()})))
+        source = _pickled(kind(CaseInsensitiveDict({key.lower(): value for key, value in options.items()})))
         self.schema = source.schema()
         self.reader = source.streamReader(schema=self.schema)
         self.executor_reader = _pickled(source.streamReader(schema=self.schema))
@@ -76,12 +78,16 @@ class StreamDriver:
             start = json.loads(self.log.offsets[batch - 1]) if batch else self.reader.initialOffset()
         end = json.loads(self.log.offsets[batch])
         tasks = [
-            list(self.executor_reader.read(_pickled(partition))) for partition in self.reader.partitions(start, end)
+            self._read(batch, index, partition) for index, partition in enumerate(self.reader.partitions(start, end))
         ]
         self._step("read")
         self.sink(batch, tasks)
         self._step("written")
         self.log.commits.add(batch)
+
+    def _read(self, batch: int, index: int, partition: Any) -> list[pa.RecordBatch]:
+        with _task("", batch, index):
+            return list(self.executor_reader.read(_pickled(partition)))
 
     def _step(self, name: str) -> None:
         if name == self.kill_at:
@@ -101,17 +107,19 @@ class StreamSink:
         schema: StructType,
         *,
         query_id: str,
+        kind: type[DataSource] = PulsarDataSource,
         change: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda rows: rows,
         kill_at: str = "",
     ) -> None:
         self._options = CaseInsensitiveDict({key.lower(): value for key, value in options.items()})
         self._schema = schema
+        self._kind = kind
         self._query_id = query_id
         self._change = change
         self.kill_at = kill_at
 
     def __call__(self, batch: int, tasks: list[list[pa.RecordBatch]]) -> None:
-        source = _pickled(PulsarDataSource(self._options))
+        source = _pickled(self._kind(self._options))
         writer = _pickled(source.streamWriter(schema=self._schema, overwrite=False))
         written = [self._write(writer, batch, index, rows) for index, rows in enumerate(tasks)]
         if any(tasks):
@@ -119,13 +127,8 @@ class StreamSink:
         _pickled(writer).commit(_pickled(written), batch)
 
     def _write(self, writer: Any, batch: int, index: int, rows: list[pa.RecordBatch]) -> WriterCommitMessage:
-        context = TaskContext._getOrCreate()
-        context._partitionId = index
-        context._localProperties = {"sql.streaming.queryId": self._query_id, "streaming.sql.batchId": str(batch)}
-        try:
+        with _task(self._query_id, batch, index):
             return _pickled(writer).write(self._given_out(rows))
-        finally:
-            TaskContext._taskContext = None
 
     def _given_out(self, rows: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for chunk in rows:
@@ -139,6 +142,18 @@ class StreamSink:
         if name == self.kill_at:
             self.kill_at = ""
             raise Killed(name)
+
+
+@contextmanager
+def _task(query_id: str, batch: int, index: int) -> Iterator[None]:
+    """What a task sees of Spark."""
+    context: Any = TaskContext._getOrCreate()
+    context._partitionId = index
+    context._localProperties = {"sql.streaming.queryId": query_id, "streaming.sql.batchId": str(batch)}
+    try:
+        yield
+    finally:
+        TaskContext._taskContext = None
 
 
 def _pickled(value: Any) -> Any:

@@ -21,6 +21,7 @@ async def end_of_reading(monkeypatch, *, session=None, reading=None):
 
     async def read_range(*arguments):
         raise reading
+        yield
 
     monkeypatch.setattr(fetch, "session_for", session_for)
     monkeypatch.setattr(fetch, "_read_range", read_range)

@@ -1,0 +1,182 @@
+"""Tasks that copy from broker to broker, without a JVM: killed at every step, refused topics, damaged ranges."""
+
+import json
+
+import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from interpulse.client.sync import Client
+from interpulse.model.errors import ChecksumError, NotConnected
+from interpulse.model.names import TopicName
+from interpulse.spark.copying.copy_source import CopyDataSource, copy_options
+from interpulse.spark.options import OptionError
+from interpulse.spark.reading import fetch
+from interpulse.spark.state_files import LaneFiles
+from interpulse.spark.writing.lane_writer import LaneWriter
+from interpulse.testing import InProcessBroker
+from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver, StreamSink
+from tests.spark.test_stream_driver import drain, publish, read_all
+
+REPORTS = StructType([StructField("report", BinaryType())])
+
+
+@pytest.fixture(scope="module")
+def west(tmp_path_factory):
+    settings = {
+        "clusterName": "west",
+        "brokerDeduplicationEnabled": "true",
+        "brokerDeleteInactiveTopicsEnabled": "false",
+        "allowAutoTopicCreation": "false",
+    }
+    with InProcessBroker(tmp_path_factory.mktemp("west"), settings) as west:
+        yield west
+
+
+@pytest.fixture
+def there(west, topic):
+    """A client of west, where the topic is as well."""
+    west.call(lambda app: app.lifecycle.create_partitioned(TopicName.parse(topic), 4))
+    with Client(west.service_url) as client:
+        yield client
+
+
+class Copy:
+    """One query: its options, and the sink of its reports."""
+
+    def __init__(self, broker, west, state_path, **source):
+        target = {
+            "service.url": west.service_url,
+            "mode": "entry",
+            "deliveryGuarantee": "exactly-once",
+            "producerName": "lane",
+            "replicatedFrom": "east",
+            "targetCluster": "west",
+            "statePath": str(state_path),
+            "assumeDeduplication": "true",
+            "isolate": "true",
+        }
+        given = {
+            "service.url": broker.service_url,
+            "mode": "entry",
+            "startingOffsets": "earliest",
+            "offsetPollIntervalMs": "1",
+        }
+        given |= source
+        self.options = copy_options(given, target)
+        self.log = CheckpointLog()
+        self.files = LaneFiles(str(state_path))
+        self.summaries = []
+
+    def drain(self, kill_at=""):
+        self.sink = StreamSink(self.options, REPORTS, query_id="copy", kind=CopyDataSource, kill_at=kill_at)
+        drain(StreamDriver(self.options, self.log, self.commit, kind=CopyDataSource, kill_at=kill_at))
+
+    def commit(self, batch, tasks):
+        self.sink(batch, tasks)
+        self.summaries.append(self.files.summary())
+
+    def total(self, what):
+        return sum(summary[what] for summary in self.summaries)
+
+
+def in_order_per_key(values):
+    return sorted(values, key=lambda value: value % 7) == sorted(values, key=lambda value: (value % 7, value))
+
+
+@pytest.mark.parametrize("kill_at", ["planned", "copying", "read", "uncommitted", "written"])
+def test_copy_when_killed_at_any_step_then_west_holds_everything_exactly_once(
+    broker, west, client, there, topic, tmp_path, monkeypatch, kill_at
+):
+    publish(client, topic, range(200), batching_enabled=False)
+    publish(client, topic, range(200, 400))
+    copy = Copy(broker, west, tmp_path, topic=topic, maxEntriesPerTrigger="90")
+    with monkeypatch.context() as patched:
+        if kill_at == "copying":
+            patched.setattr(LaneWriter, "finish", killed)
+        with pytest.raises(Killed):
+            copy.drain(kill_at=kill_at)
+    copy.drain()
+    copied = read_all(there, topic)
+    assert sorted(copied) == list(range(400))
+    assert in_order_per_key(copied)
+
+
+async def killed(writer):
+    raise Killed("copying")
+
+
+def test_copy_reports_what_it_wrote_and_what_it_did_not(broker, west, client, there, topic, tmp_path):
+    publish(client, topic, range(20), batching_enabled=False)
+    copy = Copy(broker, west, tmp_path, topic=topic)
+    copy.drain()
+    back = Copy(west, broker, tmp_path / "back", topic=topic)
+    back.drain()
+    assert (copy.total("entries"), copy.total("messages")) == (20, 20)
+    assert (back.total("entries"), [summary["skipped"] for summary in back.summaries][-1]) == (0, {"replicated": 20})
+    assert sorted(read_all(client, topic)) == list(range(20))
+
+
+def test_topic_that_the_target_refuses_is_held_and_the_others_go_on(broker, west, client, there, topic, tmp_path):
+    absent = f"{topic}-absent"
+    broker.call(lambda app: app.lifecycle.create_partitioned(TopicName.parse(absent), 4))
+    for name in (topic, absent):
+        publish(client, name, range(20), batching_enabled=False)
+    copy = Copy(broker, west, tmp_path, topics=f"{topic},{absent}")
+    copy.drain()
+    held = copy.files.held()
+    assert set(held) == {f"{absent}-partition-{index}" for index in range(4)}
+    assert all("not found" in item.reason.lower() for item in held.values())
+    assert sorted(read_all(there, topic)) == list(range(20))
+
+
+def test_target_that_is_away_fails_the_batch_and_holds_nothing(broker, west, client, there, topic, tmp_path):
+    publish(client, topic, range(20))
+    copy = Copy(broker, west, tmp_path, topic=topic)
+    copy.options |= {"target.service.url": "pulsar://127.0.0.1:9", "target.operationTimeoutMs": "200"}
+    with pytest.raises(NotConnected):
+        copy.drain()
+    assert copy.files.held() == {}
+
+
+def test_range_that_cannot_be_read_is_held_with_its_reason(broker, west, client, there, topic, tmp_path, monkeypatch):
+    publish(client, topic, range(40))
+    partitions = [f"{topic}-partition-{index}" for index in range(4)]
+    listed = tmp_path / "topics.json"
+    listed.write_text(json.dumps({"topics": partitions, "held": []}))
+    copy = Copy(broker, west, tmp_path, topicsFile=str(listed))
+    with monkeypatch.context() as patched:
+        patched.setattr(fetch, "_read_range", damaged_at(partitions[0]))
+        copy.drain()
+    held = copy.files.held()
+    assert {name: item.reason for name, item in held.items()} == {partitions[0]: "the entry at 1:0 is damaged"}
+    expected, copied = (read_partition(reader, partitions[0]) for reader in (client, there))
+    assert expected
+    assert copied == []
+    assert [read_partition(there, name) for name in partitions[1:]] == [
+        read_partition(client, name) for name in partitions[1:]
+    ]
+
+
+def damaged_at(topic, read=fetch._read_range):
+    async def read_range(session, options, item, buffer_bytes):
+        if item.topic == topic:
+            raise ChecksumError("the entry at 1:0 is damaged")
+        async for entries in read(session, options, item, buffer_bytes):
+            yield entries
+
+    return read_range
+
+
+def read_partition(client, partition):
+    with client.create_reader(partition) as reader:
+        found = []
+        while reader.has_message_available():
+            found.append(reader.read_next(5000).content)
+    return found
+
+
+def test_copy_without_lane_files_is_refused(broker, west, topic, tmp_path):
+    copy = Copy(broker, west, tmp_path, topic=topic)
+    del copy.options["target.statePath"]
+    with pytest.raises(OptionError, match=r"target\.statePath"):
+        copy.drain()

@@ -38,7 +38,6 @@ class BatchProgress:
     query: str
     batch_id: int
     duration_ms: int
-    rows: int
     phases_ms: Mapping[str, int] = field(default_factory=dict)
     topics: Mapping[str, TopicLag] = field(default_factory=dict)
 
@@ -57,7 +56,6 @@ class BatchProgress:
             "cluster": self.query,
             "batchId": self.batch_id,
             "batchMs": self.duration_ms,
-            "entries": self.rows,
             "phasesMs": dict(self.phases_ms),
             "lagEntries": self.lag_entries,
             "lagSeconds": round(self.lag_seconds, 3),
@@ -75,7 +73,6 @@ def read_progress(body: Mapping[str, Any]) -> BatchProgress:
         query=str(body.get("name") or ""),
         batch_id=int(body["batchId"]),
         duration_ms=phases.get("triggerExecution", 0),
-        rows=int(body.get("numInputRows") or 0),
         phases_ms=phases,
         topics={topic: _lag(position, report.get("topics", {}).get(topic)) for topic, position in done.items()},
     )

@@ -54,7 +54,6 @@ async def test_topic_that_does_not_deduplicate_is_refused(cluster: Cluster, tmp_
 
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 async def test_messages_are_stored_once_when_a_worker_is_killed_in_the_middle_of_its_task(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -51,10 +51,12 @@ async def test_write_when_segment_begins_then_names_are_durable_before_the_answe
 
 
 async def test_writer_when_it_runs_then_its_thread_has_a_name_and_keeps_no_process_alive() -> None:
+    others = set(threading.enumerate())
     bench = Bench()
-    assert [each.daemon for each in threading.enumerate() if each.name == "log-writer"] == [True]
+    (thread,) = set(threading.enumerate()) - others
+    assert (thread.name, thread.daemon) == ("log-writer", True)
     bench.writer.stop()
-    assert [each for each in threading.enumerate() if each.name == "log-writer"] == []
+    assert not thread.is_alive()
 
 
 async def test_seal_when_done_then_index_is_durable_and_says_so() -> None:

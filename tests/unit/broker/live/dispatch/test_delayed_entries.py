@@ -19,7 +19,7 @@ from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.policies.messaging_policies import DelayedDelivery
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import build_entry, with_broker_metadata
+from interpulse.wire.entries import build_entry, with_broker_metadata
 
 TICK_MS = 1000
 

@@ -116,6 +116,8 @@ def _topics(source: DataFrame, target: DataFrame, cluster: str) -> DataFrame:
 
 @dataclass(frozen=True)
 class JudgeNamespaces:
+    """Rows with a namespace of both sides become its differences, one row each."""
+
     cluster: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -131,6 +133,8 @@ class JudgeNamespaces:
 
 @dataclass(frozen=True)
 class JudgeTopics:
+    """Rows with a topic of both sides become its differences, one row each."""
+
     cluster: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import open_each, open_persistent
 from interpulse.broker.rest.http.required_permissions import on_topic
 from interpulse.model.errors import Conflict, OperationNotAllowed, TopicNotFound
@@ -48,7 +48,7 @@ def _check_stored(call: Call) -> None:
         raise OperationNotAllowed("A non-persistent topic cannot be compacted: it keeps no messages")
 
 
-_PATH: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/compaction"
+_PATH: Final = f"{TOPIC_PATH}/compaction"
 
 ROUTES: Final = (
     Route("PUT", _PATH, compact, on_topic(TopicOperation.COMPACT)),

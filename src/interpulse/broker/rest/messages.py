@@ -10,7 +10,7 @@ from typing import Final
 
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.timeline import nth_position
-from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, not_negative
+from interpulse.broker.rest.http.call import TOPIC_PATH, Answer, Call, Route, answer_json, not_negative
 from interpulse.broker.rest.http.entry_headers import entry_headers
 from interpulse.broker.rest.http.opening import open_single
 from interpulse.broker.rest.http.required_permissions import on_topic
@@ -89,13 +89,11 @@ def _answer(found: LogEntry) -> Answer:
     return Answer(200, body, "application/octet-stream", headers)
 
 
-_TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
-
 _PEEK_MESSAGES: Final = on_topic(TopicOperation.PEEK_MESSAGES)
 
 ROUTES: Final = (
-    Route("GET", f"{_TOPIC}/subscription/{{subscription}}/position/{{position}}", peek, _PEEK_MESSAGES),
-    Route("GET", f"{_TOPIC}/examinemessage", examine, _PEEK_MESSAGES),
-    Route("GET", f"{_TOPIC}/ledger/{{ledger}}/entry/{{entry}}", get_message, _PEEK_MESSAGES),
-    Route("GET", f"{_TOPIC}/messageid/{{time}}", get_message_id_at, _PEEK_MESSAGES),
+    Route("GET", f"{TOPIC_PATH}/subscription/{{subscription}}/position/{{position}}", peek, _PEEK_MESSAGES),
+    Route("GET", f"{TOPIC_PATH}/examinemessage", examine, _PEEK_MESSAGES),
+    Route("GET", f"{TOPIC_PATH}/ledger/{{ledger}}/entry/{{entry}}", get_message, _PEEK_MESSAGES),
+    Route("GET", f"{TOPIC_PATH}/messageid/{{time}}", get_message_id_at, _PEEK_MESSAGES),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.broker.rest.http.bodies import NAMESPACE_POLICIES
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, super_user, tenant_admin
 from interpulse.model.errors import Conflict, InvalidRequest, OperationNotAllowed
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
@@ -138,29 +138,27 @@ async def set_allowed_clusters(call: Call) -> Answer:
     return DONE
 
 
-_NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
-
 _CLEAR_BACKLOG: Final = on_namespace(NamespaceOperation.CLEAR_BACKLOG)
 _UNSUBSCRIBE: Final = on_namespace(NamespaceOperation.UNSUBSCRIBE)
 
 ROUTES: Final = (
     Route("GET", "/admin/v2/namespaces/{tenant}", list_namespaces, tenant_admin),
-    Route("GET", _NAMESPACE, get_policies, on_policy),
-    Route("PUT", _NAMESPACE, create_namespace, tenant_admin),
-    Route("DELETE", _NAMESPACE, delete_namespace, tenant_admin),
-    Route("GET", f"{_NAMESPACE}/topics", list_topics, on_namespace(NamespaceOperation.GET_TOPICS)),
-    Route("GET", f"{_NAMESPACE}/bundles", get_bundles, on_namespace(NamespaceOperation.GET_BUNDLE)),
-    Route("PUT", f"{_NAMESPACE}/unload", unload, super_user),
-    Route("PUT", f"{_NAMESPACE}/{{bundle}}/unload", unload, super_user),
-    Route("PUT", f"{_NAMESPACE}/{{bundle}}/split", split_bundle, super_user),
-    Route("POST", f"{_NAMESPACE}/clearBacklog", clear_backlog, _CLEAR_BACKLOG),
-    Route("POST", f"{_NAMESPACE}/clearBacklog/{{subscription}}", clear_backlog, _CLEAR_BACKLOG),
-    Route("POST", f"{_NAMESPACE}/{{bundle}}/clearBacklog", clear_backlog, _CLEAR_BACKLOG),
-    Route("POST", f"{_NAMESPACE}/{{bundle}}/clearBacklog/{{subscription}}", clear_backlog, _CLEAR_BACKLOG),
-    Route("POST", f"{_NAMESPACE}/unsubscribe/{{subscription}}", unsubscribe, _UNSUBSCRIBE),
-    Route("POST", f"{_NAMESPACE}/{{bundle}}/unsubscribe/{{subscription}}", unsubscribe, _UNSUBSCRIBE),
-    Route("GET", f"{_NAMESPACE}/replication", get_replication_clusters, on_policy),
-    Route("POST", f"{_NAMESPACE}/replication", set_replication_clusters, on_policy),
-    Route("GET", f"{_NAMESPACE}/allowedClusters", get_allowed_clusters, on_policy),
-    Route("POST", f"{_NAMESPACE}/allowedClusters", set_allowed_clusters, on_policy),
+    Route("GET", NAMESPACE_PATH, get_policies, on_policy),
+    Route("PUT", NAMESPACE_PATH, create_namespace, tenant_admin),
+    Route("DELETE", NAMESPACE_PATH, delete_namespace, tenant_admin),
+    Route("GET", f"{NAMESPACE_PATH}/topics", list_topics, on_namespace(NamespaceOperation.GET_TOPICS)),
+    Route("GET", f"{NAMESPACE_PATH}/bundles", get_bundles, on_namespace(NamespaceOperation.GET_BUNDLE)),
+    Route("PUT", f"{NAMESPACE_PATH}/unload", unload, super_user),
+    Route("PUT", f"{NAMESPACE_PATH}/{{bundle}}/unload", unload, super_user),
+    Route("PUT", f"{NAMESPACE_PATH}/{{bundle}}/split", split_bundle, super_user),
+    Route("POST", f"{NAMESPACE_PATH}/clearBacklog", clear_backlog, _CLEAR_BACKLOG),
+    Route("POST", f"{NAMESPACE_PATH}/clearBacklog/{{subscription}}", clear_backlog, _CLEAR_BACKLOG),
+    Route("POST", f"{NAMESPACE_PATH}/{{bundle}}/clearBacklog", clear_backlog, _CLEAR_BACKLOG),
+    Route("POST", f"{NAMESPACE_PATH}/{{bundle}}/clearBacklog/{{subscription}}", clear_backlog, _CLEAR_BACKLOG),
+    Route("POST", f"{NAMESPACE_PATH}/unsubscribe/{{subscription}}", unsubscribe, _UNSUBSCRIBE),
+    Route("POST", f"{NAMESPACE_PATH}/{{bundle}}/unsubscribe/{{subscription}}", unsubscribe, _UNSUBSCRIBE),
+    Route("GET", f"{NAMESPACE_PATH}/replication", get_replication_clusters, on_policy),
+    Route("POST", f"{NAMESPACE_PATH}/replication", set_replication_clusters, on_policy),
+    Route("GET", f"{NAMESPACE_PATH}/allowedClusters", get_allowed_clusters, on_policy),
+    Route("POST", f"{NAMESPACE_PATH}/allowedClusters", set_allowed_clusters, on_policy),
 )

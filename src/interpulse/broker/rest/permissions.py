@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, TOPIC_PATH, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, tenant_admin
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.permissions import NamespaceOperation
@@ -74,9 +74,8 @@ def _texts(call: Call, what: str) -> list[str]:
     return call.strings()
 
 
-_NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
-_GRANTS: Final = f"{_NAMESPACE}/permissions"
-_TOPIC_GRANTS: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/permissions"
+_GRANTS: Final = f"{NAMESPACE_PATH}/permissions"
+_TOPIC_GRANTS: Final = f"{TOPIC_PATH}/permissions"
 
 _GRANT_PERMISSION: Final = on_namespace(NamespaceOperation.GRANT_PERMISSION)
 _REVOKE_PERMISSION: Final = on_namespace(NamespaceOperation.REVOKE_PERMISSION)
@@ -91,6 +90,6 @@ ROUTES: Final = (
     Route("GET", _TOPIC_GRANTS, get_of_topic, tenant_admin),
     Route("POST", f"{_TOPIC_GRANTS}/{{role}}", grant_on_topic, tenant_admin),
     Route("DELETE", f"{_TOPIC_GRANTS}/{{role}}", revoke_on_topic, tenant_admin),
-    Route("GET", f"{_NAMESPACE}/subscriptionAuthMode", get_auth_mode, on_policy),
-    Route("POST", f"{_NAMESPACE}/subscriptionAuthMode", set_auth_mode, on_policy),
+    Route("GET", f"{NAMESPACE_PATH}/subscriptionAuthMode", get_auth_mode, on_policy),
+    Route("POST", f"{NAMESPACE_PATH}/subscriptionAuthMode", set_auth_mode, on_policy),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, TOPIC_PATH, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.broker.topics.topic_settings import policies_in_force
 from interpulse.model.errors import InvalidRequest
@@ -53,9 +53,9 @@ async def report_status(call: Call) -> Answer:
     return DONE
 
 
-_REPLICATION: Final = "/admin/v2/namespaces/{tenant}/{namespace}/replication"
+_REPLICATION: Final = f"{NAMESPACE_PATH}/replication"
 _NAMESPACE: Final = f"{_REPLICATION}/status"
-_TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/replication/status"
+_TOPIC: Final = f"{TOPIC_PATH}/replication/status"
 
 ROUTES: Final = (
     Route("GET", _NAMESPACE, get_namespace_status, on_policy),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.rules.effective_policies import topic_level
 from interpulse.rules.replication import effective_replication_clusters
@@ -34,7 +34,7 @@ async def remove_clusters(call: Call) -> Answer:
     return DONE
 
 
-_PATH: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/replication"
+_PATH: Final = f"{TOPIC_PATH}/replication"
 
 ROUTES: Final = (
     Route("GET", _PATH, get_clusters, on_policy),

@@ -7,7 +7,7 @@ from typing import Any, Final
 from interpulse.broker.live.registry.topic_registry import AnyTopic
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.live.topic.topic_stats import NO_REPLICATION, add_earliest_times
-from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import TOPIC_PATH, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import existing_partitions, open_persistent, open_topic
 from interpulse.broker.rest.http.required_permissions import on_topic
 from interpulse.model.errors import OperationNotAllowed, PartitionedTopicNotFound
@@ -128,17 +128,15 @@ def _message_id(name: TopicName, ledger: int, entry: int, batch_index: int) -> d
     }
 
 
-_TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
-
 _GET_STATS: Final = on_topic(TopicOperation.GET_STATS)
 
 ROUTES: Final = (
-    Route("GET", f"{_TOPIC}/stats", get_stats, _GET_STATS),
-    Route("GET", f"{_TOPIC}/internalStats", get_internal_stats, _GET_STATS),
-    Route("GET", f"{_TOPIC}/internal-info", get_internal_info, _GET_STATS),
-    Route("GET", f"{_TOPIC}/partitioned-stats", get_partitioned_stats, _GET_STATS),
-    Route("GET", f"{_TOPIC}/partitioned-internalStats", get_partitioned_internal_stats, _GET_STATS),
-    Route("GET", f"{_TOPIC}/lastMessageId", get_last_message_id, on_topic(TopicOperation.PEEK_MESSAGES)),
-    Route("POST", f"{_TOPIC}/terminate", terminate, on_topic(TopicOperation.TERMINATE)),
-    Route("POST", f"{_TOPIC}/terminate/partitions", terminate_partitioned, on_topic(TopicOperation.TERMINATE)),
+    Route("GET", f"{TOPIC_PATH}/stats", get_stats, _GET_STATS),
+    Route("GET", f"{TOPIC_PATH}/internalStats", get_internal_stats, _GET_STATS),
+    Route("GET", f"{TOPIC_PATH}/internal-info", get_internal_info, _GET_STATS),
+    Route("GET", f"{TOPIC_PATH}/partitioned-stats", get_partitioned_stats, _GET_STATS),
+    Route("GET", f"{TOPIC_PATH}/partitioned-internalStats", get_partitioned_internal_stats, _GET_STATS),
+    Route("GET", f"{TOPIC_PATH}/lastMessageId", get_last_message_id, on_topic(TopicOperation.PEEK_MESSAGES)),
+    Route("POST", f"{TOPIC_PATH}/terminate", terminate, on_topic(TopicOperation.TERMINATE)),
+    Route("POST", f"{TOPIC_PATH}/terminate/partitions", terminate_partitioned, on_topic(TopicOperation.TERMINATE)),
 )

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from interpulse.broker.live.registry import backlog_operations, upkeep
 from interpulse.broker.rest.http.bodies import PARTITIONED_TOPIC
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import open_each, open_persistent
 from interpulse.broker.rest.http.peers import or_at_peer
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, on_topic, tenant_admin
@@ -155,23 +155,24 @@ def _domain(call: Call) -> Domain:
     return domain  # type: ignore[no-any-return]
 
 
-_NAMESPACE: Final = "/admin/v2/{domain}/{tenant}/{namespace}"
-_TOPIC: Final = f"{_NAMESPACE}/{{topic}}"
+_TOPICS: Final = "/admin/v2/{domain}/{tenant}/{namespace}"
 
 ROUTES: Final = (
-    Route("GET", _NAMESPACE, list_topics, on_namespace(NamespaceOperation.GET_TOPICS)),
-    Route("GET", f"{_NAMESPACE}/partitioned", list_partitioned, on_namespace(NamespaceOperation.GET_TOPICS)),
-    Route("PUT", _TOPIC, or_at_peer(create_topic), on_namespace(NamespaceOperation.CREATE_TOPIC)),
-    Route("DELETE", _TOPIC, delete_topic, on_namespace(NamespaceOperation.DELETE_TOPIC)),
-    Route("GET", f"{_TOPIC}/partitions", or_at_peer(get_partitions, "/partitions"), on_topic(TopicOperation.LOOKUP)),
-    Route("PUT", f"{_TOPIC}/partitions", or_at_peer(create_partitioned, "/partitions"), on_policy),
-    Route("POST", f"{_TOPIC}/partitions", expand, on_policy),
-    Route("DELETE", f"{_TOPIC}/partitions", delete_partitioned, on_namespace(NamespaceOperation.DELETE_TOPIC)),
-    Route("POST", f"{_TOPIC}/createMissedPartitions", create_missed_partitions, on_topic(TopicOperation.LOOKUP)),
-    Route("GET", f"{_TOPIC}/properties", get_properties, on_topic(TopicOperation.GET_METADATA)),
-    Route("PUT", f"{_TOPIC}/properties", update_properties, on_topic(TopicOperation.UPDATE_METADATA)),
-    Route("DELETE", f"{_TOPIC}/properties", delete_property, on_topic(TopicOperation.DELETE_METADATA)),
-    Route("DELETE", f"{_TOPIC}/truncate", truncate, tenant_admin),
-    Route("POST", f"{_TOPIC}/trim", trim, on_topic(TopicOperation.TRIM_TOPIC)),
-    Route("PUT", f"{_TOPIC}/unload", unload, on_topic(TopicOperation.UNLOAD)),
+    Route("GET", _TOPICS, list_topics, on_namespace(NamespaceOperation.GET_TOPICS)),
+    Route("GET", f"{_TOPICS}/partitioned", list_partitioned, on_namespace(NamespaceOperation.GET_TOPICS)),
+    Route("PUT", TOPIC_PATH, or_at_peer(create_topic), on_namespace(NamespaceOperation.CREATE_TOPIC)),
+    Route("DELETE", TOPIC_PATH, delete_topic, on_namespace(NamespaceOperation.DELETE_TOPIC)),
+    Route(
+        "GET", f"{TOPIC_PATH}/partitions", or_at_peer(get_partitions, "/partitions"), on_topic(TopicOperation.LOOKUP)
+    ),
+    Route("PUT", f"{TOPIC_PATH}/partitions", or_at_peer(create_partitioned, "/partitions"), on_policy),
+    Route("POST", f"{TOPIC_PATH}/partitions", expand, on_policy),
+    Route("DELETE", f"{TOPIC_PATH}/partitions", delete_partitioned, on_namespace(NamespaceOperation.DELETE_TOPIC)),
+    Route("POST", f"{TOPIC_PATH}/createMissedPartitions", create_missed_partitions, on_topic(TopicOperation.LOOKUP)),
+    Route("GET", f"{TOPIC_PATH}/properties", get_properties, on_topic(TopicOperation.GET_METADATA)),
+    Route("PUT", f"{TOPIC_PATH}/properties", update_properties, on_topic(TopicOperation.UPDATE_METADATA)),
+    Route("DELETE", f"{TOPIC_PATH}/properties", delete_property, on_topic(TopicOperation.DELETE_METADATA)),
+    Route("DELETE", f"{TOPIC_PATH}/truncate", truncate, tenant_admin),
+    Route("POST", f"{TOPIC_PATH}/trim", trim, on_topic(TopicOperation.TRIM_TOPIC)),
+    Route("PUT", f"{TOPIC_PATH}/unload", unload, on_topic(TopicOperation.UNLOAD)),
 )

@@ -10,7 +10,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from interpulse.broker.rest.http.call import DONE, UNSET, Answer, Call, Handler, RequiredPermission, Route, answer_json
+from interpulse.broker.rest.http.call import (
+    DONE,
+    NAMESPACE_PATH,
+    TOPIC_PATH,
+    UNSET,
+    Answer,
+    Call,
+    Handler,
+    RequiredPermission,
+    Route,
+    answer_json,
+)
 from interpulse.broker.rest.http.required_permissions import (
     on_namespace,
     on_policy,
@@ -26,8 +37,6 @@ from interpulse.rules.bundles import boundaries_of, checked_bundle
 __all__ = ["ROUTES"]
 
 _ADMIN: Final = "/admin/v2"
-_NAMESPACE: Final = f"{_ADMIN}/namespaces/{{tenant}}/{{namespace}}"
-_TOPIC: Final = f"{_ADMIN}/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}"
 
 _OFFLOAD_STATUS: Final = {
     "status": "NOT_RUN",
@@ -89,7 +98,7 @@ _OF_TOPICS: Final = (
 _SCALABLE: Final = f"{_ADMIN}/scalable/{{tenant}}/{{namespace}}"
 _QUOTAS: Final = f"{_ADMIN}/resource-quotas"
 _ISOLATION: Final = f"{_ADMIN}/clusters/{{cluster}}/namespaceIsolationPolicies"
-_REPLICATED_STATUS: Final = f"{_TOPIC}/subscription/{{subscription}}/replicatedSubscriptionStatus"
+_REPLICATED_STATUS: Final = f"{TOPIC_PATH}/subscription/{{subscription}}/replicatedSubscriptionStatus"
 _BUNDLE_TOPICS: Final = f"{_ADMIN}/non-persistent/{{tenant}}/{{namespace}}/{{bundle}}"
 
 _PRODUCE: Final = on_topic(TopicOperation.PRODUCE)
@@ -99,16 +108,16 @@ _SET_REPLICATED: Final = on_topic(TopicOperation.SET_REPLICATED_SUBSCRIPTION_STA
 _GET_BUNDLE: Final = on_namespace(NamespaceOperation.GET_BUNDLE)
 
 _REFUSED: Final[tuple[tuple[str, str, RequiredPermission, NotOffered | None], ...]] = (
-    ("POST", f"{_NAMESPACE}/migration", on_policy, NotOffered.CLUSTER_MIGRATION),
-    ("GET", f"{_TOPIC}/backlog", on_policy, None),
-    ("GET", f"{_TOPIC}/getMessageIdByIndex", _PEEK_MESSAGES, None),
-    ("GET", f"{_NAMESPACE}/{{bundle}}/topicHashPositions", _GET_BUNDLE, None),
+    ("POST", f"{NAMESPACE_PATH}/migration", on_policy, NotOffered.CLUSTER_MIGRATION),
+    ("GET", f"{TOPIC_PATH}/backlog", on_policy, None),
+    ("GET", f"{TOPIC_PATH}/getMessageIdByIndex", _PEEK_MESSAGES, None),
+    ("GET", f"{NAMESPACE_PATH}/{{bundle}}/topicHashPositions", _GET_BUNDLE, None),
     ("GET", f"{_ADMIN}/schemas/{{tenant}}/{{namespace}}/{{topic}}/metadata", _GET_METADATA, None),
     ("POST", _REPLICATED_STATUS, _SET_REPLICATED, NotOffered.REPLICATED_SUBSCRIPTIONS),
-    ("POST", _TOPIC, _PRODUCE, NotOffered.PUBLISHING_OVER_HTTP),
-    ("POST", f"{_TOPIC}/partitions/{{partition}}", _PRODUCE, NotOffered.PUBLISHING_OVER_HTTP),
+    ("POST", TOPIC_PATH, _PRODUCE, NotOffered.PUBLISHING_OVER_HTTP),
+    ("POST", f"{TOPIC_PATH}/partitions/{{partition}}", _PRODUCE, NotOffered.PUBLISHING_OVER_HTTP),
     ("GET", _BUNDLE_TOPICS, _GET_BUNDLE, NotOffered.BUNDLE_TOPICS),
-    ("GET", f"{_NAMESPACE}/scanOffloadedLedgers", on_policy, NotOffered.OFFLOADING),
+    ("GET", f"{NAMESPACE_PATH}/scanOffloadedLedgers", on_policy, NotOffered.OFFLOADING),
 )
 """Method, path, required permission and reason."""
 
@@ -216,9 +225,9 @@ def _policy_routes(root: str, policy: _Policy) -> Iterator[Route]:
 
 def _routes() -> Iterator[Route]:
     for policy in _OF_NAMESPACES:
-        yield from _policy_routes(_NAMESPACE, policy)
+        yield from _policy_routes(NAMESPACE_PATH, policy)
     for policy in _OF_TOPICS:
-        yield from _policy_routes(_TOPIC, policy)
+        yield from _policy_routes(TOPIC_PATH, policy)
     for method, path, required, reason in _REFUSED:
         yield Route(method, path, _refusing(reason), required)
     for reason, calls in _REFUSED_TO_SUPER_USERS.items():
@@ -226,7 +235,7 @@ def _routes() -> Iterator[Route]:
             *methods, path = each.split()
             for method in methods:
                 yield Route(method, path, _refusing(reason), super_user)
-    yield Route("DELETE", f"{_NAMESPACE}/{{bundle}}", _delete_bundle, tenant_admin)
+    yield Route("DELETE", f"{NAMESPACE_PATH}/{{bundle}}", _delete_bundle, tenant_admin)
 
 
 ROUTES: Final = tuple(_routes())

@@ -31,6 +31,8 @@ from interpulse.model.permissions import Principal
 
 __all__ = [
     "DONE",
+    "NAMESPACE_PATH",
+    "TOPIC_PATH",
     "UNSET",
     "Answer",
     "Call",
@@ -223,6 +225,13 @@ Handler = Callable[[Call], Awaitable[Answer]]
 
 RequiredPermission = Callable[[Authorization, Principal, Call], Awaitable[None]]
 """Raises AuthorizationError, or TenantNotFound, unless the principal may do what the call asks for."""
+
+
+NAMESPACE_PATH: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
+"""Of routes whose handlers ask for `Call.namespace`."""
+
+TOPIC_PATH: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+"""Of routes whose handlers ask for `Call.topic`."""
 
 
 @dataclass(frozen=True, slots=True)

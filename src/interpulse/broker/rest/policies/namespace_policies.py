@@ -8,7 +8,16 @@ from typing import Any, Final
 
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.rest.http.bodies import AUTO_TOPIC_CREATION, DELAYED_DELIVERY
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Handler, RequiredPermission, Route, answer_json
+from interpulse.broker.rest.http.call import (
+    DONE,
+    NAMESPACE_PATH,
+    Answer,
+    Call,
+    Handler,
+    RequiredPermission,
+    Route,
+    answer_json,
+)
 from interpulse.broker.rest.http.required_permissions import on_policy, super_user
 from interpulse.broker.rest.policies.policy_bodies import (
     auto_subscription_creation,
@@ -256,14 +265,16 @@ async def set_legacy_strategy(call: Call) -> Answer:
     return DONE
 
 
-_NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
-_LEGACY_PATH: Final = f"{_NAMESPACE}/schemaAutoUpdateCompatibilityStrategy"
+_LEGACY_PATH: Final = f"{NAMESPACE_PATH}/schemaAutoUpdateCompatibilityStrategy"
 
 ROUTES: Final = (
-    *(Route("GET", f"{_NAMESPACE}/{policy.path}", _shower(policy), on_policy) for policy in _POLICIES),
-    *(Route(policy.method, f"{_NAMESPACE}/{policy.path}", _setter(policy), policy.required) for policy in _POLICIES),
+    *(Route("GET", f"{NAMESPACE_PATH}/{policy.path}", _shower(policy), on_policy) for policy in _POLICIES),
     *(
-        Route("DELETE", f"{_NAMESPACE}/{policy.path}", _clearer(policy.clear), policy.required)
+        Route(policy.method, f"{NAMESPACE_PATH}/{policy.path}", _setter(policy), policy.required)
+        for policy in _POLICIES
+    ),
+    *(
+        Route("DELETE", f"{NAMESPACE_PATH}/{policy.path}", _clearer(policy.clear), policy.required)
         for policy in _POLICIES
         if policy.clear is not None
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from interpulse.broker.rest.http.call import DONE, UNSET, Answer, Call, Route, answer_json, answer_text
+from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, UNSET, Answer, Call, Route, answer_json, answer_text
 from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 
@@ -64,9 +64,8 @@ def _value(value: str) -> Answer:
     return answer_text(value, content_type="application/json") if value else UNSET
 
 
-_NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
-_ALL: Final = f"{_NAMESPACE}/properties"
-_ONE: Final = f"{_NAMESPACE}/property/{{key}}"
+_ALL: Final = f"{NAMESPACE_PATH}/properties"
+_ONE: Final = f"{NAMESPACE_PATH}/property/{{key}}"
 
 ROUTES: Final = (
     Route("GET", _ALL, get_all, on_policy),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from interpulse.broker.rest.http.bodies import BACKLOG_QUOTA, DISPATCH_RATE, PUBLISH_RATE, SUBSCRIBE_RATE
-from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import NAMESPACE_PATH, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.fields import Body
 from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.broker.rest.policies.namespace_policies import change_policies, fits_retention
@@ -25,8 +25,6 @@ from interpulse.rules.policy_checks import (
 __all__ = ["ROUTES"]
 
 Rate = PublishRate | DispatchRate | SubscribeRate
-
-_NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
 
 
 def _without(values: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -56,7 +54,7 @@ def _rate_routes(
 
         return await change_policies(call, change)
 
-    url = f"{_NAMESPACE}/{path}"
+    url = f"{NAMESPACE_PATH}/{path}"
     return (
         Route("GET", url, show, on_policy),
         Route("POST", url, store, on_policy),
@@ -97,7 +95,7 @@ ROUTES: Final = (
     *_rate_routes("subscriptionDispatchRate", "subscription_dispatch_rates", DISPATCH_RATE, check_dispatch_rate),
     *_rate_routes("subscribeRate", "subscribe_rates", SUBSCRIBE_RATE, check_subscribe_rate),
     *_rate_routes("replicatorDispatchRate", "replicator_dispatch_rates", DISPATCH_RATE, check_dispatch_rate),
-    Route("GET", f"{_NAMESPACE}/backlogQuotaMap", get_backlog_quotas, on_policy),
-    Route("POST", f"{_NAMESPACE}/backlogQuota", set_backlog_quota, on_policy),
-    Route("DELETE", f"{_NAMESPACE}/backlogQuota", remove_backlog_quota, on_policy),
+    Route("GET", f"{NAMESPACE_PATH}/backlogQuotaMap", get_backlog_quotas, on_policy),
+    Route("POST", f"{NAMESPACE_PATH}/backlogQuota", set_backlog_quota, on_policy),
+    Route("DELETE", f"{NAMESPACE_PATH}/backlogQuota", remove_backlog_quota, on_policy),
 )

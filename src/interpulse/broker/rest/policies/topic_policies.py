@@ -13,7 +13,7 @@ from interpulse.broker.rest.http.bodies import (
     PUBLISH_RATE,
     SUBSCRIBE_RATE,
 )
-from interpulse.broker.rest.http.call import DONE, UNSET, Answer, Call, Handler, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, UNSET, Answer, Call, Handler, Route, answer_json
 from interpulse.broker.rest.http.fields import Body
 from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.broker.rest.policies.policy_bodies import (
@@ -242,18 +242,16 @@ async def remove_all(call: Call) -> Answer:
     return DONE
 
 
-_TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
-
 ROUTES: Final = (
-    *(Route("GET", f"{_TOPIC}/{policy.path}", _shower(policy), on_policy) for policy in _POLICIES),
-    *(Route(policy.method, f"{_TOPIC}/{policy.path}", _setter(policy), on_policy) for policy in _POLICIES),
+    *(Route("GET", f"{TOPIC_PATH}/{policy.path}", _shower(policy), on_policy) for policy in _POLICIES),
+    *(Route(policy.method, f"{TOPIC_PATH}/{policy.path}", _setter(policy), on_policy) for policy in _POLICIES),
     *(
-        Route("DELETE", f"{_TOPIC}/{policy.path}", _clearer(policy), on_policy)
+        Route("DELETE", f"{TOPIC_PATH}/{policy.path}", _clearer(policy), on_policy)
         for policy in _POLICIES
         if policy.removable
     ),
-    Route("DELETE", f"{_TOPIC}/policies", remove_all, on_policy),
-    Route("GET", f"{_TOPIC}/backlogQuotaMap", get_backlog_quotas, on_policy),
-    Route("POST", f"{_TOPIC}/backlogQuota", set_backlog_quota, on_policy),
-    Route("DELETE", f"{_TOPIC}/backlogQuota", remove_backlog_quota, on_policy),
+    Route("DELETE", f"{TOPIC_PATH}/policies", remove_all, on_policy),
+    Route("GET", f"{TOPIC_PATH}/backlogQuotaMap", get_backlog_quotas, on_policy),
+    Route("POST", f"{TOPIC_PATH}/backlogQuota", set_backlog_quota, on_policy),
+    Route("DELETE", f"{TOPIC_PATH}/backlogQuota", remove_backlog_quota, on_policy),
 )

@@ -1,4 +1,4 @@
-"""Writes ``src/interpulse/client/sync_admin.py``, the blocking admin client, from the asynchronous one.
+"""Writes ``src/interpulse/client/sync/admin_client.py``, the blocking admin client, from the asynchronous one.
 
 Every public method gets a twin with the same parameters and docstring that waits for its result in a portal.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 CLIENT = Path(__file__).resolve().parents[1] / "src" / "interpulse" / "client"
 ROOM = CLIENT / "admin"
-MODULE = CLIENT / "sync_admin.py"
+MODULE = CLIENT / "sync" / "admin_client.py"
 
 _HEAD = '''\
 """The admin client for programs without an event loop: the same names as in ``interpulse.client``, without ``await``.

@@ -30,7 +30,7 @@ extras() {
   local wheel broker='
 import pathlib, tempfile
 from interpulse.testing import InProcessBroker
-from interpulse.client.sync import Client
+from interpulse.sync import Client
 with tempfile.TemporaryDirectory() as directory, InProcessBroker(pathlib.Path(directory)) as broker:
     with Client(broker.service_url) as client:
         consumer = client.subscribe("t", "s")
@@ -41,7 +41,7 @@ with tempfile.TemporaryDirectory() as directory, InProcessBroker(pathlib.Path(di
   offline_first build -q --wheel -o "$scratch"
   wheel=$(ls "$scratch"/*.whl)
   install plain "$wheel"
-  smoke plain 'import interpulse.client, interpulse.client.sync, interpulse.cli.main'
+  smoke plain 'import interpulse.client, interpulse.sync, interpulse.cli.main'
   "$scratch/plain/bin/interpulse" --help >/dev/null
   if "$scratch/plain/bin/interpulse" standalone --data-dir "$scratch/data" 2>"$scratch/refused"; then return 1; fi
   grep -q 'interpulse\[broker\]' "$scratch/refused" || { cat "$scratch/refused" >&2; return 1; }

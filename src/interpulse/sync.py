@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from interpulse.client.sync import Client, Consumer, Producer, Reader, TableView
+from interpulse.client.sync.client import Client, Consumer, Producer, Reader, TableView
 
 if TYPE_CHECKING:
-    from interpulse.client.sync_admin import AdminClient
+    from interpulse.client.sync.admin_client import AdminClient
 
 __all__ = ["AdminClient", "Client", "Consumer", "Producer", "Reader", "TableView"]
 
@@ -16,6 +16,6 @@ def __getattr__(name: str) -> Any:
     """Names that need the HTTP library are loaded at their first use."""
     if name != "AdminClient":
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    from interpulse.client.sync_admin import AdminClient
+    from interpulse.client.sync.admin_client import AdminClient
 
     return AdminClient

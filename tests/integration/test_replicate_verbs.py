@@ -15,7 +15,6 @@ from click.testing import CliRunner, Result
 from interpulse.cli.replicate import command
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
-from interpulse.client.sync import Client as SyncClient
 from interpulse.clock import now_ms
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
@@ -24,6 +23,7 @@ from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import load_pipeline_config
 from interpulse.spark.offsets import StreamOffset
 from interpulse.spark.state_files import LaneFiles
+from interpulse.sync import Client as SyncClient
 from interpulse.testing import InProcessBroker
 from tests.support.pipeline_turns import copy_log
 

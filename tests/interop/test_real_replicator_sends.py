@@ -12,8 +12,8 @@ import pulsar
 import pytest
 
 from interpulse.client.messages import Message
-from interpulse.client.sync import Client, Consumer, Producer
 from interpulse.model.errors import OperationTimeout
+from interpulse.sync import Client, Consumer, Producer
 from interpulse.testing import InProcessBroker
 from tests.interop.real_pulsar import Address
 from tests.interop.replicated_pairs import Cluster, Pair, until

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from interpulse.client.sync import Client
+from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
 
 _numbers = itertools.count()

@@ -17,8 +17,8 @@ import psutil
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.messages import Message
-from interpulse.client.sync import Client
 from interpulse.model.errors import NotFound
+from interpulse.sync import Client
 
 __all__ = [
     "PARTITIONS",

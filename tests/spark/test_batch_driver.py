@@ -8,12 +8,11 @@ import pytest
 from pyspark.sql.datasource import EqualTo, GreaterThan, LessThan, LessThanOrEqual
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 
-from interpulse.client.sync import Client
-from interpulse.client.sync_admin import AdminClient
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.spark.options import OptionError
 from interpulse.spark.reading.narrowing import CLOCK_SLACK_MS
+from interpulse.sync import AdminClient, Client
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.spark.stream_driver import CheckpointLog, StreamDriver
 from tests.spark.test_stream_driver import FAST, Seen, drain, publish

@@ -5,7 +5,6 @@ import json
 import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from interpulse.client.sync import Client
 from interpulse.model.errors import ChecksumError, NotConnected
 from interpulse.model.names import TopicName
 from interpulse.spark.copying.copy_source import CopyDataSource, copy_options
@@ -13,6 +12,7 @@ from interpulse.spark.options import OptionError
 from interpulse.spark.reading import fetch
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.writing.lane_writer import LaneWriter
+from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
 from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver, StreamSink
 from tests.spark.test_stream_driver import drain, publish, read_all

@@ -6,9 +6,9 @@ import threading
 import pytest
 from pyspark.sql.types import BinaryType
 
-from interpulse.client.sync import Client
 from interpulse.model.errors import NotConnected, OperationTimeout, PersistenceError
 from interpulse.model.names import TopicName
+from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
 from tests.spark.stream_driver import CheckpointLog, StreamDriver, StreamSink
 from tests.support.spark_source import columns_of, source_of

@@ -4,10 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from interpulse.client.sync import Client
 from interpulse.spark import register
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.session import starting_a_query
+from interpulse.sync import Client
 
 # Every read and write starts interpreters; one that is given up for its time takes the session of all others along.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]

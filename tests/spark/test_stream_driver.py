@@ -4,12 +4,12 @@ import time
 
 import pytest
 
-from interpulse.client.sync_admin import AdminClient
 from interpulse.model.names import TopicName
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.writing.sink import write_rows
 from interpulse.spark.writing.write_options import parse_write_options
+from interpulse.sync import AdminClient
 from tests.scenarios.client import Cluster
 from tests.scenarios.spark_times import read_between_times
 from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver

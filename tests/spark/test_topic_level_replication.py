@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from interpulse.client.sync import Client
+from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
 from tests.spark.replication_job import stored_entries, wait_until
 from tests.support.cli_cluster import CliCluster

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from interpulse.broker.app import BrokerApp
-from interpulse.client.sync_admin import AdminClient
+from interpulse.client.sync.admin_client import AdminClient
 from interpulse.testing.faults import Faults
 from interpulse.testing.settings import Setting, broker_config
 

@@ -23,7 +23,7 @@ from interpulse.client.lookup.topic_schemas import VersionedSchema
 from interpulse.client.messages import Message, OutgoingMessage
 from interpulse.client.portal import Portal
 from interpulse.client.producing.producer import Producer as AsyncProducer
-from interpulse.client.sync_table_view import TableView
+from interpulse.client.sync.table_view import TableView
 from interpulse.model.errors import AlreadyClosed, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.schemas import SchemaInfo

@@ -23,7 +23,7 @@ MODULES = (
     "interpulse.broker.topics.deletion",
     "interpulse.broker.config.dynamic_config",
     "interpulse.broker.topics.lifecycle",
-    "interpulse.broker.topics.lookup",
+    "interpulse.broker.topics.lookup.lookup",
     "interpulse.broker.topics.topic_info",
     "interpulse.broker.topics.topic_policies",
     "interpulse.broker.topics.topic_reading",

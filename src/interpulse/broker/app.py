@@ -46,18 +46,18 @@ from interpulse.broker.tenancy.failure_domains import FailureDomains
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.broker.tenancy.tenants import Tenants
-from interpulse.broker.topics.bundles import Bundles
 from interpulse.broker.topics.deletion import Deletion
 from interpulse.broker.topics.expansion import AdminRemotes, Expansion
 from interpulse.broker.topics.inactivity import InactiveTopics
 from interpulse.broker.topics.lifecycle import TopicLifecycle
-from interpulse.broker.topics.lookup import BatchLimits, Lookups, SoleOwner, this_broker
+from interpulse.broker.topics.lookup.bundles import Bundles
+from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups, SoleOwner, this_broker
+from interpulse.broker.topics.lookup.topic_watches import TopicWatches
 from interpulse.broker.topics.schemas import Schemas, SchemaSettings
 from interpulse.broker.topics.topic_clusters import TopicClusters
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.broker.topics.topic_settings import topic_settings
-from interpulse.broker.topics.topic_watches import TopicWatches
 from interpulse.clock import Clock, SystemClock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.clusters import ClusterData

@@ -27,7 +27,6 @@ from interpulse.broker.rest import (
     schemas,
     subscriptions,
     tenants,
-    topic_clusters,
     topic_stats,
     topics,
     unsupported,
@@ -38,7 +37,13 @@ from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.routing import MethodNotAllowed, Router
 from interpulse.broker.rest.http.web_pages import KnownHosts
 from interpulse.broker.rest.metrics import metrics
-from interpulse.broker.rest.policies import namespace_policies, namespace_properties, namespace_rates, topic_policies
+from interpulse.broker.rest.policies import (
+    namespace_policies,
+    namespace_properties,
+    namespace_rates,
+    topic_clusters,
+    topic_policies,
+)
 from interpulse.model.errors import PulsarError
 
 __all__ = ["ROUTES", "RestServer"]

@@ -16,9 +16,9 @@ from interpulse.broker.binary.transport.context import ConnectionLimits
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.live.api import LastMessage
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
-from interpulse.broker.topics.lookup import BatchLimits, Lookups, SoleOwner
-from interpulse.broker.topics.topic_patterns import TopicPattern
-from interpulse.broker.topics.topic_watches import TopicWatch
+from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups, SoleOwner
+from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
+from interpulse.broker.topics.lookup.topic_watches import TopicWatch
 from interpulse.model.errors import PulsarError, SchemaNotFound, TopicNotFound
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import NamespaceName, TopicName

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.topics.lookup import BatchLimits
+from interpulse.broker.topics.lookup.lookup import BatchLimits
 from interpulse.model.errors import ServerError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb

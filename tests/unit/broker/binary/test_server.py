@@ -10,7 +10,7 @@ import pytest
 
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.context import ConnectionLimits
-from interpulse.broker.topics.lookup import BatchLimits
+from interpulse.broker.topics.lookup.lookup import BatchLimits
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FrameDecoder

@@ -21,10 +21,10 @@ from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.topics import on_partitions_run
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
-from interpulse.broker.topics import lookup as lookups_module
 from interpulse.broker.topics.known_answers import AnswerBasis, KnownAnswers
 from interpulse.broker.topics.lifecycle import TopicLifecycle
-from interpulse.broker.topics.lookup import NO_OPTIONS, LookupOptions, Lookups, SoleOwner
+from interpulse.broker.topics.lookup import lookup as lookups_module
+from interpulse.broker.topics.lookup.lookup import NO_OPTIONS, LookupOptions, Lookups, SoleOwner
 from interpulse.broker.topics.topic_reading import LifecycleSettings, Reading
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PulsarError, ServiceNotReady, TopicNotFound

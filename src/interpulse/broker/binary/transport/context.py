@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from interpulse.broker.live.registry.topic_registry import TopicRegistry
     from interpulse.broker.tenancy.namespaces import Namespaces
     from interpulse.broker.topics.lifecycle import TopicLifecycle
-    from interpulse.broker.topics.lookup import Lookups
+    from interpulse.broker.topics.lookup.lookup import Lookups
+    from interpulse.broker.topics.lookup.topic_watches import TopicWatches
     from interpulse.broker.topics.schemas import Schemas
-    from interpulse.broker.topics.topic_watches import TopicWatches
 
 __all__ = ["BinaryContext", "ConnectionLimits"]
 

@@ -16,12 +16,12 @@ from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.failure_domains import FailureDomains
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
-from interpulse.broker.topics.bundles import Bundles
 from interpulse.broker.topics.deletion import Deletion
 from interpulse.broker.topics.expansion import Expansion
 from interpulse.broker.topics.inactivity import InactiveTopics
 from interpulse.broker.topics.lifecycle import TopicLifecycle
-from interpulse.broker.topics.lookup import Lookups
+from interpulse.broker.topics.lookup.bundles import Bundles
+from interpulse.broker.topics.lookup.lookup import Lookups
 from interpulse.broker.topics.schemas import Schemas
 from interpulse.broker.topics.topic_clusters import TopicClusters
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords

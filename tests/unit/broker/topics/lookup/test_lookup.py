@@ -13,7 +13,14 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.topics.lifecycle import TopicLifecycle
-from interpulse.broker.topics.lookup import NO_OPTIONS, BatchLimits, BatchLookup, LookupOptions, Lookups, SoleOwner
+from interpulse.broker.topics.lookup.lookup import (
+    NO_OPTIONS,
+    BatchLimits,
+    BatchLookup,
+    LookupOptions,
+    Lookups,
+    SoleOwner,
+)
 from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import (

@@ -15,7 +15,7 @@ from typing import Any
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.topics.lifecycle import TopicLifecycle
-from interpulse.broker.topics.topic_patterns import TopicPattern
+from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
 from interpulse.model.errors import MetadataError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.storage.api import MetadataStore

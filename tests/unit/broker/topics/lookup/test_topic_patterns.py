@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpulse.broker.topics.topic_patterns import TopicPattern
+from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import TopicName
 

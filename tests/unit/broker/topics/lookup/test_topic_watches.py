@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.topics.topic_patterns import TopicPattern
-from interpulse.broker.topics.topic_watches import TopicWatch, TopicWatches
+from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
+from interpulse.broker.topics.lookup.topic_watches import TopicWatch, TopicWatches
 from interpulse.model.errors import MetadataError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.storage.api import Delete, Put

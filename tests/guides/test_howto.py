@@ -9,6 +9,7 @@ import yaml
 from interpulse import __version__
 from tests.guides.conftest import WalkFactory
 from tests.guides.pages import HOWTO, README, Block, blocks_of
+from tests.interop.real_pulsar import Address
 from tests.support.standalone_process import free_port
 
 pytestmark = pytest.mark.slow
@@ -142,3 +143,47 @@ def test_replication_page_when_followed_then_messages_arrive(reader: WalkFactory
     previewed, sent = ("".join(outputs[each.place] for each in walked if each.heading[0] == n) for n in "35")
     assert "shop/orders can be replicated to east, west as it is." in previewed
     assert sent.count("content:hello") == 10
+
+
+NATIVE_REPLICATION = """
+real() { interpulse-admin --admin-url http://pulsar:8080 "$@"; }
+west() { interpulse-admin --admin-url http://127.0.0.1:18081 "$@"; }
+interpulse standalone --cluster-name west --port 16651 --http-port 18081 --data-dir west
+real clusters create west --url http://127.0.0.1:18081 --broker-url pulsar://127.0.0.1:16651
+west clusters create standalone --url http://pulsar:8080 --broker-url pulsar://pulsar:6650
+real tenants create shop -c standalone,west
+west tenants create shop -c standalone,west
+real namespaces create shop/orders -c standalone
+west namespaces create shop/orders
+west namespaces set-deduplication shop/orders --enable
+real topics create shop/orders/placed
+real namespaces set-clusters shop/orders -c standalone,west
+interpulse produce --url pulsar://pulsar:6650 shop/orders/placed -m before -n 10 --disable-batching
+until [ "$(west topics stats-internal shop/orders/placed | grep -c '"numberOfEntries": 10')" = 1 ]; do sleep 0.2; done
+"""
+"""Where the page begins: a real Pulsar that replicates ten messages to a broker of ours by itself."""
+
+PUBLISHED_BETWEEN = (
+    "interpulse produce --url pulsar://pulsar:6650 shop/orders/placed -m after -n 10 --disable-batching\n"
+)
+
+
+@pytest.mark.spark
+@pytest.mark.interop
+@pytest.mark.timeout(600)
+def test_take_over_page_when_followed_then_every_message_is_there_once_and_in_order(
+    reader: WalkFactory, real_pulsar: Address
+) -> None:
+    """Messages are published while no replicator runs, between the old one and ours."""
+    here = {port: str(free_port()) for port in ("16651", "18081")}
+    here |= {"http://pulsar:8080": real_pulsar.web_url, "pulsar://pulsar:6650": real_pulsar.service_url}
+    page = steps("take-over-replication.md")
+    install = Block("test", 0, "", "sh", "pip install -q '.[broker,spark]'\n")
+    native, between = Block("test", 1, "", "sh", NATIVE_REPLICATION), Block("test", 2, "", "sh", PUBLISHED_BETWEEN)
+    ended = next(number for number, each in enumerate(page) if "set-clusters" in each.text) + 1
+    outputs = reader("own", replaced=here).follow([install, native, *page[:ended], between, *page[ended:]])
+    planned = outputs[page[ended].place]
+    assert re.search(r"placed would begin behind \d+:9, which west holds", planned)
+    consumed = re.findall(r"content:(\w+)", outputs[page[-1].place])
+    assert consumed == ["before"] * 10 + ["after"] * 10
+    assert "1 cursors, 1 removed" in outputs[page[-1].place]

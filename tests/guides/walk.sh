@@ -4,9 +4,12 @@ set -euo pipefail
 # The ordinary package client: what its cache has, it takes from there; the rest comes from the index.
 pip() { "$WALK_UV" --offline pip "$@" 2>>"$WALK_LOGS/pip.log" || "$WALK_UV" pip "$@"; }
 
-# "In a terminal of its own": the broker goes to the background once it is ready.
+# "In a terminal of its own": the broker goes to the background once it is ready. What a page itself puts there is
+# the program and no shell around it, so that the page can end it.
 interpulse() {
-  if [ "${1:-}" = standalone ]; then serve "$@"; else command interpulse "$@"; fi
+  if [ "${1:-}" = standalone ]; then serve "$@"
+  elif [ "$BASHPID" != "$$" ]; then exec interpulse "$@"
+  else command interpulse "$@"; fi
 }
 
 serve() {

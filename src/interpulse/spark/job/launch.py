@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +18,7 @@ from interpulse.spark.job.reports.report import JsonLines, Report
 from interpulse.spark.session import SparkMissing, check_spark_installed
 
 if TYPE_CHECKING:
+    from interpulse.spark.job.inspection.takeover import Takeover
     from interpulse.spark.job.pipeline_config import PipelineConfig
 
 __all__ = ["EXIT_CANNOT_RUN", "replicate"]
@@ -24,7 +26,9 @@ __all__ = ["EXIT_CANNOT_RUN", "replicate"]
 EXIT_CANNOT_RUN: Final = 2
 
 
-def replicate(config_path: str, *, dry_run: bool = False, supervised: bool = False) -> int:
+def replicate(
+    config_path: str, *, dry_run: bool = False, supervised: bool = False, takeover: Takeover | None = None
+) -> int:
     """Run the job until it is told to stop; the exit code. What cannot run says so in one sentence, code 2.
 
     Threads may be left that wait for Java: the caller ends the process with ``os._exit``.
@@ -35,7 +39,7 @@ def replicate(config_path: str, *, dry_run: bool = False, supervised: bool = Fal
             reports.append(_first_report(supervised=supervised))
             closing.callback(reports[0].close)
             reports[0].take(starting)
-        outcome = _outcome(config_path, reports, closing, dry_run=dry_run, supervised=supervised)
+        outcome = _outcome(config_path, reports, closing, takeover, dry_run=dry_run, supervised=supervised)
     if isinstance(outcome, int):
         return outcome
     print(f"interpulse replicate: {outcome}", file=sys.stderr)  # noqa: T201 - a program's last words
@@ -67,7 +71,13 @@ def _first_report(*, supervised: bool) -> Report:
 
 
 def _outcome(
-    config_path: str, reports: list[Report], closing: ExitStack, *, dry_run: bool, supervised: bool
+    config_path: str,
+    reports: list[Report],
+    closing: ExitStack,
+    takeover: Takeover | None,
+    *,
+    dry_run: bool,
+    supervised: bool,
 ) -> int | str:
     """Run; the exit code, or what speaks against it."""
     from interpulse.model.errors import PulsarError
@@ -77,8 +87,10 @@ def _outcome(
     try:
         config = load_pipeline_config(config_path)
         if dry_run:
-            return _dry_run(config)
+            return _dry_run(config, takeover)
         check_spark_installed()
+        if takeover is not None:
+            config = _take_over(config, takeover, reports)
         if config.metrics.port:
             reports.append(_metrics(config))
             closing.callback(reports[-1].close)
@@ -91,10 +103,31 @@ def _outcome(
         return f"source cannot be asked: {problem}"
 
 
-def _dry_run(config: PipelineConfig) -> int:
-    from interpulse.spark.job.inspection.dry_run import print_plan
+def _dry_run(config: PipelineConfig, takeover: Takeover | None) -> int:
+    from interpulse.spark.job.inspection.dry_run import print_begins, print_plan
 
-    return asyncio.run(print_plan(config))
+    finding = asyncio.run(print_plan(config))
+    if takeover is not None:
+        asyncio.run(print_begins(config, takeover))
+    return finding
+
+
+def _take_over(config: PipelineConfig, takeover: Takeover, reports: list[Report]) -> PipelineConfig:
+    """Move the cursors; the configuration of a job that begins there."""
+    from interpulse.model.errors import PulsarError
+    from interpulse.spark.job.inspection.takeover import find_begins, move_cursors
+    from interpulse.spark.job.pipeline_config import PipelineConfigError
+
+    try:
+        begins = asyncio.run(find_begins(config, takeover))
+        asyncio.run(move_cursors(config, begins))
+    except PulsarError as problem:
+        raise PipelineConfigError(f"where to begin cannot be found out: {problem}") from problem
+    for begin in begins:
+        after = None if begin.after is None else str(begin.after)
+        for report in reports:
+            report.take({"event": "takenOver", "cluster": begin.cluster, "topic": begin.topic, "after": after})
+    return replace(config, start="subscription")
 
 
 def _run(config: PipelineConfig, reports: list[Report], *, supervised: bool) -> int:

@@ -39,6 +39,10 @@ class RemoteSelection:
     topics: dict[TopicName, int] = field(default_factory=dict)
     problem: str = ""
 
+    def partitions(self) -> list[str]:
+        """The names that hold the entries of all of them."""
+        return [name for topic, count in self.topics.items() for name in partitions_of(topic, count)]
+
 
 def partitions_of(topic: TopicName, count: int) -> list[str]:
     """The names that hold the entries of a topic."""

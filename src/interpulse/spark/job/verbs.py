@@ -104,17 +104,26 @@ async def why(config: PipelineConfig, topic: str) -> Finding:
 @click.option("--name", metavar="CURSOR", help="A cursor of another name, left by a pipeline whose file is gone.")
 @click.option("--finished", is_flag=True, help="The pipeline is over: no topic needs its cursor any more.")
 @click.option("--remove", is_flag=True, help="Delete the cursors that are left.")
+@click.option("--open", "opens", is_flag=True, help="Open those that are missing, before the job runs.")
 @_output_option
 @_verb
-async def cursors(config: PipelineConfig, name: str | None, finished: bool, remove: bool, output: str) -> Finding:
-    """List the cursors that the pipeline keeps on the source, and delete those that it left.
+async def cursors(
+    config: PipelineConfig, name: str | None, finished: bool, remove: bool, opens: bool, output: str
+) -> Finding:
+    """List the cursors that the pipeline keeps on the source, open them, and delete those that it left.
 
     A cursor is `connected` while a job reads its topic, `kept` while the topic is selected, else `left`: then it keeps
-    the log of the topic for nothing. Ends with 1 when some are left, with 0 when none is or they were deleted.
+    the log of the topic for nothing. Ends with 1 when some are left, with 0 when none is or they were deleted. With
+    --open the source keeps what the topics hold now, and what comes, until the job has copied it.
     """
+    if opens and (name or finished or remove):
+        raise click.UsageError("--open stands alone: it opens the cursors of the topics that are selected")
     from interpulse.spark.job.inspection.cursors import LEFT, find_cursors, remove_cursors
     from interpulse.spark.job.inspection.finding import Finding
+    from interpulse.spark.job.inspection.takeover import open_cursors
 
+    if opens:
+        await open_cursors(config)
     found = await find_cursors(config, name=name, is_finished=finished)
     left = [cursor for cursor in found if cursor.state == LEFT]
     if remove:

@@ -12,7 +12,6 @@ from interpulse.model.errors import NotFound
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.spark.job.inspection.inspection import Inspection, at_once
 from interpulse.spark.job.pipeline_config import PipelineConfig
-from interpulse.spark.job.selection import partitions_of
 from interpulse.spark.job.source_backlog import cursor_position, entries_after
 from interpulse.spark.job.source_kind import cursor_name
 
@@ -44,8 +43,7 @@ async def find_cursors(config: PipelineConfig, *, name: str | None = None, is_fi
         wanted: dict[str, set[str]] = {}
         for remote, selection in selected.items():
             cursor = await cursor_name(look.source, config, remote)
-            topics = (each for topic, count in selection.topics.items() for each in partitions_of(topic, count))
-            wanted.setdefault(cursor, set()).update(() if is_finished else topics)
+            wanted.setdefault(cursor, set()).update(() if is_finished else selection.partitions())
         if name is not None:
             wanted = {name: set()}
         found = await at_once(_of_topic(look, topic, wanted) for topic in await _topics(look))

@@ -15,10 +15,11 @@ from interpulse.rules.provisioning import ProvisioningStep, plan_topic
 from interpulse.spark.job.inspection.finding import Finding
 from interpulse.spark.job.inspection.inspection import Inspection
 from interpulse.spark.job.inspection.lag import lag_as_text, lag_fields, lag_sum
+from interpulse.spark.job.inspection.takeover import Takeover, find_begins
 from interpulse.spark.job.pipeline_config import PipelineConfig, check_cluster_name
 from interpulse.spark.job.selection import RemoteSelection, partitions_of
 
-__all__ = ["plan_at_target", "print_plan"]
+__all__ = ["plan_at_target", "print_begins", "print_plan"]
 
 _UNREACHABLE = (NotConnected, OperationTimeout)
 
@@ -38,6 +39,13 @@ async def print_plan(config: PipelineConfig) -> Finding:
         if not selected:
             _say("nothing is selected: no policy names another registered cluster")
         return max([await _print_remote(look, *item) for item in selected.items()], default=Finding.SAME)
+
+
+async def print_begins(config: PipelineConfig, takeover: Takeover) -> None:
+    """Print where cursors would be moved to. Raises as `find_begins` does."""
+    for begin in await find_begins(config, takeover):
+        behind = "where its cursor is" if begin.after is None else f"behind {begin.after}, which {begin.cluster} holds"
+        _say(f"  {begin.topic} would begin {behind}")
 
 
 async def _print_remote(look: Inspection, remote: str, selection: RemoteSelection) -> Finding:

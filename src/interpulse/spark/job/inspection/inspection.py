@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.closing import AsyncCloses
-from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.client.session import Session
 from interpulse.model.errors import NotFound, PulsarError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
-from interpulse.replication.copy import SOURCE_POSITION
 from interpulse.spark.job.inspection.checkpoint_positions import committed_positions
+from interpulse.spark.job.inspection.copied_entries import last_copied
 from interpulse.spark.job.pipeline_config import PipelineConfig, check_cluster_name
 from interpulse.spark.job.route import Route
 from interpulse.spark.job.selection import RemoteSelection, select
 from interpulse.spark.job.source_backlog import Backlog, SourceBacklog, cursor_position, last_entry
 from interpulse.spark.job.source_kind import cursor_name
-from interpulse.spark.writing.broker_target import last_position
 
 __all__ = ["Inspection", "Standing", "at_once"]
 
@@ -66,6 +64,10 @@ class Inspection(AsyncCloses):
         cursor = await cursor_name(self.source, self.config, selection.address.cluster)
         return Route(self.config, selection.address, cursor)
 
+    async def stats(self, name: str) -> Mapping[str, Any]:
+        """Ledgers and cursors of a topic-partition of the source."""
+        return await self._backlog.stats(name)
+
     async def standings(self, route: Route, names: Iterable[str]) -> list[Standing]:
         """How far topic-partitions are copied; those that are gone are left out."""
         committed, held = committed_positions(route.checkpoint), route.files.held()
@@ -104,23 +106,31 @@ class Inspection(AsyncCloses):
 
     async def _written(self, route: Route, name: str) -> Position | None:
         """A job that ended in a batch has written more than its checkpoint says."""
+        there = route.target_name(TopicName.parse(name))
+        return await last_copied(
+            self._target(route), there, lambda each: each.producer == route.lane_of(name), tails=(1,)
+        )
+
+    async def copied_by_any(self, route: Route, name: str) -> Position | None:
+        """The last entry of the source that its target holds, be it from this pipeline or another replicator.
+
+        Where several topics are written to one, an entry of another replicator does not say which one it is of.
+        """
+        lane, source = route.lane_of(name), self.config.source.cluster
+        is_merging = self.config.map.merge
+        there = route.target_name(TopicName.parse(name))
+        return await last_copied(
+            self._target(route),
+            there,
+            lambda each: each.producer == lane or (not is_merging and each.origin == source),
+        )
+
+    def _target(self, route: Route) -> Session:
         session = self._targets.get(route.remote)
         if session is None:
             session = self._targets[route.remote] = route.target.session()
             self._closing.push_async_callback(session.close)
-        there = route.target_name(TopicName.parse(name))
-        end = await last_position(session, there)
-        if end.entry < 0:
-            return None
-        before = Position(end.ledger, end.entry - 1)
-        async with EntryReader(session, there, after=before, upto=end, subscription_prefix="interpulse-lag") as reader:
-            await reader.open()
-            for entry in await reader.read_batch():
-                metadata = entry.parsed.metadata
-                if metadata.producer_name == route.lane_of(name):
-                    marks = {item.key: item.value for item in metadata.properties}
-                    return Position.parse(marks[SOURCE_POSITION])
-        return None
+        return session
 
     async def close(self) -> None:
         await self._closing.aclose()

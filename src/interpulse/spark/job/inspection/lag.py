@@ -8,7 +8,6 @@ from typing import Any, Final
 from interpulse.spark.job.inspection.finding import Finding
 from interpulse.spark.job.inspection.inspection import Inspection, Standing
 from interpulse.spark.job.pipeline_config import PipelineConfig
-from interpulse.spark.job.selection import partitions_of
 
 __all__ = ["lag_as_lines", "lag_as_text", "lag_fields", "lag_sum", "measure_lag"]
 
@@ -23,7 +22,7 @@ async def measure_lag(config: PipelineConfig) -> tuple[Finding, list[dict[str, A
     records: list[dict[str, Any]] = []
     async with Inspection(config) as look:
         for remote, selection in (await look.selected()).items():
-            names = [name for topic, count in selection.topics.items() for name in partitions_of(topic, count)]
+            names = selection.partitions()
             if selection.address is None:
                 records += [{"topic": name, "cluster": remote, "problem": selection.problem} for name in names]
                 continue

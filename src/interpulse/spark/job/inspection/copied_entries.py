@@ -1,0 +1,69 @@
+"""Which entries of the source a topic-partition of the target holds, read from the marks that replicators leave."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final, NamedTuple
+
+from interpulse.client.consuming.entry_reader import EntryReader
+from interpulse.client.session import Session
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.model.names import TopicName
+from interpulse.replication.copy import SOURCE_POSITION
+from interpulse.spark.writing.broker_target import last_position
+from interpulse.wire import pulsar_api_pb2 as pb
+
+__all__ = ["CopiedEntry", "copied_entries", "last_copied"]
+
+_TAILS: Final = (100, 10_000, None)
+"""How many of the last entries are looked at; None: all of them. Others may have published behind the last copy."""
+
+
+class CopiedEntry(NamedTuple):
+    """An entry that came by replication: where it stands, and where it stood on the cluster it came from."""
+
+    there: Position
+    source: Position
+    origin: str
+    producer: str
+
+
+async def last_copied(
+    session: Session,
+    topic: TopicName,
+    is_wanted: Callable[[CopiedEntry], bool],
+    *,
+    tails: Sequence[int | None] = _TAILS,
+) -> Position | None:
+    """The source position of the last entry that is wanted; None where the end of the topic has none.
+
+    Raises TopicNotFound.
+    """
+    end = await last_position(session, topic)
+    if end.entry < 0:
+        return None
+    for tail in tails:
+        after = EARLIEST if tail is None else Position(end.ledger, max(-1, end.entry - tail))
+        found = [each.source async for each in copied_entries(session, topic, after, end) if is_wanted(each)]
+        if found:
+            return max(found)
+    return None
+
+
+async def copied_entries(
+    session: Session, topic: TopicName, after: Position, upto: Position
+) -> AsyncIterator[CopiedEntry]:
+    """Those of ``(after, upto]`` that say where they come from: copies of ours, and of Pulsar's replicators since 4."""
+    async with EntryReader(session, topic, after=after, upto=upto, subscription_prefix="interpulse-lag") as reader:
+        await reader.open()
+        async for entry in reader:
+            found = _copied(entry.position, entry.parsed.metadata)
+            if found is not None:
+                yield found
+
+
+def _copied(there: Position, metadata: pb.MessageMetadata) -> CopiedEntry | None:
+    for item in metadata.properties:
+        if item.key == SOURCE_POSITION:
+            return CopiedEntry(there, Position.parse(item.value), metadata.replicated_from, metadata.producer_name)
+    return None

@@ -152,6 +152,15 @@ trigger_ms = 0                # pause between micro-batches
 port = 0                      # where Prometheus finds the figures of the job; 0: nowhere
 host = "127.0.0.1"
 
+[subscriptions]
+sync = false                  # true: carry the subscriptions of the source to the target
+include = "^billing-"         # regular expression: only these; left away: all that last
+interval_ms = 60000
+
+[heartbeat]
+namespace = "demo/flights"    # send small messages to a topic there and time them; left away: none
+interval_ms = 10000
+
 [spark]                       # not used under spark-submit
 master = "local[2]"
 driver_memory = "1g"
@@ -166,7 +175,15 @@ is selected by its name or namespace grows when the source grows; with `from_pol
 where it was told not to (`--update-local-only`) the topic is held. Nothing is forwarded that came from another cluster, and
 what `replicate_to` excludes is left out. With `start = "subscription"` the job continues after what its durable cursor has
 acknowledged: `pulsar.repl.<target>` on an Interpulse broker, `interpulse.<name>` on another Pulsar, where a new cursor begins
-at the first entry.
+at the first entry. `--from-target` moves the cursors behind what the target holds before a pipeline without a checkpoint starts, and
+`--skip-until TOPIC=LEDGER:ENTRY` behind an entry that is named: see [take-over-replication](../howto/take-over-replication.md).
+
+With `[subscriptions] sync = true` the subscriptions of the source are made on the target, and follow forward to the last copy of what was
+acknowledged, for consumers that move there: at least once, without what was acknowledged one by one beyond a gap, and not while a
+consumer is connected there. It is made for one direction: messages that producers of the target published before that copy are passed
+over. With `[heartbeat]` the job sends small messages to the topic `__interpulse_heartbeat-<name>` of that namespace and tells how long
+each took to the target (`"event": "heartbeat"`, `interpulse_spark_heartbeat_seconds`); with `from_policies` the namespace has to be a
+replicated one.
 """
 
 

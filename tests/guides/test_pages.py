@@ -39,6 +39,8 @@ def check(command: click.Command, name: str, arguments: list[str], parent: click
     context = command.make_context(name, arguments, parent=parent)
     if isinstance(command, click.Group):
         rest = [*context._protected_args, *context.args]
+        if not rest and command.invoke_without_command:
+            return
         found_name, found, rest = command.resolve_command(context, rest)
         assert found is not None
         check(found, found_name or "", rest, context)

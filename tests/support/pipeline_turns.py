@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 from interpulse.client.client import Client
 from interpulse.client.consuming.entry_reader import EntryReader
-from interpulse.model.ids import EARLIEST
+from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.spark.job.pipeline import Pipeline
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection, SubscriptionSettings
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
 from interpulse.spark.writing.broker_target import BrokerTarget, last_position
 from interpulse.spark.writing.lane_writer import EntryRows, LaneWriter
@@ -43,6 +43,7 @@ class Job:
     def __init__(self, directory: Path, east: Broker, west: Broker, **west_address: Any) -> None:
         """``west_address``: fields of its `ClusterAddress`, where these are not those of any broker."""
         self.directory = directory
+        self.events: list[dict[str, Any]] = []
         self.clusters = {
             name: ClusterAddress(cluster=name, service_url=broker.service_url, admin_url=broker.web_url)
             for name, broker in (("east", east), ("west", west))
@@ -52,9 +53,14 @@ class Job:
         self.pipeline = self.selecting(BY_POLICIES)
 
     def selecting(
-        self, select: Selection, cursor: str = "pulsar.repl.west", *, topic_map: TopicMap | None = None
+        self,
+        select: Selection,
+        cursor: str = "pulsar.repl.west",
+        *,
+        topic_map: TopicMap | None = None,
+        **settings: Any,
     ) -> Pipeline:
-        """A pipeline; as in an earlier run what it wrote down is still there."""
+        """A pipeline; as in an earlier run what it wrote down is still there. ``settings``: tables of its file."""
         config = PipelineConfig(
             name="t",
             state=self.directory,
@@ -63,8 +69,9 @@ class Job:
             select=select,
             map=topic_map or TopicMap(),
             as_replicator=topic_map is None,
+            **settings,
         )
-        return Pipeline(config, self.east, self.clusters["west"], None, lambda line: None, cursor)
+        return Pipeline(config, self.east, self.clusters["west"], None, self.events.append, cursor)
 
     async def turn(self, partitions: int) -> dict[str, Any]:
         """One look at everything; the record of the first partition."""
@@ -94,21 +101,23 @@ class Job:
                     return
                 await asyncio.sleep(0.05)
 
-    async def publish(self, value: str, schema: SchemaInfo | None, topic: TopicName = FIRST) -> None:
-        async with self._client("east") as client:
+    async def publish(
+        self, value: str, schema: SchemaInfo | None, topic: TopicName = FIRST, *, cluster: str = "east"
+    ) -> None:
+        async with self.client(cluster) as client:
             producer = await client.create_producer(str(topic), schema=schema)
             await producer.send(value.encode())
             await producer.close()
 
     async def copy(self, topic: TopicName = FIRST) -> None:
         """What a task of Spark does with a topic-partition."""
-        async with self._client("east") as east, self._client("west") as west:
+        async with self.client("east") as east, self.client("west") as west:
             await copy_log(east, west, topic, self.pipeline)
 
     async def arrived(self, topic: TopicName = FIRST) -> list[tuple[str, int | None]]:
         """The messages of a topic-partition of the target, with the versions of their schemas there."""
         found: list[tuple[str, int | None]] = []
-        async with self._client("west") as client:
+        async with self.client("west") as client:
             reader = await client.create_reader(str(topic))
             while await reader.has_message_available():
                 message = await reader.read_next()
@@ -116,9 +125,8 @@ class Job:
                 found.append((message.content.decode(), int.from_bytes(version) if version else None))
         return found
 
-    def _client(self, cluster: str) -> Client:
-        address = self.clusters[cluster]
-        return Client(address.service_url, credentials=address.access.credentials, tls=address.access.tls)
+    def client(self, cluster: str) -> Client:
+        return self.clusters[cluster].client()
 
 
 async def copy_log(source: Client, target: Client, topic: TopicName, pipeline: Pipeline) -> None:
@@ -178,6 +186,55 @@ async def schemas_come_while_they_are_wanted(job: Job) -> None:
     await job.until_connected()
     await job.west.topics.unload(TOPIC)
     await job.until_connected()
+
+
+async def subscriptions_go_along(job: Job, cursor: str) -> None:
+    """Those of the source are on the target about where they were; what is in use there, or further, is left alone."""
+    job.pipeline = job.selecting(BY_HAND, cursor, subscriptions=SubscriptionSettings(sync=True, interval_ms=1))
+    for name in ("billing", "idle"):
+        await job.east.topics.create_subscription(FIRST, name, MessageId(*EARLIEST))
+    for number in range(10):
+        await job.publish(str(number), None)
+    assert await take(job, "east", "billing", 4) == ["0", "1", "2", "3"]
+    await job.until(2, is_ready)
+    await job.copy()
+    await backlogs_become(job, billing=6, idle=10)
+    async with job.client("west") as west:
+        consumer = await west.subscribe(str(FIRST), "billing")
+        assert (await consumer.receive()).content == b"4"
+        await take(job, "east", "billing", 3)
+        for _ in range(3):
+            await job.turn(2)
+        await backlogs_become(job, billing=6, idle=10)
+    await backlogs_become(job, billing=3, idle=10)
+    assert await take(job, "west", "billing", 3) == ["7", "8", "9"]
+    await take(job, "east", "billing", 1)
+    await take(job, "east", "idle", 9)
+    await job.publish("own", None, cluster="west")
+    await backlogs_become(job, billing=1, idle=2)
+    positions = [event["sourcePosition"] for event in job.events if event["event"] == "subscription"]
+    assert [position.partition(":")[2] for position in positions] == ["3", "6", "8"]
+
+
+async def take(job: Job, cluster: str, subscription: str, count: int) -> list[str]:
+    """Receive and acknowledge so many of the first topic-partition."""
+    async with job.client(cluster) as client:
+        consumer = await client.subscribe(str(FIRST), subscription)
+        messages = [await consumer.receive() for _ in range(count)]
+        consumer.acknowledge_cumulative(messages[-1])
+        await consumer.close()
+    return [message.content.decode() for message in messages]
+
+
+async def backlogs_become(job: Job, **expected: int) -> None:
+    """Turn until the subscriptions of the target have so many messages left."""
+    async with asyncio.timeout(60):
+        while True:
+            await job.turn(2)
+            shown = (await job.west.topics.stats(FIRST))["subscriptions"]
+            if {name: each["msgBacklog"] for name, each in shown.items()} == expected:
+                return
+            await asyncio.sleep(0.05)
 
 
 async def topics_are_written_under_other_names(job: Job, cursor: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import time
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.outages import remedy_for
 from interpulse.clock import now_ms
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.spark.job.heartbeat import HeartbeatArrivals
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.job.reports.progress import BatchProgress
 from interpulse.spark.job.route import Emit, Route
@@ -19,6 +21,7 @@ from interpulse.spark.job.route_query import RouteQuery
 from interpulse.spark.job.route_rates import CopyRate, RouteRates
 from interpulse.spark.job.route_topics import RouteTopics, TopicState
 from interpulse.spark.job.selection import partitions_of
+from interpulse.spark.job.subscriptions.subscription_sync import SubscriptionSync
 from interpulse.spark.state_files import HeldRange
 
 if TYPE_CHECKING:
@@ -49,6 +52,10 @@ class Pipeline:
         self._query = RouteQuery(self.route, emit)
         self._lag = RouteLag(self.route, source)
         self._rates = RouteRates()
+        self._subscriptions = SubscriptionSync(self.route, source, emit)
+        self._heartbeat = HeartbeatArrivals(self.route, emit)
+        self._syncing: asyncio.Task[None] | None = None
+        self._sync_at = 0.0
         self._started = False
 
     async def update(self, topics: Mapping[TopicName, int]) -> None:
@@ -59,6 +66,18 @@ class Pipeline:
         await self.topics.update(topics, is_under_way=is_under_way)
         if self.spark is not None:
             await self._query.keep(self.spark)
+        self._sync_subscriptions()
+        await self._heartbeat.follow(self.topics)
+
+    def _sync_subscriptions(self) -> None:
+        """Beside everything else: with many topics it takes a while."""
+        settings, now = self.route.config.subscriptions, time.monotonic()
+        if not settings.sync or now < self._sync_at or (self._syncing is not None and not self._syncing.done()):
+            return
+        self._sync_at = now + settings.interval_ms / 1000
+        names = self.topics.ready_partitions()
+        run = self._subscriptions.run(names, self.topics.admin, self.topics.session)
+        self._syncing = asyncio.create_task(run)
 
     def _start(self) -> None:
         """Without its checkpoint the pipeline starts anew; what it wrote before is then found on the target."""
@@ -134,6 +153,10 @@ class Pipeline:
 
     async def stop(self) -> None:
         """End the query; the batch under way is replayed at the next start."""
+        if self._syncing is not None:
+            self._syncing.cancel()
+            await asyncio.gather(self._syncing, return_exceptions=True)
+        await self._heartbeat.close()
         await self._query.stop()
         await self._lag.close()
         await self.topics.close()

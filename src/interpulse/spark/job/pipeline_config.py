@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.client import Client
 from interpulse.client.config import ClientConfig
 from interpulse.client.session import Session
 from interpulse.client.transport.http_session import parse_web_urls
 from interpulse.model.clusters import shown_address
+from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.naming import misnamed
 from interpulse.spark.access import Access
@@ -26,6 +28,7 @@ from interpulse.spark.topic_map import TopicMap, parse_topic_map
 
 __all__ = [
     "ClusterAddress",
+    "HeartbeatSettings",
     "Limits",
     "MetricsSettings",
     "PipelineConfig",
@@ -33,6 +36,7 @@ __all__ = [
     "ProvisionRules",
     "Selection",
     "SparkSettings",
+    "SubscriptionSettings",
     "check_cluster_name",
     "load_pipeline_config",
     "parse_pipeline_config",
@@ -84,6 +88,17 @@ class ClusterAddress:
         """A client of the admin API; the caller closes it."""
         access = self.access
         return AdminClient(self.admin_url, credentials=access.credentials, tls=access.tls, timeout_ms=10_000)
+
+    def client(self) -> Client:
+        """A client for messages of the job's own, inside an event loop; the caller closes it."""
+        access = self.access
+        return Client(
+            self.service_url,
+            operation_timeout_ms=10_000,
+            credentials=access.credentials,
+            tls=access.tls,
+            listener_name=access.listener_name,
+        )
 
     def session(self) -> Session:
         """A client of the binary protocol for the control side, inside an event loop; the caller closes it."""
@@ -139,6 +154,23 @@ class MetricsSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SubscriptionSettings:
+    """Whether subscriptions of the source are carried to the target, and which: those with ``include`` in the name."""
+
+    sync: bool = False
+    include: str | None = None
+    interval_ms: int = 60_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeartbeatSettings:
+    """A small message every ``interval_ms`` to a topic of the source, in ``namespace``; None: no heartbeat."""
+
+    namespace: str | None = None
+    interval_ms: int = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
 class SparkSettings:
     """How Spark is started when the job is not run by spark-submit; ``conf`` holds any Spark key."""
 
@@ -160,11 +192,19 @@ class PipelineConfig:
     provision: ProvisionRules = field(default_factory=ProvisionRules)
     limits: Limits = field(default_factory=Limits)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    subscriptions: SubscriptionSettings = field(default_factory=SubscriptionSettings)
+    heartbeat: HeartbeatSettings = field(default_factory=HeartbeatSettings)
     spark: SparkSettings = field(default_factory=SparkSettings)
     start: str = "subscription"
     as_replicator: bool = False
     lane_epoch: int = 0
     copy_schemas: bool = True
+
+    @property
+    def heartbeat_topic(self) -> TopicName | None:
+        """Where heartbeats are published, not partitioned."""
+        namespace = self.heartbeat.namespace
+        return None if namespace is None else TopicName.parse(f"{namespace}/__interpulse_heartbeat-{self.name}")
 
 
 def load_pipeline_config(path: str) -> PipelineConfig:
@@ -189,7 +229,9 @@ async def check_cluster_name(table: str, address: ClusterAddress, admin: AdminCl
         raise PipelineConfigError(f"[{table}] cluster: {problem}")
 
 
-_TABLES: Final = frozenset({"source", "target", "select", "map", "provision", "limits", "metrics", "spark"})
+_TABLES: Final = frozenset(
+    {"source", "target", "select", "map", "provision", "limits", "metrics", "subscriptions", "heartbeat", "spark"}
+)
 """The fields of PipelineConfig with a table of their own; the others are keys of ``[pipeline]``."""
 
 
@@ -208,6 +250,10 @@ def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
     provision = _section(ProvisionRules, body, "provision", problems)
     limits = _section(Limits, body, "limits", problems)
     metrics = _section(MetricsSettings, body, "metrics", problems)
+    subscriptions = _section(SubscriptionSettings, body, "subscriptions", problems)
+    if subscriptions is not None and subscriptions.sync and topic_map.merge:
+        problems.append("[subscriptions] sync is not for [map] merge = true: a subscription there is of several topics")
+    heartbeat = _section(HeartbeatSettings, body, "heartbeat", problems)
     spark = _section(SparkSettings, body, "spark", problems)
     _check_selection(select, problems, has_target="target" in body)
     _check_loop(source, target, problems)
@@ -223,6 +269,8 @@ def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
         provision=provision,
         limits=limits,
         metrics=metrics,
+        subscriptions=subscriptions,
+        heartbeat=heartbeat,
         spark=spark,
         **(values | {"state": Path(values["state"])}),
     )
@@ -268,7 +316,7 @@ def _values(kinds: Mapping[str, str], table: Mapping[str, Any], name: str, probl
     for key in filter(kinds.__contains__, table):
         try:
             values[key] = _value(kinds[key], key, table[key])
-        except ValueError as error:
+        except (ValueError, InvalidTopicName) as error:
             problems.append(f"[{name}] {key}: {error}")
     return values
 
@@ -276,6 +324,8 @@ def _values(kinds: Mapping[str, str], table: Mapping[str, Any], name: str, probl
 _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "admin_url": parse_web_urls,
     "exclude": parse_pattern,
+    "include": parse_pattern,
+    "namespace": NamespaceName.parse,
     "service_url": parse_service_url,
 }
 """Readers of strings that are used as they are written; they refuse those that cannot be used."""

@@ -22,6 +22,7 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.clock import now_ms
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import PulsarError
+from interpulse.spark.job.heartbeat import send_heartbeats
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, check_cluster_name
 from interpulse.spark.job.reports.progress import BatchProgress
@@ -80,13 +81,14 @@ class ReplicationJob:
         async with self._config.source.admin() as admin:
             starting = asyncio.create_task(self._start_spark())
             reporting = asyncio.create_task(self._report_status(admin))
+            beating = asyncio.create_task(send_heartbeats(self._config, admin))
             controlling = asyncio.create_task(self._control(admin, starting))
             stopping = asyncio.create_task(self._stopping.wait())
             try:
                 # A turn may wait for clusters that do not answer; the end does not.
-                await _first_of({controlling, stopping}, watched={reporting})
+                await _first_of({controlling, stopping}, watched={reporting, beating})
             finally:
-                tasks = (controlling, stopping, reporting, *self._updates.values())
+                tasks = (controlling, stopping, reporting, beating, *self._updates.values())
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)

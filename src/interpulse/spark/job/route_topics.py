@@ -93,7 +93,8 @@ class RouteTopics:
         self._target_session: Session | None = None
 
     @property
-    def _admin(self) -> AdminClient:
+    def admin(self) -> AdminClient:
+        """The admin API of the target."""
         if self._target_admin is None:
             self._target_admin = self._route.target.admin()
         return self._target_admin
@@ -145,8 +146,7 @@ class RouteTopics:
             await self._presence.leave([name for name in self._target_names(left) if name not in wanted])
 
     def _presence_wanted(self) -> set[str]:
-        ready = [name for topic, state in self.states.items() if state.is_ready for name in _names(topic, state)]
-        return set(self._target_names(ready))
+        return set(self._target_names(self.ready_partitions()))
 
     def _unmapped(self, topics: Iterable[TopicName]) -> dict[TopicName, TopicHeld]:
         remedy = "change the rules of [map], or set merge = true there to write several topics to one, and start anew"
@@ -159,7 +159,7 @@ class RouteTopics:
             return None
         remote, target = self._route.remote, self._route.target
         try:
-            problem = await misnamed(self._admin, remote, target.admin_url)
+            problem = await misnamed(self.admin, remote, target.admin_url)
         except PulsarError as error:
             return error
         if problem is not None:
@@ -205,9 +205,9 @@ class RouteTopics:
 
     async def _provision(self, topic: TopicName, before: TopicState) -> tuple[int, str | None]:
         rules, there = self._route.config.provision, self._route.target_name(topic)
-        await ensure_deduplication(self._admin, there, may_enable=rules.ensure_deduplication)
+        await ensure_deduplication(self.admin, there, may_enable=rules.ensure_deduplication)
         provisioner = TopicProvisioner(
-            partial(partition_metadata, self._source), self._admin, creation_allowed=rules.create
+            partial(partition_metadata, self._source), self.admin, creation_allowed=rules.create
         )
         count, change = await provisioner.ensure_topic(
             topic, equal_before=self._equal_before(topic, before), there=there
@@ -216,7 +216,7 @@ class RouteTopics:
             first = TopicName.parse(partitions_of(there, count)[0])
             await copy_schemas(self._source, topic, lambda _, schema: self._register_schema(first, schema), there=there)
         if not before.is_ready:
-            await check_deduplicating(self._admin, partitions_of(there, count))
+            await check_deduplicating(self.admin, partitions_of(there, count))
         return count, change
 
     async def _carry_policies(self) -> None:
@@ -225,7 +225,7 @@ class RouteTopics:
         namespaces = {topic.namespace_name for topic in self.states.keys() - held}
         if not namespaces:
             return
-        refused = await self._policies.carry(namespaces, self._admin, held=held)
+        refused = await self._policies.carry(namespaces, self.admin, held=held)
         for topic in self.states.keys() - held:
             refusal = refused.get(topic)
             problem = describe_problem(self._route.remote, refusal) if refusal is not None else None
@@ -327,6 +327,10 @@ class RouteTopics:
     def partitions(self) -> list[str]:
         """All topic-partitions that are selected."""
         return [name for topic, state in self.states.items() for name in _names(topic, state)]
+
+    def ready_partitions(self) -> list[str]:
+        """Those that are copied."""
+        return [name for topic, state in self.states.items() if state.is_ready for name in _names(topic, state)]
 
     async def close(self) -> None:
         """Leave the target."""

@@ -57,7 +57,9 @@ async def select(config: PipelineConfig, admin: AdminClient) -> dict[str, Remote
         selection = RemoteSelection(config.target)
         for namespace in rules.namespaces:
             selection.topics |= await _topics_of(admin, NamespaceName.parse(namespace), rules)
-        selection.topics |= await _counts(admin, [TopicName.parse(name) for name in rules.topics])
+        named = [TopicName.parse(name) for name in rules.topics]
+        heartbeat = config.heartbeat_topic
+        selection.topics |= await _counts(admin, named if heartbeat is None else [*named, heartbeat])
         return {config.target.cluster: selection}
     return await _by_policies(config, admin)
 

@@ -50,6 +50,7 @@ def test_sizes_and_durations_may_have_units():
         ({"source": {**EAST, "key_file": "/k.pem"}}, r"\[source\] certificate_file and key_file belong together"),
         ({"select": {}}, "needs from_policies = true, or namespaces, or topics"),
         ({"select": {"topics": "x"}}, "must be a list"),
+        ({"select": {"namespaces": ["a b"]}}, r"\[select\] namespaces: Invalid namespace name: a b"),
         ({"map": {"rule": []}}, "unknown key of .map. 'rule'; did you mean rules"),
         ({"map": {"rules": [{"from": "(", "to": "a"}]}}, r"\[map\] from = '\(' is not a regular expression"),
         (
@@ -57,6 +58,13 @@ def test_sizes_and_durations_may_have_units():
             "map. is not for from_policies = true",
         ),
         ({"limits": {"tasks": 0}}, "not a positive number"),
+        (
+            {"subscriptions": {"sync": True}, "map": {"rules": [{"from": "a/(.*)", "to": "b/c"}], "merge": True}},
+            r"\[subscriptions\] sync is not for \[map\] merge = true",
+        ),
+        ({"subscriptions": {"include": "("}}, r"\[subscriptions\] include: '\(' is not a regular expression"),
+        ({"heartbeat": {"namespace": "a b"}}, r"\[heartbeat\] namespace: "),
+        ({"heartbeat": {"interval_ms": 0}}, r"\[heartbeat\] interval_ms: 0 is not a positive number"),
         ({"provision": {"create": "yes"}}, "neither true nor false"),
         ({"pipeline": {"name": "p", "state": "/x", "as_replicator": "no"}}, "as_replicator: 'no' is neither true nor"),
         ({"pipeline": {"name": "p", "state": "/x", "lane_epoch": -1}}, "lane_epoch: -1 is not a positive number"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Final, NamedTuple
 
 from interpulse.client.consuming.entry_reader import EntryReader
@@ -17,6 +17,7 @@ __all__ = ["CopiedEntry", "copied_entries", "last_copied"]
 
 _TAILS: Final = (100, 10_000, None)
 """How many of the last entries are looked at; None: all of them. Others may have published behind the last copy."""
+_BUFFER_BYTES: Final = 1 << 20
 
 
 class CopiedEntry(NamedTuple):
@@ -51,10 +52,12 @@ async def last_copied(
 
 
 async def copied_entries(
-    session: Session, topic: TopicName, after: Position, upto: Position
-) -> AsyncIterator[CopiedEntry]:
+    session: Session, topic: TopicName, after: Position, upto: Position, *, buffer_bytes: int = _BUFFER_BYTES
+) -> AsyncGenerator[CopiedEntry]:
     """Those of ``(after, upto]`` that say where they come from: copies of ours, and of Pulsar's replicators since 4."""
-    async with EntryReader(session, topic, after=after, upto=upto, subscription_prefix="interpulse-lag") as reader:
+    async with EntryReader(
+        session, topic, after=after, upto=upto, buffer_bytes=buffer_bytes, subscription_prefix="interpulse-lag"
+    ) as reader:
         await reader.open()
         async for entry in reader:
             found = _copied(entry.position, entry.parsed.metadata)

@@ -34,6 +34,8 @@ class JobMetrics:
         self._errors = self._counter("errors_total", "Failures of a cluster's query or topics.")
         self._batch = self._gauge("batch_id", "The newest micro-batch that is over.")
         self._succeeded = self._gauge("last_success_timestamp", "When it was over, in seconds since the epoch.")
+        self._heartbeat = self._gauge("heartbeat_seconds", "How long the last heartbeat took to the target.")
+        self._heard = self._gauge("heartbeat_timestamp", "When it arrived, in seconds since the epoch.")
         self._seconds = Histogram(
             f"{_PREFIX}_batch_seconds",
             "Time of a micro-batch by Spark's phases.",
@@ -67,6 +69,9 @@ class JobMetrics:
         cluster = str(event.get("cluster"))
         if event.get("event") == "error":
             self._errors.labels(cluster).inc()
+        if event.get("event") == "heartbeat":
+            self._heartbeat.labels(cluster).set(event["delayMs"] / 1000)
+            self._heard.labels(cluster).set(now_ms() / 1000)
         if event.get("event") != "progress":
             return
         self._batch.labels(cluster).set(event["batchId"])

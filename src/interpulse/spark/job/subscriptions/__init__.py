@@ -1,0 +1,1 @@
+"""Subscriptions of the source carried to the target."""

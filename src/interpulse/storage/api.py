@@ -22,6 +22,7 @@ from interpulse.model.ids import Position
 __all__ = [
     "Change",
     "CommitConflict",
+    "CommitTooLarge",
     "CompactedEntries",
     "CompactedLedger",
     "DataDirectoryInUse",
@@ -65,6 +66,12 @@ class MetadataFull(MetadataUnavailable):
     """The disk has no room left for what was to be committed."""
 
     http_status = 503
+
+
+class CommitTooLarge(MetadataError):
+    """One commit, or one value, is larger than the metadata store takes in one piece."""
+
+    retriable = False
 
 
 class DataDirectoryUnusable(PersistenceError):

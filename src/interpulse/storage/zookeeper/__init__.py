@@ -1,0 +1,7 @@
+"""A client of ZooKeeper.
+
+* `jute`, `records`: the encoding, and what is encoded; `protocol`: one end of a connection without IO
+* `connection`: a socket with it; `session`: how long one may rely on a session; `link`: one session over changing
+  connections, with its requests; `servers`: connect strings; `budget`: a bound on what is on its way
+* `client`: nodes, commits and watches over a link; `errors`: what can go wrong
+"""

@@ -1,0 +1,198 @@
+"""An asyncio client of ZooKeeper: nodes, commits of several steps, watches that stay, and one session.
+
+Paths are those below the path of the connect string, and begin with a slash. Every method raises a `ZooKeeperError`:
+`NotConnected` if it was not done, `OutcomeUnknown` or `SessionExpired` if a write may have been done, `Refused` or one
+of its classes if the server refused it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from interpulse.storage.zookeeper.errors import NodeExists, NoNode, StepsRefused, refusal
+from interpulse.storage.zookeeper.link import Link, LinkConfig
+from interpulse.storage.zookeeper.protocol import WatchEvent
+from interpulse.storage.zookeeper.records import (
+    ANY_VERSION,
+    CREATE,
+    DELETE,
+    EPHEMERAL,
+    EXISTS,
+    GET,
+    GET_CHILDREN,
+    MULTI,
+    MULTI_READ,
+    PERSISTENT,
+    SEQUENTIAL,
+    SET,
+    SYNC,
+    Child,
+    Create,
+    Created,
+    Delete,
+    Failed,
+    Listing,
+    Node,
+    Read,
+    Set,
+    Stat,
+    Step,
+)
+from interpulse.storage.zookeeper.servers import parse_servers
+from interpulse.storage.zookeeper.session import Session, SessionEvent
+
+__all__ = ["ZooKeeperClient"]
+
+_NO_NODE = -101
+_NOT_TO_BLAME = (0, -2)  # steps before and after the one that was refused
+
+
+class ZooKeeperClient:
+    """One session with ZooKeeper. Create it with `connect`."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._chroot = link.servers.chroot
+        self._on_watch_event: Callable[[WatchEvent], None] = lambda event: None
+        link.on_watch_event(self._take_watch_event)
+
+    @classmethod
+    async def connect(cls, servers: str, config: LinkConfig | None = None) -> Self:
+        """Begin a session with one of the servers, ``host1:2181,host2:2181/path``.
+
+        Raises ValueError if the text names none, and `NotConnected` if none answers.
+        """
+        return cls(await Link.open(parse_servers(servers), config or LinkConfig()))
+
+    @property
+    def servers(self) -> str:
+        """The servers, as errors name them."""
+        return str(self._link.servers)
+
+    @property
+    def session(self) -> Session:
+        """The present session."""
+        return self._link.session
+
+    @property
+    def connected(self) -> bool:
+        """Whether a server answers and tells of changes now."""
+        return self._link.connected
+
+    def on_session(self, callback: Callable[[SessionEvent], None]) -> Callable[[], None]:
+        """Call back with what becomes of the session; must not raise. Returns the function that ends it."""
+        return self._link.on_session(callback)
+
+    def on_watch_event(self, callback: Callable[[WatchEvent], None]) -> None:
+        """Call back with every change of what is watched, before an answer that could show it; must not raise."""
+        self._on_watch_event = callback
+
+    async def get(self, path: str) -> Node:
+        """Value and `Stat` of a node."""
+        return await self._link.ask(GET, Read(self._full(path)), f"reading {path}", write=False)
+
+    async def exists(self, path: str) -> Stat | None:
+        """The `Stat` of a node, None if there is none."""
+        try:
+            return await self._link.ask(EXISTS, Read(self._full(path)), f"looking for {path}", write=False)
+        except NoNode:
+            return None
+
+    async def children(self, path: str) -> Listing:
+        """The names of the children of a node, in no order, and its `Stat`."""
+        return await self._link.ask(GET_CHILDREN, Read(self._full(path)), f"listing {path}", write=False)
+
+    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+        """Several nodes as they are at one moment, None for those that do not exist."""
+        steps = [Step(GET, Read(self._full(path))) for path in paths]
+        what = f"reading {paths[0] if paths else 'nothing'} and {max(len(paths) - 1, 0)} others"
+        found = await self._link.ask(MULTI_READ, steps, what, write=False)
+        for path, each in zip(paths, found, strict=True):
+            if isinstance(each, Failed) and each.code != _NO_NODE:
+                raise refusal(each.code, f"reading {path}")
+        return [None if isinstance(each, Failed) else each for each in found]
+
+    async def create(
+        self, path: str, value: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
+    ) -> Created:
+        """Create a node below one that exists; a sequential one gets ten digits behind its path.
+
+        An ephemeral one goes with the session.
+        """
+        flags = (EPHEMERAL if ephemeral else PERSISTENT) + (SEQUENTIAL if sequential else 0)
+        request = Create(self._full(path), value, flags=flags)
+        made = await self._link.ask(CREATE, request, f"creating {path}", write=True)
+        return Created(self._cut(made.path), made.stat)
+
+    async def create_parents(self, path: str) -> None:
+        """Make sure that every node above this path exists; new ones have an empty value."""
+        parts = self._full(path).split("/")[1:-1]
+        above = ["/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+        if above and await self._exists_full(above[-1]):
+            return
+        for each in above:
+            if not await self._exists_full(each):
+                await self._create_parent(each)
+
+    async def set(self, path: str, value: bytes, version: int = ANY_VERSION) -> Stat:
+        """Replace the value of a node that has this version."""
+        return await self._link.ask(SET, Set(self._full(path), value, version), f"writing {path}", write=True)
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        """Remove a node that has this version and no children."""
+        await self._link.ask(DELETE, Delete(self._full(path), version), f"deleting {path}", write=True)
+
+    async def multi(self, steps: Sequence[Step]) -> list[Any]:
+        """Apply all steps or none; the answer of each. Raises `StepsRefused`, which says which one was refused."""
+        full = [Step(operation, request._replace(path=self._full(request.path))) for operation, request in steps]
+        what = f"committing {_named(steps)}"
+        answers = await self._link.ask(MULTI, full, what, write=True)
+        for index, answer in enumerate(answers):
+            if isinstance(answer, Failed) and answer.code not in _NOT_TO_BLAME:
+                path = steps[index].request.path
+                raise StepsRefused(answer.code, f"{steps[index].operation.name} {path}, in {what}", index)
+        return answers
+
+    async def sync(self, path: str) -> None:
+        """What is read from now on is at least as new as this moment, also if the server lags behind others."""
+        await self._link.ask(SYNC, Child(self._full(path)), f"syncing {path}", write=False)
+
+    async def watch(self, path: str) -> None:
+        """Be told, by `on_watch_event`, of every change of the node and below it, for as long as the client lives.
+
+        What happens while there is no connection is not told: on `SessionEvent` RESUMED or RENEWED, anything may have.
+        """
+        await self._link.watch(self._full(path))
+
+    async def close(self) -> None:
+        """End the session, and with it the ephemeral nodes."""
+        await self._link.close()
+
+    async def _exists_full(self, path: str) -> bool:
+        """Whether there is a node at this path, which is not below the path of the connect string."""
+        try:
+            await self._link.ask(EXISTS, Read(path), f"looking for {path}", write=False)
+        except NoNode:
+            return False
+        return True
+
+    async def _create_parent(self, full: str) -> None:
+        try:
+            await self._link.ask(CREATE, Create(full), f"creating {full}", write=True)
+        except NodeExists:
+            return
+
+    def _full(self, path: str) -> str:
+        return self._chroot + path if path != "/" else self._chroot or "/"
+
+    def _cut(self, path: str) -> str:
+        return path[len(self._chroot) :] or "/"
+
+    def _take_watch_event(self, event: WatchEvent) -> None:
+        self._on_watch_event(event._replace(path=self._cut(event.path)))
+
+
+def _named(steps: Sequence[Step]) -> str:
+    paths = [step.request.path for step in steps]
+    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} others" if len(paths) > 3 else "")

@@ -1,0 +1,166 @@
+"""One connection to one ZooKeeper server: a socket that drives a `ClientProtocol`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from interpulse.storage.zookeeper.errors import BrokenConnection, Unusable
+from interpulse.storage.zookeeper.protocol import ClientProtocol, Pong, Reply, WatchesSet, WatchEvent
+from interpulse.storage.zookeeper.records import ConnectRequest, ConnectResponse, Operation
+from interpulse.storage.zookeeper.servers import Server
+
+__all__ = ["Connection"]
+
+OnWatchEvent = Callable[[WatchEvent], None]
+
+_PING_SHARE: Final = 1 / 3  # of the time-out: when nothing was sent for so long
+_SILENCE_SHARE: Final = 2 / 3  # of the time-out: when nothing came for so long, nothing will
+
+
+class Connection(asyncio.Protocol):
+    """A connection with a session, or on the way to it. Create it with `open`.
+
+    ``on_answered(sent_at)`` is called for whatever the server answers, with the moment it was sent.
+    """
+
+    def __init__(
+        self, server: Server, on_reply: Callable[[Reply], None], on_event: OnWatchEvent, clock: Callable[[], float]
+    ) -> None:
+        self.server = server
+        self.lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.on_answered: Callable[[float], None] = lambda sent_at: None
+        self._protocol = ClientProtocol()
+        self._on_reply = on_reply
+        self._on_event = on_event
+        self._clock = clock
+        self._transport: asyncio.Transport | None = None
+        self._out: list[bytes] = []
+        self._answers: deque[asyncio.Future[Any]] = deque()  # of the handshake
+        self._sent_at: deque[float] = deque()  # of requests that wait for their reply
+        self._pings_sent_at: deque[float] = deque()
+        self._last_sent = self._last_received = clock()
+        self._timeout_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    @classmethod
+    async def open(
+        cls, server: Server, on_reply: Callable[[Reply], None], on_event: OnWatchEvent, clock: Callable[[], float]
+    ) -> Connection:
+        """Connect to the server; raises OSError."""
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(
+            lambda: cls(server, on_reply, on_event, clock), server.host, server.port
+        )
+        return connection
+
+    @property
+    def last_zxid(self) -> int:
+        """The newest transaction that this connection has seen."""
+        return self._protocol.last_zxid
+
+    async def begin(self, request: ConnectRequest) -> ConnectResponse:
+        """Ask for a session; raises `BrokenConnection` if the server closes instead of answering."""
+        response: ConnectResponse = await self._shake(self._protocol.connect(request))
+        return response
+
+    async def watch_again(self, paths: list[str]) -> None:
+        """Set the watches of an earlier connection; raises `BrokenConnection`."""
+        told: WatchesSet = await self._shake(self._protocol.watch_again(paths))
+        if told.error == -6:
+            raise Unusable(f"ZooKeeper server {self.server} has no recursive watches; 3.6 or newer is needed")
+        if told.error:
+            raise BrokenConnection(f"watches were refused with error {told.error}")
+
+    def keep_alive(self, timeout_s: float) -> None:
+        """Ping, and give up when the server is silent, as this time-out of the session demands."""
+        self._timeout_s = timeout_s
+        self._watch_time()
+
+    def send(self, operation: Operation[Any, Any], body: bytes) -> None:
+        """Ask; the reply goes to ``on_reply``, in the order of the requests."""
+        self._sent_at.append(self._clock())
+        self._write(self._protocol.request(operation, body))
+
+    def end(self, reason: str) -> None:
+        """Close the connection; `lost` is set to the reason at once."""
+        self._lose(reason)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._lose(str(error) if error else "the server closed it")
+
+    def data_received(self, raw: bytes) -> None:
+        self._last_received = self._clock()
+        try:
+            for event in self._protocol.receive(raw):
+                if self.lost.done():
+                    return
+                self._take(event)
+        except BrokenConnection as error:
+            self.end(str(error))
+
+    def _take(self, event: Any) -> None:
+        if isinstance(event, Reply):
+            self.on_answered(self._sent_at.popleft())
+            self._on_reply(event)
+        elif isinstance(event, WatchEvent):
+            self._on_event(event)
+        elif isinstance(event, Pong):
+            if self._pings_sent_at:
+                self.on_answered(self._pings_sent_at.popleft())
+        else:
+            self._shaken(event)
+
+    async def _shake(self, raw: bytes) -> Any:
+        """Send a part of the handshake, and wait for its answer."""
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._answers.append(answer)
+        self._write(raw)
+        await asyncio.wait([answer, self.lost], return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise BrokenConnection(self.lost.result())
+        return answer.result()
+
+    def _shaken(self, event: ConnectResponse | WatchesSet) -> None:
+        if self._answers:
+            answer = self._answers.popleft()
+            if not answer.done():
+                answer.set_result(event)
+
+    def _write(self, raw: bytes) -> None:
+        if not self._out:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._out.append(raw)
+        self._last_sent = self._clock()
+
+    def _flush(self) -> None:
+        out, self._out = self._out, []
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(b"".join(out))
+
+    def _watch_time(self) -> None:
+        now = self._clock()
+        silence_ends = self._last_received + _SILENCE_SHARE * self._timeout_s
+        if now >= silence_ends:
+            self.end(f"it said nothing for {now - self._last_received:.1f} s")
+            return
+        if now >= self._last_sent + _PING_SHARE * self._timeout_s:
+            self._pings_sent_at.append(now)
+            self._write(self._protocol.ping())
+        due = min(silence_ends, self._last_sent + _PING_SHARE * self._timeout_s)
+        self._timer = asyncio.get_running_loop().call_later(max(due - now, 0.001), self._watch_time)
+
+    def _lose(self, reason: str) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self.lost.done():
+            self.lost.set_result(reason)

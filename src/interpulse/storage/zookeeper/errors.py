@@ -1,0 +1,155 @@
+"""What can go wrong between this process and ZooKeeper.
+
+All are `MetadataUnavailable`, so that callers of a metadata store need to know none of them. A code that one request
+is answered with is a `Refused`; the client's callers see which by its class.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from interpulse.storage.api import MetadataUnavailable
+
+__all__ = [
+    "BadVersion",
+    "BrokenConnection",
+    "NoNode",
+    "NodeExists",
+    "NotConnected",
+    "NotEmpty",
+    "OutcomeUnknown",
+    "Refused",
+    "SessionExpired",
+    "StepsRefused",
+    "Unusable",
+    "ZooKeeperError",
+    "refusal",
+]
+
+
+class ZooKeeperError(MetadataUnavailable):
+    """ZooKeeper cannot do what it was asked to."""
+
+
+class NotConnected(ZooKeeperError):
+    """No server answers; what was asked was not done."""
+
+    def __init__(self, servers: str, seconds: float, what: str) -> None:
+        super().__init__(
+            f"no ZooKeeper server of {servers} answered for {seconds:g} s, so this was not done: {what}."
+            " Check that they run and can be reached"
+        )
+        self.servers = servers
+        self.seconds = seconds
+        self.what = what
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.servers, self.seconds, self.what)
+
+
+class OutcomeUnknown(ZooKeeperError):
+    """The connection ended between a write and its answer: it was applied, or it was not."""
+
+    def __init__(self, server: str, what: str) -> None:
+        super().__init__(f"the connection to ZooKeeper server {server} ended before it answered: {what}")
+        self.server = server
+        self.what = what
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.server, self.what)
+
+
+class SessionExpired(ZooKeeperError):
+    """The session that a request belongs to is over, and its ephemeral nodes are gone.
+
+    What was not answered before is not applied any more; whether it had been applied, only a read can tell.
+    """
+
+    def __init__(self, session_id: int, what: str) -> None:
+        super().__init__(f"ZooKeeper ended session 0x{session_id & 0xFFFFFFFFFFFFFFFF:x} before it answered: {what}")
+        self.session_id = session_id
+        self.what = what
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.session_id, self.what)
+
+
+class Unusable(ZooKeeperError):
+    """This ZooKeeper cannot be worked with, however often it is asked."""
+
+    retriable = False
+
+
+class Refused(ZooKeeperError):
+    """A server answered a request with an error code."""
+
+    def __init__(self, code: int, what: str) -> None:
+        super().__init__(f"ZooKeeper refused ({_MEANINGS.get(code, f'error {code}')}): {what}")
+        self.code = code
+        self.what = what
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.code, self.what)
+
+
+class NoNode(Refused):
+    """There is no such node, or, for a new one, not the one above it."""
+
+
+class NodeExists(Refused):
+    """There is such a node already."""
+
+
+class BadVersion(Refused):
+    """The node has another version."""
+
+
+class NotEmpty(Refused):
+    """The node has children."""
+
+
+class StepsRefused(Refused):
+    """One step of a multi was refused, so none was applied."""
+
+    def __init__(self, code: int, what: str, index: int) -> None:
+        super().__init__(code, what)
+        self.index = index
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.code, self.what, self.index)
+
+
+class BrokenConnection(Exception):
+    """The bytes of the other end are not ZooKeeper's protocol, or not the answer that comes next."""
+
+
+_MEANINGS: Final = {
+    -2: "a step before it was refused",
+    -3: "its data are inconsistent",
+    -5: "it could not read the request",
+    -6: "it does not know the operation; ZooKeeper 3.6 or newer is needed",
+    -8: "the path is not allowed",
+    -101: "no such node",
+    -102: "no permission; nodes with access control are not supported",
+    -103: "the node has another version",
+    -108: "an ephemeral node cannot have children",
+    -110: "the node exists",
+    -111: "the node has children",
+    -112: "the session has expired",
+    -114: "the access control list is not allowed",
+    -115: "authentication failed; it is not supported",
+    -118: "the session has moved to another server",
+    -119: "the server is read-only",
+    -122: "the request took too long",
+    -124: "clients have to authenticate with SASL, which is not supported",
+    -125: "a quota is exceeded",
+    -127: "the server has too much to do; try again later",
+}
+_CLASSES: Final[dict[int, type[Refused]]] = {-101: NoNode, -103: BadVersion, -110: NodeExists, -111: NotEmpty}
+_NEVER: Final = (-6, -102, -114, -115, -124)
+
+
+def refusal(code: int, what: str) -> ZooKeeperError:
+    """The error of an error code."""
+    error: ZooKeeperError = _CLASSES.get(code, Refused)(code, what)
+    return Unusable(str(error)) if code in _NEVER else error

@@ -1,0 +1,381 @@
+"""ZooKeeper's records and operations, as `jute` fields: each is described once, for both ends of a connection.
+
+Only what a metadata store needs is here. Sources: ZooKeeper's ``zookeeper.jute`` for the fields of records,
+``ZooDefs.OpCode`` for the numbers of operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from interpulse.storage.zookeeper.jute import (
+    BOOL,
+    BUFFER,
+    INT,
+    LONG,
+    NOTHING,
+    STRING,
+    Field,
+    Malformed,
+    Source,
+    fixed,
+    record,
+    vector,
+)
+
+__all__ = [
+    "ADD_WATCH",
+    "ANY_VERSION",
+    "CHECK",
+    "CLOSE_SESSION",
+    "CONNECT_REQUEST",
+    "CONNECT_RESPONSE",
+    "CREATE",
+    "DELETE",
+    "EPHEMERAL",
+    "EXISTS",
+    "GET",
+    "GET_CHILDREN",
+    "MULTI",
+    "MULTI_READ",
+    "NEW_SESSION",
+    "NOTIFICATION",
+    "OPEN_ACL",
+    "OPERATIONS",
+    "PERSISTENT",
+    "PING",
+    "RECURSIVE",
+    "REPLY_HEADER",
+    "REQUEST_HEADER",
+    "SEQUENTIAL",
+    "SET",
+    "SET_WATCHES",
+    "STAT",
+    "SYNC",
+    "Acl",
+    "AddWatch",
+    "Check",
+    "Child",
+    "ConnectRequest",
+    "ConnectResponse",
+    "Create",
+    "Created",
+    "Delete",
+    "Failed",
+    "Listing",
+    "Node",
+    "Notification",
+    "Operation",
+    "Read",
+    "ReplyHeader",
+    "RequestHeader",
+    "Set",
+    "SetWatches",
+    "Stat",
+    "Step",
+]
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+ANY_VERSION: Final = -1
+PERSISTENT: Final = 0
+EPHEMERAL: Final = 1
+SEQUENTIAL: Final = 2  # added to one of the two
+RECURSIVE: Final = 1  # mode of ADD_WATCH: the node and everything below it, until the connection ends
+
+
+class Stat(NamedTuple):
+    """What a server knows about a node besides its value. Times are the server's milliseconds.
+
+    ``czxid`` is the transaction that created the node, ``mzxid`` the one that wrote it last, ``version`` counts the
+    writes since the creation, ``ephemeral_owner`` is the session the node lives as long as (0: for ever).
+    """
+
+    czxid: int
+    mzxid: int
+    ctime: int
+    mtime: int
+    version: int
+    cversion: int
+    aversion: int
+    ephemeral_owner: int
+    length: int
+    children: int
+    pzxid: int
+
+
+STAT = fixed(Stat, ">qqqqiiiqiiq")
+
+
+class ConnectRequest(NamedTuple):
+    """First frame of a client. Session 0 asks for a new one."""
+
+    protocol: int
+    last_zxid: int
+    timeout_ms: int
+    session_id: int
+    password: bytes
+    read_only: bool
+
+
+class ConnectResponse(NamedTuple):
+    """First frame of a server. Session 0 says that the one asked for has expired."""
+
+    protocol: int
+    timeout_ms: int
+    session_id: int
+    password: bytes
+    read_only: bool
+
+
+NEW_SESSION: Final = b"\0" * 16
+CONNECT_REQUEST = record(ConnectRequest, INT, LONG, INT, LONG, BUFFER, BOOL)
+_CONNECT_RESPONSE = record(ConnectResponse, INT, INT, LONG, BUFFER, BOOL)
+
+
+def _read_connect_response(source: Source) -> ConnectResponse:
+    start = INT.read(source), INT.read(source), LONG.read(source), BUFFER.read(source)
+    return ConnectResponse(*start, BOOL.read(source) if source.left else False)  # servers before 3.4 say no more
+
+
+CONNECT_RESPONSE = Field(_CONNECT_RESPONSE.write, _read_connect_response)
+
+
+class RequestHeader(NamedTuple):
+    """In front of every request."""
+
+    xid: int
+    code: int
+
+
+class ReplyHeader(NamedTuple):
+    """In front of every reply and notification."""
+
+    xid: int
+    zxid: int
+    error: int
+
+
+REQUEST_HEADER = fixed(RequestHeader, ">ii")
+REPLY_HEADER = fixed(ReplyHeader, ">iqi")
+
+
+class Notification(NamedTuple):
+    """A node that is watched was created (1), deleted (2) or changed (3)."""
+
+    kind: int
+    state: int
+    path: str
+
+
+NOTIFICATION = record(Notification, INT, INT, STRING)
+
+
+class Acl(NamedTuple):
+    """Who may do what with a node."""
+
+    permissions: int
+    scheme: str
+    identity: str
+
+
+OPEN_ACL: Final = (Acl(31, "world", "anyone"),)
+"""Everybody may do everything: what Pulsar's brokers write unless they are told otherwise."""
+
+
+class Create(NamedTuple):
+    """Create a node; with `SEQUENTIAL` the server appends ten digits to the path."""
+
+    path: str
+    value: bytes = b""
+    acl: Sequence[Acl] = OPEN_ACL
+    flags: int = PERSISTENT
+
+
+class Created(NamedTuple):
+    """The node, under the name that it got."""
+
+    path: str
+    stat: Stat
+
+
+class Delete(NamedTuple):
+    """Remove a node that has no children."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+class Set(NamedTuple):
+    """Replace the value of a node."""
+
+    path: str
+    value: bytes
+    version: int = ANY_VERSION
+
+
+class Check(NamedTuple):
+    """In a multi: nothing of it is applied if the node has another version."""
+
+    path: str
+    version: int
+
+
+class Read(NamedTuple):
+    """Ask about one node."""
+
+    path: str
+    watch: bool = False
+
+
+class Node(NamedTuple):
+    """A node: its value, and what the server knows about it."""
+
+    value: bytes
+    stat: Stat
+
+
+class Listing(NamedTuple):
+    """Names of the children of a node, in no order."""
+
+    names: list[str]
+    stat: Stat
+
+
+class Child(NamedTuple):
+    """Only a path: what SYNC asks for and answers."""
+
+    path: str
+
+
+class AddWatch(NamedTuple):
+    """Be told about a node until the connection ends."""
+
+    path: str
+    mode: int = RECURSIVE
+
+
+class SetWatches(NamedTuple):
+    """Watch again, on a new connection, what was watched on the one before."""
+
+    last_zxid: int
+    value_once: list[str]
+    creation_once: list[str]
+    children_once: list[str]
+    persistent: list[str]
+    recursive: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[Q, A]):
+    """One kind of request: its number, and the fields of request and answer."""
+
+    name: str
+    code: int
+    request: Field[Q]
+    answer: Field[A]
+
+
+_paths = vector(STRING)
+_create = record(Create, STRING, BUFFER, vector(record(Acl, INT, STRING, STRING)), INT)
+_read = record(Read, STRING, BOOL)
+
+CREATE = Operation("create", 15, _create, record(Created, STRING, STAT))
+DELETE = Operation("delete", 2, record(Delete, STRING, INT), NOTHING)
+EXISTS = Operation("exists", 3, _read, STAT)
+GET = Operation("get", 4, _read, record(Node, BUFFER, STAT))
+SET = Operation("set", 5, record(Set, STRING, BUFFER, INT), STAT)
+SYNC = Operation("sync", 9, record(Child, STRING), record(Child, STRING))
+PING = Operation("ping", 11, NOTHING, NOTHING)
+GET_CHILDREN = Operation("list", 12, _read, record(Listing, _paths, STAT))
+CHECK = Operation("check", 13, record(Check, STRING, INT), NOTHING)
+SET_WATCHES = Operation("watch again", 105, record(SetWatches, LONG, _paths, _paths, _paths, _paths, _paths), NOTHING)
+ADD_WATCH = Operation("watch", 106, record(AddWatch, STRING, INT), NOTHING)
+CLOSE_SESSION = Operation("close the session", -11, NOTHING, NOTHING)
+
+
+class Step(NamedTuple):
+    """One operation of a multi and its request."""
+
+    operation: Operation[Any, Any]
+    request: Any
+
+
+class Failed(NamedTuple):
+    """In the answer to a multi: the error of one step. 0: none, but another step failed; -2: not tried."""
+
+    code: int
+
+
+class _MultiHeader(NamedTuple):
+    code: int
+    done: bool
+    error: int
+
+
+_MULTI_HEADER = fixed(_MultiHeader, ">i?i")
+_END = _MultiHeader(-1, True, -1)
+_IN_MULTI = {each.code: each for each in (CREATE, DELETE, SET, CHECK, GET)}
+
+
+def _write_steps(out: bytearray, steps: Iterable[Step]) -> None:
+    for operation, request in steps:
+        _MULTI_HEADER.write(out, _MultiHeader(operation.code, False, -1))
+        operation.request.write(out, request)
+    _MULTI_HEADER.write(out, _END)
+
+
+def _read_steps(source: Source) -> list[Step]:
+    steps: list[Step] = []
+    while not (header := _MULTI_HEADER.read(source)).done:
+        operation = _in_multi(header.code)
+        steps.append(Step(operation, operation.request.read(source)))
+    return steps
+
+
+def _write_results(out: bytearray, results: Iterable[tuple[Operation[Any, Any], Any] | Failed]) -> None:
+    for result in results:
+        if isinstance(result, Failed):
+            _MULTI_HEADER.write(out, _MultiHeader(-1, False, result.code))
+            INT.write(out, result.code)
+        else:
+            operation, answer = result
+            _MULTI_HEADER.write(out, _MultiHeader(operation.code, False, 0))
+            operation.answer.write(out, answer)
+    _MULTI_HEADER.write(out, _END)
+
+
+def _read_results(source: Source) -> list[Any]:
+    results: list[Any] = []
+    while not (header := _MULTI_HEADER.read(source)).done:
+        results.append(Failed(INT.read(source)) if header.code == -1 else _in_multi(header.code).answer.read(source))
+    return results
+
+
+def _in_multi(code: int) -> Operation[Any, Any]:
+    try:
+        return _IN_MULTI[code]
+    except KeyError:
+        raise Malformed(f"operation {code} in a multi") from None
+
+
+_steps: Field[Any] = Field(_write_steps, _read_steps)
+_results: Field[Any] = Field(_write_results, _read_results)
+
+MULTI: Operation[Sequence[Step], list[Any]] = Operation("commit", 14, _steps, _results)
+"""All steps or none: its answer has the answer of each step, or a `Failed` for each."""
+
+MULTI_READ: Operation[Sequence[Step], list[Any]] = Operation("read", 22, _steps, _results)
+"""Several `GET`: each fails by itself."""
+
+OPERATIONS: Final = {
+    each.code: each
+    for each in (
+        CREATE, DELETE, EXISTS, GET, SET, SYNC, PING, GET_CHILDREN, CHECK, MULTI, MULTI_READ, SET_WATCHES, ADD_WATCH,
+        CLOSE_SESSION,
+    )
+}  # fmt: skip
+"""By number: what a server finds a request's fields with."""

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+
+from tests.interop.real_pulsar.zookeeper import real_zookeeper
+from tests.support.scripted_zookeeper import scripted_zookeeper
 
 
 @pytest.fixture(autouse=True)
@@ -27,3 +31,20 @@ async def faults_end_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
     loop.set_exception_handler(on_loop)
     monkeypatch.setattr(threading, "excepthook", on_thread)
+
+
+@pytest.fixture(scope="session")
+def real_zookeeper_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real ZooKeeper, started once per run: tests have a path of their own below its root."""
+    with real_zookeeper(tmp_path_factory.mktemp("zookeeper")) as zookeeper:
+        yield zookeeper.address
+
+
+@pytest.fixture(params=["scripted", pytest.param("real", marks=[pytest.mark.slow, pytest.mark.interop])])
+async def zookeeper_address(request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """A ZooKeeper of either kind."""
+    if request.param == "real":
+        yield request.getfixturevalue("real_zookeeper_address")
+        return
+    async with scripted_zookeeper() as zookeeper:
+        yield await zookeeper.listen()

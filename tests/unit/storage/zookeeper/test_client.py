@@ -1,0 +1,276 @@
+"""What the client promises, on a scripted ZooKeeper with faults."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from interpulse.storage.api import CommitTooLarge
+from interpulse.storage.zookeeper.client import ZooKeeperClient
+from interpulse.storage.zookeeper.errors import (
+    NotConnected,
+    OutcomeUnknown,
+    SessionExpired,
+    Unusable,
+    ZooKeeperError,
+)
+from interpulse.storage.zookeeper.link import Link, LinkConfig
+from interpulse.storage.zookeeper.protocol import WatchEvent
+from interpulse.storage.zookeeper.servers import parse_servers
+from interpulse.storage.zookeeper.session import SessionEvent
+from tests.support.scripted_zookeeper import ScriptedZooKeeper
+from tests.support.waiting import eventually
+from tests.unit.storage.zookeeper.conftest import Connect, Events
+
+
+async def test_read_when_the_connection_breaks_then_it_is_asked_again_in_the_same_session(
+    scripted: ScriptedZooKeeper, connect: Connect
+) -> None:
+    client = await connect()
+    await client.create("/a", b"1")
+    events, session_id = Events(client), client.session.id
+    scripted.losing["get"] = 2
+    assert (await client.get("/a")).value == b"1"
+    assert client.session.id == session_id
+    assert events.seen == [SessionEvent.DISCONNECTED, SessionEvent.RESUMED] * 2
+
+
+async def test_write_when_the_connection_breaks_before_the_answer_then_its_outcome_is_unknown(
+    scripted: ScriptedZooKeeper, connect: Connect
+) -> None:
+    client = await connect()
+    await client.create("/a", b"1")
+    scripted.losing["set"] = 1
+    with pytest.raises(OutcomeUnknown, match=r"server 127\.0\.0\.1:\d+ ended before it answered: writing /a"):
+        await client.set("/a", b"2")
+    assert (await client.get("/a")).value == b"2"
+    scripted.dropping["set"] = 1
+    with pytest.raises(OutcomeUnknown):
+        await client.set("/a", b"3")
+    assert (await client.get("/a")).value == b"2"
+
+
+async def test_write_when_there_is_no_connection_then_waits_for_one(
+    scripted: ScriptedZooKeeper, connect: Connect
+) -> None:
+    client = await connect()
+    scripted.shut = True
+    scripted.cut()
+    await eventually(lambda: not client.connected)
+    created = asyncio.create_task(client.create("/a"))
+    await asyncio.sleep(0)
+    scripted.shut = False
+    assert (await created).path == "/a"
+    assert scripted.requests.count("create") == 1
+
+
+async def test_requests_when_no_server_comes_back_then_fail_after_the_operation_timeout(
+    scripted: ScriptedZooKeeper, connect: Connect
+) -> None:
+    client = await connect(operation_timeout_s=0.2)
+    scripted.shut = True
+    scripted.cut()
+    await eventually(lambda: not client.connected)
+    with pytest.raises(NotConnected, match=rf"{client.servers} answered for 0\.2 s, so this was not done: creating /a"):
+        await client.create("/a")
+    with pytest.raises(NotConnected):
+        await client.get("/a")
+    scripted.shut = False
+    await eventually(lambda: client.connected)
+    assert await client.exists("/a") is None
+
+
+async def test_session_when_it_expired_then_told_and_a_new_one_begins(
+    scripted: ScriptedZooKeeper, connect: Connect
+) -> None:
+    client = await connect()
+    await client.create("/mine", ephemeral=True)
+    events, old = Events(client), client.session
+    scripted.shut = True
+    scripted.cut()
+    await eventually(lambda: not client.connected)
+    write = asyncio.create_task(client.create("/late"))
+    read = asyncio.create_task(client.exists("/mine"))
+    await asyncio.sleep(0)
+    scripted.expire(old.id)
+    scripted.shut = False
+    with pytest.raises(SessionExpired, match=f"ended session 0x{old.id:x} before it answered: creating /late"):
+        await write
+    assert await read is None
+    assert events.seen == [SessionEvent.DISCONNECTED, SessionEvent.EXPIRED, SessionEvent.RENEWED]
+    assert not old.holds()
+    assert client.session.holds()
+    assert client.session.id != old.id
+    await client.create("/late")
+
+
+async def test_session_when_the_server_is_silent_then_suspect_and_another_server_is_asked(
+    scripted: ScriptedZooKeeper, connect: Connect
+) -> None:
+    scripted.session_timeout_ms = 300
+    servers = f"{await scripted.listen()},{await scripted.listen()}"
+    client = await connect(servers=servers, session_timeout_ms=300)
+    events, session = Events(client), client.session
+    assert session.holds()
+    scripted.silent = True
+    await eventually(lambda: SessionEvent.SUSPECT in events.seen)
+    assert not session.holds()
+    scripted.silent = False
+    await eventually(lambda: SessionEvent.RESUMED in events.seen)
+    assert client.session is session
+    assert session.holds()
+
+
+async def test_session_when_idle_then_pings_keep_it(scripted: ScriptedZooKeeper, connect: Connect) -> None:
+    scripted.session_timeout_ms = 300
+    client = await connect(session_timeout_ms=300)
+    before = client.session.deadline
+    await eventually(lambda: scripted.requests.count("ping") >= 2 and client.session.deadline > before)
+    assert client.session.holds()
+
+
+async def test_servers_when_one_is_away_then_the_next_is_asked(scripted: ScriptedZooKeeper, connect: Connect) -> None:
+    alive = await scripted.listen()
+    for _ in range(4):  # whichever comes first
+        client = await connect(servers=f"127.0.0.1:1,{alive}")
+        assert await client.exists("/a") is None
+
+
+async def test_connect_when_no_server_answers_then_the_error_names_them_and_the_problem() -> None:
+    with pytest.raises(
+        NotConnected, match=r"127\.0\.0\.1:1 answered for 0\.2 s.*beginning a session \(127\.0\.0\.1:1: "
+    ):
+        await ZooKeeperClient.connect("127.0.0.1:1", LinkConfig(operation_timeout_s=0.2))
+
+
+async def test_connect_when_the_server_speaks_something_else_then_the_error_says_so() -> None:
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(NotConnected, match="is this a ZooKeeper server"):
+            await ZooKeeperClient.connect(f"127.0.0.1:{port}", LinkConfig(operation_timeout_s=0.2))
+
+
+async def test_watch_when_the_server_is_older_than_3_6_then_unusable(
+    scripted: ScriptedZooKeeper, connect: Connect
+) -> None:
+    client = await connect()
+    scripted.refusing["watch"] = -6
+    with pytest.raises(Unusable, match=r"ZooKeeper 3\.6 or newer is needed"):
+        await client.watch("/")
+
+
+async def test_watch_when_the_next_server_is_older_than_3_6_then_the_client_ends(
+    scripted: ScriptedZooKeeper, connect: Connect
+) -> None:
+    client = await connect()
+    await client.watch("/")
+    scripted.refusing["watch again"] = -6
+    scripted.cut()
+    await eventually(lambda: not client.connected)
+    with pytest.raises(Unusable, match=r"no recursive watches; 3\.6 or newer is needed"):
+        await client.get("/")
+
+
+async def test_watch_when_connected_again_then_goes_on(scripted: ScriptedZooKeeper, connect: Connect) -> None:
+    client = await connect("/root")
+    other = await connect("/root")
+    await other.create_parents("/a/b")
+    seen: list[WatchEvent] = []
+    client.on_watch_event(seen.append)
+    await client.watch("/a")
+    scripted.cut()
+    await client.sync("/a")
+    await other.create("/a/b", b"")
+    await client.sync("/a")
+    assert [event.path for event in seen] == ["/a/b"]
+    scripted.expire(client.session.id)
+    await client.sync("/a")
+    await other.set("/a/b", b"2")
+    await client.sync("/a")
+    assert [event.path for event in seen] == ["/a/b", "/a/b"]
+
+
+@pytest.mark.parametrize("code", [-118, -119], ids=["session moved", "read-only"])
+async def test_write_when_the_server_is_the_wrong_one_then_asked_elsewhere(
+    scripted: ScriptedZooKeeper, connect: Connect, code: int
+) -> None:
+    client = await connect()
+    events = Events(client)
+    scripted.refusing["create"] = code
+    created = asyncio.create_task(client.create("/a"))
+    await eventually(lambda: SessionEvent.DISCONNECTED in events.seen)
+    del scripted.refusing["create"]
+    assert (await created).path == "/a"
+
+
+async def test_request_when_too_large_then_refused_and_the_connection_stays(
+    scripted: ScriptedZooKeeper, connect: Connect
+) -> None:
+    client = await connect()
+    events = Events(client)
+    with pytest.raises(CommitTooLarge, match=r"more than ZooKeeper takes at once, 921600: creating /a"):
+        await client.create("/a", bytes(1_000_000))
+    await client.create("/a", bytes(900_000))
+    assert events.seen == []
+
+
+async def test_requests_when_they_are_more_than_the_budget_then_wait_for_each_other(
+    scripted: ScriptedZooKeeper, connect: Connect
+) -> None:
+    client = await connect(pending_bytes_max=200)
+    scripted.silent = True
+    waiting = [asyncio.create_task(client.create(f"/a{number}", bytes(60))) for number in range(20)]
+    await asyncio.sleep(0.05)
+    assert len(client._link._sent) == 1
+    waiting[0].cancel()
+    waiting[5].cancel()
+    scripted.silent = False
+    scripted.cut()
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [each for each in results if isinstance(each, Exception) and not isinstance(each, OutcomeUnknown)] == []
+    assert sum(isinstance(each, asyncio.CancelledError) for each in results) == 2
+
+
+async def test_close_when_the_session_lives_then_its_ephemeral_nodes_go(
+    scripted: ScriptedZooKeeper, connect: Connect
+) -> None:
+    client, other = await connect(), await connect()
+    await client.create("/mine", ephemeral=True)
+    await client.close()
+    await client.close()
+    assert await other.exists("/mine") is None
+    assert len(scripted.sessions) == 1
+    with pytest.raises(ZooKeeperError, match="is closed"):
+        await client.get("/")
+
+
+async def test_close_when_there_is_no_connection_then_what_waits_fails(
+    scripted: ScriptedZooKeeper, connect: Connect
+) -> None:
+    client = await connect()
+    scripted.shut = True
+    scripted.cut()
+    await eventually(lambda: not client.connected)
+    waiting = asyncio.create_task(client.get("/"))
+    await asyncio.sleep(0)
+    await client.close()
+    with pytest.raises(ZooKeeperError, match="is closed"):
+        await waiting
+
+
+async def test_session_when_time_passes_without_an_answer_then_no_longer_relied_on(scripted: ScriptedZooKeeper) -> None:
+    now = 1000.0
+    link = await Link.open(
+        parse_servers(await scripted.listen()), LinkConfig(session_timeout_ms=10_000), clock=lambda: now
+    )
+    assert link.session.deadline == 1008
+    now = 1007.9
+    assert link.session.holds()
+    now = 1008.0
+    assert not link.session.holds()
+    await link.close()

@@ -313,7 +313,7 @@ class Link:
 
     def _expire(self, session: Session) -> None:
         session.over = True
-        log.warning("ZooKeeper session expired servers=%s session=0x%x", self._servers, session.id & 0xFFFFFFFFFFFFFFFF)
+        log.warning("ZooKeeper session expired servers=%s session=%s", self._servers, session.name)
         for request in list(self._waiting):
             if request.session is session and request.write:
                 self._waiting.remove(request)
@@ -325,7 +325,7 @@ class Link:
             return
         self._cancel_timers()
         self._connection = connection
-        log.info("ZooKeeper connected server=%s session=0x%x", connection.server, self.session.id & 0xFFFFFFFFFFFFFFFF)
+        log.info("ZooKeeper connected server=%s session=%s", connection.server, self.session.name)
         if not self._began.done():
             self._resumed_id = self.session.id
             self._began.set_result(None)

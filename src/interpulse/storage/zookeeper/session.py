@@ -45,6 +45,11 @@ class Session:
         self._touched = float("-inf")
 
     @property
+    def name(self) -> str:
+        """The id as ZooKeeper's own tools print it."""
+        return f"0x{self.id & 0xFFFFFFFFFFFFFFFF:x}"
+
+    @property
     def deadline(self) -> float:
         """Until when one may rely on the session, by its clock."""
         return self._touched + _RELIED_ON * self.timeout_s

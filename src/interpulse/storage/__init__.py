@@ -5,7 +5,7 @@
 * `topic_log_store`, `topic_log`: the log of a topic, its ledgers (`ledgers`, `topic_records`), its newest entries
   (`tail_cache`) and what compaction kept of it (`compacted`), over a journal (`journals`)
 * `segments`: the journal on disk, which all topics share; `segments.writer` writes and syncs
-* `zookeeper`: a client of ZooKeeper
+* `zookeeper`: metadata in ZooKeeper, with a client of it
 * `memory`: metadata and journal without a disk, for tests and benchmarks
 * `lock`, `disk_space`, `write_meter`: one process per data directory, the space left in it, what is written
 """

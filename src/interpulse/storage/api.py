@@ -199,24 +199,29 @@ class MetadataStore(Protocol):
         """
 
     async def children(self, key: str) -> list[str]:
-        """Names of the direct children, sorted. A child exists if it, or anything below it, has a value."""
+        """Names of the direct children, sorted. A child exists if it, or anything below it, has a value.
+
+        Where keys are nodes of a tree, a key brings those above it along, with empty values, and these stay.
+        """
 
     async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
         """The first ``limit`` keys that start with the prefix and come behind ``after``, in order, with their values.
 
-        Costs what it gives, however much lies beside it in the store.
+        Costs what it gives, however much lies beside it in the store, or at most a list of the names beside it.
         """
 
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         """Apply all changes or none; durable on return.
 
         ``expect`` gives versions that keys must have (None = must be absent), otherwise `CommitConflict` is raised.
-        Versions come from one durable counter: a key that is deleted and created again gets a higher one.
+        Versions come from one durable counter: a key that is deleted and created again gets a higher one. Where others
+        write too, it is the versions that this process was told of which are compared, see the store.
         """
 
     def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
         """Call back with every changed key that starts with the prefix, in the event loop, after its commit.
 
+        A store that lost sight of its server for a while calls back with the prefix itself: anything may have changed.
         Returns the function that ends the watch. A callback must not raise.
         """
 

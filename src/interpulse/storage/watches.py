@@ -31,3 +31,8 @@ class Watches:
             for prefix, callback in list(self._watches.values()):
                 if key.startswith(prefix):
                     callback(key)
+
+    def announce_all(self) -> None:
+        """Tell every watcher its own prefix, since anything below it may have changed."""
+        for prefix, callback in list(self._watches.values()):
+            callback(prefix)

@@ -1,0 +1,96 @@
+"""How a commit whose answer was lost is asked for.
+
+Every commit also writes its number into a small ephemeral node of this process, a *mark*. If the connection breaks
+before the answer, the mark says whether the commit was applied: it carries the number, or it does not. The written keys
+themselves cannot say it, since another broker may have written the same values, or have written after us.
+A mark is used by one commit at a time, so there are as many as there were commits under way at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from interpulse.storage.zookeeper.client import ZooKeeperClient
+from interpulse.storage.zookeeper.errors import NoNode, SessionExpired, StepsRefused
+from interpulse.storage.zookeeper.records import CREATE, EPHEMERAL, SET, Create, Set, Step
+from interpulse.storage.zookeeper.session import Session
+
+__all__ = ["Mark", "Marks"]
+
+_ABOVE: Final = "/interpulse/commits"
+_MARKS: Final = 64  # commits that are under way at once; others wait
+_NO_NODE, _NODE_EXISTS = -101, -110
+
+
+class Mark:
+    """The node of one commit at a time."""
+
+    def __init__(self, client: ZooKeeperClient, path: str) -> None:
+        self._client = client
+        self._path = path
+        self._number = 0
+        self._made_in: Session | None = None
+        self._sent_in: Session = client.session
+
+    def next_step(self) -> Step:
+        """The step that belongs into the next try of a commit."""
+        self._number += 1
+        self._sent_in = self._client.session
+        value = b"%d" % self._number
+        if self._made_in is self._sent_in:
+            return Step(SET, Set(self._path, value))
+        return Step(CREATE, Create(self._path, value, flags=EPHEMERAL))
+
+    def written(self) -> None:
+        """The try was applied."""
+        self._made_in = self._sent_in
+
+    async def mend(self, refused: StepsRefused) -> None:
+        """Its own step was refused: the node is there against expectation, or it is not, or nothing is above it."""
+        if refused.code == _NODE_EXISTS:
+            self._made_in = self._sent_in
+        elif refused.code == _NO_NODE and self._made_in is self._sent_in:
+            self._made_in = None
+        elif refused.code == _NO_NODE:
+            await self._client.create_parents(self._path)
+        else:
+            raise refused
+
+    async def applied(self, what: str) -> bool:
+        """Whether the try was applied whose answer was lost.
+
+        Raises `SessionExpired` if the mark went with its session.
+        """
+        await self._client.sync(self._path)
+        try:
+            found = int((await self._client.get(self._path)).value) == self._number
+        except NoNode:
+            found = False
+        if not found and self._client.session is not self._sent_in:
+            raise SessionExpired(self._sent_in.id, what)
+        if found:
+            self.written()
+        return found
+
+
+class Marks:
+    """All marks of one store."""
+
+    def __init__(self, client: ZooKeeperClient) -> None:
+        name = uuid.uuid4().hex
+        self._free: asyncio.LifoQueue[Mark] = asyncio.LifoQueue()
+        for number in reversed(range(_MARKS)):
+            self._free.put_nowait(Mark(client, f"{_ABOVE}/{name}-{number}"))
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[Mark]:
+        """A mark that no other commit uses meanwhile."""
+        mark = await self._free.get()
+        try:
+            yield mark
+        finally:
+            self._free.put_nowait(mark)

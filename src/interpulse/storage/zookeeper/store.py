@@ -1,0 +1,260 @@
+"""`MetadataStore` on ZooKeeper: keys are nodes, under the very paths that Pulsar's brokers use.
+
+What is different from a store of our own (the suite over all stores has a test for each):
+
+* A key needs the keys above it, so these come with it, with empty values, and stay when it goes. A key with an empty
+  value and a node that only holds others are the same thing.
+* A key with others below it is not deleted before them: that is a `CommitConflict`.
+* Versions are transaction ids, which never come twice. The servers compare only how often a node was written since its
+  creation: a key that was deleted, created again, and written as often *after* this session's last notification of it
+  is taken for the old one.
+* A page of `scan` costs a list of all names beside it, unless they are remembered.
+* A commit is at most 900 KiB.
+
+Brokers of one cluster see each other's commits: those of others come as notifications, and after a lost connection
+every watch is called back with its own prefix, since anything may have changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Self
+
+from interpulse.storage.api import Change, CommitConflict, MetadataUnavailable, Put, Versioned
+from interpulse.storage.watches import Watches
+from interpulse.storage.zookeeper.client import ZooKeeperClient
+from interpulse.storage.zookeeper.commit_plan import Planned, last_changes, plan_commit
+from interpulse.storage.zookeeper.errors import NoNode, OutcomeUnknown, StepsRefused
+from interpulse.storage.zookeeper.known import UNKNOWN, KnownNode, KnownNodes, known
+from interpulse.storage.zookeeper.outcomes import Mark, Marks
+from interpulse.storage.zookeeper.protocol import WatchEvent
+from interpulse.storage.zookeeper.records import CREATE, DELETE, Created, Node, Stat, Step
+from interpulse.storage.zookeeper.session import SessionEvent
+
+__all__ = ["WATCHED", "KeysBelow", "ZooKeeperMetadataStore"]
+
+WATCHED: Final = ("/admin", "/loadbalance", "/managed-ledgers", "/namespace", "/schemas")
+"""Where Pulsar's brokers keep what our broker reads again and again."""
+
+_ATTEMPTS_MAX: Final = 100
+_READ_BYTES_MAX: Final = 512 << 10  # of the keys of one question
+_READ_KEYS_MAX: Final = 1000
+_CREATED, _DELETED, _CHANGED = 1, 2, 3
+_NO_NODE, _BAD_VERSION, _NODE_EXISTS, _NOT_EMPTY = -101, -103, -110, -111
+
+
+class KeysBelow(CommitConflict):
+    """A key cannot be deleted, since others are below it."""
+
+    def __str__(self) -> str:
+        return f"metadata key {self.key} has others below it, which have to be deleted before"
+
+
+class ZooKeeperMetadataStore:
+    """The metadata of one cluster. Create it with `open`."""
+
+    def __init__(self, client: ZooKeeperClient, watched: Sequence[str], cache_entries_max: int) -> None:
+        self.client = client
+        self._watched = tuple(watched)
+        self._known = KnownNodes(watched, cache_entries_max)
+        self._watches = Watches()
+        self._marks = Marks(client)
+        client.on_watch_event(self._take_watch_event)
+        client.on_session(self._take_session_event)
+
+    @classmethod
+    async def open(
+        cls, client: ZooKeeperClient, *, watched: Sequence[str] = WATCHED, cache_entries_max: int = 50_000
+    ) -> Self:
+        """A store that closes the client with itself, and remembers what lies below the watched keys.
+
+        Raises `Unusable` if the servers are too old, or do not let us read there.
+        """
+        store = cls(client, watched, cache_entries_max)
+        for root in watched:
+            await client.watch(root)
+            await store.get(root)
+        return store
+
+    async def get(self, key: str) -> Versioned | None:
+        found = self._known.node(key)
+        if found is UNKNOWN:
+            found = (await self._read([key]))[key]
+        return found.found
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
+        nodes = await self._nodes(keys)
+        return {key: node.found for key, node in nodes.items() if node.found is not None}
+
+    def unchanged(self, versions: Mapping[str, int | None]) -> bool:
+        for key, version in versions.items():
+            found = self._known.node(key).found
+            if (None if found is None else found.version) != version:
+                return False
+        return True
+
+    async def children(self, key: str) -> list[str]:
+        key = key.rstrip("/") or "/"
+        names = self._known.names(key)
+        if names is None:
+            asked = self._known.now
+            try:
+                names = sorted((await self.client.children(key)).names)
+            except NoNode:
+                names = []
+            self._known.remember_names(key, names, asked)
+        return list(names)
+
+    async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
+        found: list[tuple[str, Versioned]] = []
+        await self._scan(prefix.rpartition("/")[0], prefix, after, limit, found)
+        return found
+
+    async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+        wanted = last_changes(changes)
+        keys = list(dict.fromkeys([*expect, *wanted]))
+        if not keys:
+            return
+        async with self._marks.one() as mark:
+            for _ in range(_ATTEMPTS_MAX):
+                nodes = await self._nodes(keys)
+                if await self._try(plan_commit(wanted, expect, nodes), wanted, mark):
+                    return
+                for key in keys:
+                    self._known.forget(key)
+        raise MetadataUnavailable(f"{keys[0]} keeps coming and going; gave up after {_ATTEMPTS_MAX} attempts")
+
+    def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
+        if not self._known.covers(prefix.rstrip("/")):
+            raise ValueError(f"{prefix} is not below {', '.join(self._watched)}, which this store watches")
+        return self._watches.add(prefix, callback)
+
+    async def close(self) -> None:
+        await self.client.close()
+        self._known.clear()
+
+    async def _try(self, plan: list[Planned], wanted: Mapping[str, Change], mark: Mark) -> bool:
+        """Apply the plan; False if it has to be made again. Raises `CommitConflict`."""
+        if not plan:
+            return True
+        steps = [planned.step for planned in plan]
+        try:
+            answers = await self.client.multi([*steps, mark.next_step()])
+        except StepsRefused as refused:
+            if refused.index == len(steps):
+                await mark.mend(refused)
+            else:
+                await self._learn_from(refused, plan[refused.index])
+            return False
+        except OutcomeUnknown as unknown:
+            return await mark.applied(unknown.what)
+        mark.written()
+        self._remember_written(steps, answers, wanted)
+        return True
+
+    async def _learn_from(self, refused: StepsRefused, planned: Planned) -> None:
+        """Make the next plan a better one; raises `CommitConflict` if there is none."""
+        operation, key = planned.step.operation, planned.step.request.path
+        if refused.code == _NO_NODE and operation is CREATE:
+            await self.client.create_parents(key)
+            return
+        if refused.code not in (_NO_NODE, _BAD_VERSION, _NODE_EXISTS, _NOT_EMPTY):
+            raise refused
+        # The next read shows what the refusal rests on, also if this server lags behind.
+        await self.client.sync(key)
+        if refused.code == _NOT_EMPTY:
+            raise KeysBelow(key)
+        if planned.expected:
+            raise CommitConflict(key)
+
+    def _remember_written(self, steps: Sequence[Step], answers: Sequence[Any], wanted: Mapping[str, Change]) -> None:
+        zxid = 0
+        for step, answer in zip(steps, answers[:-1], strict=True):
+            stat = answer.stat if isinstance(answer, Created) else answer
+            change = wanted.get(step.request.path)
+            if isinstance(stat, Stat) and isinstance(change, Put):
+                zxid = stat.mzxid
+                self._known.remember_written(change.key, change.value, stat)
+        for step in steps:
+            if step.operation is DELETE and zxid:
+                self._known.remember_deleted(step.request.path, zxid)
+
+    async def _nodes(self, keys: Sequence[str]) -> dict[str, KnownNode]:
+        """All keys as they are at one moment, from memory and from one question as far as that goes."""
+        for _ in range(_ATTEMPTS_MAX):
+            asked = self._known.now
+            nodes = {key: self._known.node(key) for key in keys}
+            unknown = [key for key, node in nodes.items() if node is UNKNOWN]
+            if not unknown:
+                return nodes
+            read = await self._read(unknown)
+            one_question = len(list(_questions(unknown))) == 1
+            moving = [key for key in nodes if key not in read or not one_question]
+            if all(self._known.unchanged_since(key, asked) for key in moving):
+                return nodes | read
+        raise MetadataUnavailable(f"{keys[0]} and others beside it keep changing; gave up after {_ATTEMPTS_MAX} reads")
+
+    async def _read(self, keys: Sequence[str]) -> dict[str, KnownNode]:
+        asked = self._known.now
+        nodes = {key: known(node) for key, node in (await self._ask_for(keys)).items()}
+        for key, node in nodes.items():
+            self._known.remember(key, node, asked)
+        return nodes
+
+    async def _ask_for(self, keys: Sequence[str]) -> dict[str, Node | None]:
+        questions = list(_questions(keys))
+        answers = await asyncio.gather(*map(self.client.get_many, questions))
+        return {
+            key: node
+            for asked, answered in zip(questions, answers, strict=True)
+            for key, node in zip(asked, answered, strict=True)
+        }
+
+    async def _scan(self, above: str, prefix: str, after: str, limit: int, found: list[tuple[str, Versioned]]) -> None:
+        """Add what lies below ``above``, in the order of whole keys: ``a-b`` comes before ``a/b``."""
+        names = await self.children(above)
+        places = sorted(each for name in names for each in (f"{above}/{name}", f"{above}/{name}/"))
+        keys = [each for each in places if not each.endswith("/") and each.startswith(prefix) and each > after]
+        asked = 0  # how many of the keys were read
+        nodes: dict[str, Node | None] = {}
+        for place in places:
+            if len(found) >= limit:
+                return
+            if place.endswith("/"):
+                node = nodes.get(place[:-1])
+                empty = place[:-1] in nodes and (node is None or not node.stat.children)
+                if not empty and place.startswith(prefix) and (after < place or after.startswith(place)):
+                    await self._scan(place[:-1], prefix, after, limit, found)
+            elif place.startswith(prefix) and place > after:
+                if place not in nodes:
+                    page = keys[asked : asked + limit - len(found)]
+                    asked += len(page)
+                    nodes |= await self._ask_for(page)
+                if (node := nodes[place]) is not None:
+                    found.append((place, Versioned(node.value, node.stat.mzxid)))
+
+    def _take_watch_event(self, event: WatchEvent) -> None:
+        if event.kind in (_CREATED, _DELETED, _CHANGED):
+            self._known.changed(event.path, event.zxid, came_or_went=event.kind != _CHANGED)
+            self._watches.announce([event.path])
+
+    def _take_session_event(self, event: SessionEvent) -> None:
+        if event in (SessionEvent.DISCONNECTED, SessionEvent.RESUMED, SessionEvent.RENEWED):
+            self._known.clear()
+        if event in (SessionEvent.RESUMED, SessionEvent.RENEWED):
+            self._watches.announce_all()
+
+
+def _questions(keys: Sequence[str]) -> Iterator[list[str]]:
+    """The keys in parts that one question has room for."""
+    part: list[str] = []
+    size = 0
+    for key in keys:
+        if part and (len(part) == _READ_KEYS_MAX or size + len(key) * 4 > _READ_BYTES_MAX):
+            yield part
+            part, size = [], 0
+        part.append(key)
+        size += len(key) * 4 + 20
+    if part:
+        yield part

@@ -90,24 +90,24 @@ class ZooKeeperClient:
 
     async def get(self, path: str) -> Node:
         """Value and `Stat` of a node."""
-        return await self._link.ask(GET, Read(self._full(path)), f"reading {path}", write=False)
+        return await self._link.ask(GET, Read(self._full(path)), f"reading {path}", once=False)
 
     async def exists(self, path: str) -> Stat | None:
         """The `Stat` of a node, None if there is none."""
         try:
-            return await self._link.ask(EXISTS, Read(self._full(path)), f"looking for {path}", write=False)
+            return await self._link.ask(EXISTS, Read(self._full(path)), f"looking for {path}", once=False)
         except NoNode:
             return None
 
     async def children(self, path: str) -> Listing:
         """The names of the children of a node, in no order, and its `Stat`."""
-        return await self._link.ask(GET_CHILDREN, Read(self._full(path)), f"listing {path}", write=False)
+        return await self._link.ask(GET_CHILDREN, Read(self._full(path)), f"listing {path}", once=False)
 
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
         """Several nodes as they are at one moment, None for those that do not exist."""
         steps = [Step(GET, Read(self._full(path))) for path in paths]
         what = f"reading {paths[0] if paths else 'nothing'} and {max(len(paths) - 1, 0)} others"
-        found = await self._link.ask(MULTI_READ, steps, what, write=False)
+        found = await self._link.ask(MULTI_READ, steps, what, once=False)
         for path, each in zip(paths, found, strict=True):
             if isinstance(each, Failed) and each.code != _NO_NODE:
                 raise refusal(each.code, f"reading {path}")
@@ -122,7 +122,7 @@ class ZooKeeperClient:
         """
         flags = (EPHEMERAL if ephemeral else PERSISTENT) + (SEQUENTIAL if sequential else 0)
         request = Create(self._full(path), value, flags=flags)
-        made = await self._link.ask(CREATE, request, f"creating {path}", write=True)
+        made = await self._link.ask(CREATE, request, f"creating {path}", once=True)
         return Created(self._cut(made.path), made.stat)
 
     async def create_parents(self, path: str) -> None:
@@ -137,17 +137,17 @@ class ZooKeeperClient:
 
     async def set(self, path: str, value: bytes, version: int = ANY_VERSION) -> Stat:
         """Replace the value of a node that has this version."""
-        return await self._link.ask(SET, Set(self._full(path), value, version), f"writing {path}", write=True)
+        return await self._link.ask(SET, Set(self._full(path), value, version), f"writing {path}", once=True)
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
         """Remove a node that has this version and no children."""
-        await self._link.ask(DELETE, Delete(self._full(path), version), f"deleting {path}", write=True)
+        await self._link.ask(DELETE, Delete(self._full(path), version), f"deleting {path}", once=True)
 
     async def multi(self, steps: Sequence[Step]) -> list[Any]:
         """Apply all steps or none; the answer of each. Raises `StepsRefused`, which says which one was refused."""
         full = [Step(operation, request._replace(path=self._full(request.path))) for operation, request in steps]
         what = f"committing {_named(steps)}"
-        answers = await self._link.ask(MULTI, full, what, write=True)
+        answers = await self._link.ask(MULTI, full, what, once=True)
         for index, answer in enumerate(answers):
             if isinstance(answer, Failed) and answer.code not in _NOT_TO_BLAME:
                 path = steps[index].request.path
@@ -156,7 +156,7 @@ class ZooKeeperClient:
 
     async def sync(self, path: str) -> None:
         """What is read from now on is at least as new as this moment, also if the server lags behind others."""
-        await self._link.ask(SYNC, Child(self._full(path)), f"syncing {path}", write=False)
+        await self._link.ask(SYNC, Child(self._full(path)), f"syncing {path}", once=False)
 
     async def watch(self, path: str) -> None:
         """Be told, by `on_watch_event`, of every change of the node and below it, for as long as the client lives.
@@ -172,14 +172,14 @@ class ZooKeeperClient:
     async def _exists_full(self, path: str) -> bool:
         """Whether there is a node at this path, which is not below the path of the connect string."""
         try:
-            await self._link.ask(EXISTS, Read(path), f"looking for {path}", write=False)
+            await self._link.ask(EXISTS, Read(path), f"looking for {path}", once=False)
         except NoNode:
             return False
         return True
 
     async def _create_parent(self, full: str) -> None:
         try:
-            await self._link.ask(CREATE, Create(full), f"creating {full}", write=True)
+            await self._link.ask(CREATE, Create(full), f"creating {full}", once=False)  # one more try does no harm
         except NodeExists:
             return
 

@@ -2,7 +2,7 @@
 
 What becomes of a request when its connection ends:
 
-* a read is asked again, on the next connection, whichever session that has;
+* what may be sent twice, as a read, is asked again on the next connection, whichever session that has;
 * a write that was not sent yet waits for the next connection of its session, and fails with `SessionExpired` if there
   is none;
 * a write that was sent and not answered fails with `OutcomeUnknown`: whoever sent it knows how to ask.
@@ -76,7 +76,7 @@ class _Request:
     operation: Operation[Any, Any]
     body: bytes
     what: str
-    write: bool
+    once: bool
     session: Session | None  # the one that a write belongs to
     waits_until: float
     answer: asyncio.Future[Any]
@@ -154,8 +154,8 @@ class Link:
         """Call back with every change of what is watched, before any later answer; must not raise."""
         self._on_watch_event = callback
 
-    async def ask(self, operation: Operation[Q, A], request: Q, what: str, *, write: bool) -> A:
-        """The server's answer. ``what`` stands for the request in errors."""
+    async def ask(self, operation: Operation[Q, A], request: Q, what: str, *, once: bool) -> A:
+        """The server's answer. ``what`` stands for the request in errors; ``once``: it must not be sent twice."""
         body = operation.request.encode(request)
         if len(body) > REQUEST_BYTES_MAX:
             raise CommitTooLarge(
@@ -163,14 +163,14 @@ class Link:
             )
         taken = await self._budget.take(len(body))
         try:
-            answer: A = await self._enqueue(operation, body, what, write)
+            answer: A = await self._enqueue(operation, body, what, once)
             return answer
         finally:
             self._budget.give_back(taken)
 
     async def watch(self, path: str) -> None:
         """Be told about a node and everything below it for as long as the link lives, whatever connection it has."""
-        await self.ask(ADD_WATCH, AddWatch(path), f"watching {path}", write=False)
+        await self.ask(ADD_WATCH, AddWatch(path), f"watching {path}", once=False)
         self._watched.append(path)
 
     async def close(self) -> None:
@@ -183,7 +183,7 @@ class Link:
 
     async def _close_session(self) -> None:
         connection = self._connection
-        answer = self._enqueue(CLOSE_SESSION, b"", "closing the session", write=False) if connection else None
+        answer = self._enqueue(CLOSE_SESSION, b"", "closing the session", once=False) if connection else None
         self._failure = ZooKeeperError(f"the connection to ZooKeeper {self._servers} is closed")
         if self._session is not None:
             self._session.over = True
@@ -193,13 +193,13 @@ class Link:
             )
             answer.cancel()
 
-    def _enqueue(self, operation: Operation[Any, Any], body: bytes, what: str, write: bool) -> asyncio.Future[Any]:
+    def _enqueue(self, operation: Operation[Any, Any], body: bytes, what: str, once: bool) -> asyncio.Future[Any]:
         if self._failure is not None:
             raise self._failure
         loop = asyncio.get_running_loop()
-        session = self._session if write and self._session and not self._session.over else None
+        session = self._session if once and self._session and not self._session.over else None
         until = loop.time() + self._config.operation_timeout_s
-        request = _Request(operation, body, what, write, session, until, loop.create_future())
+        request = _Request(operation, body, what, once, session, until, loop.create_future())
         if self._connection is not None:
             self._send(self._connection, request)
         else:
@@ -214,7 +214,7 @@ class Link:
 
     def _take_reply(self, reply: Reply) -> None:
         request = self._sent.popleft()
-        if reply.error in _WRONG_SERVER or (reply.error == _SESSION_EXPIRED and not request.write):
+        if reply.error in _WRONG_SERVER or (reply.error == _SESSION_EXPIRED and not request.once):
             self._waiting.append(request)
             self._end_connection(f"it answered {reply.error} to {request.what}")
         elif reply.error == _SESSION_EXPIRED:
@@ -315,7 +315,7 @@ class Link:
         session.over = True
         log.warning("ZooKeeper session expired servers=%s session=%s", self._servers, session.name)
         for request in list(self._waiting):
-            if request.session is session and request.write:
+            if request.session is session and request.once:
                 self._waiting.remove(request)
                 _fail(request, SessionExpired(session.id, request.what))
         self._announce(SessionEvent.EXPIRED)
@@ -342,10 +342,10 @@ class Link:
         log.warning("ZooKeeper disconnected server=%s problem=%s", connection.server, reason)
         sent, self._sent = self._sent, deque()
         for request in sent:
-            if request.write:
+            if request.once:
                 _fail(request, OutcomeUnknown(str(connection.server), request.what))
         until = asyncio.get_running_loop().time() + self._config.operation_timeout_s
-        reads = [request for request in sent if not request.write and not request.answer.done()]
+        reads = [request for request in sent if not request.once and not request.answer.done()]
         for request in reads:
             request.waits_until = until
         self._waiting.extend(reads)

@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
         pair.move("warm-up", _entries(options.entries // 4), options.entries // 4)
         moved = pair.move("entries", _entries(options.entries), options.entries)
         _tell("unbatched, 100 B", moved.told(messages=1))
-        moved = pair.move("batches", _batches(options.batches), options.batches)
+        moved = pair.move("batches", batches_of(options.batches), options.batches)
         _tell("batches of 100, 1 KB", moved.told(messages=BATCH_MESSAGES))
         for per_second, seconds in ((20, 15), (2000, 10)):
             delays = sorted(pair.delays(per_second, seconds))
@@ -207,7 +207,8 @@ def _entries(count: int) -> list[bytes]:
     return [b"".join(encode_send(number, payload) for number in range(count // PARTITIONS))] * PARTITIONS
 
 
-def _batches(count: int) -> list[bytes]:
+def batches_of(count: int) -> list[bytes]:
+    """SEND frames for each partition, of batches of 1 KB messages."""
     payload = b"x" * 1024
     batch = pack_batch((pb.SingleMessageMetadata(payload_size=0), payload) for _ in range(BATCH_MESSAGES))
     return [b"".join(_batch_frame(number, batch) for number in range(count // PARTITIONS))] * PARTITIONS

@@ -121,6 +121,28 @@ async def test_namespace_when_absent_or_unreadable_then_says_so(config: Pipeline
     assert differences_of("away", NAMESPACE, here, content) == []
 
 
+async def test_subscriptions_when_asked_for_then_missing_ones_are_told(config: PipelineConfig) -> None:
+    assert config.target is not None
+    urls = config.source.admin_url, config.target.admin_url
+    await differ(*urls, NAMESPACE)
+    for url, names in zip(urls, (("billing", "both"), ("both", "theirs")), strict=True):
+        async with AdminClient(url) as admin:
+            for topic in ("equal", "plain"):
+                for name in names:
+                    await admin.topics.create_subscription(f"{NAMESPACE}/{topic}", name)
+    rules = ReadingRules(subscriptions=True)
+    async with ClusterReading(config.source, rules) as source, ClusterReading(config.target, rules) as target:
+        contents = await source.namespace(NAMESPACE), await target.namespace(NAMESPACE)
+    rows = [difference_row(each, None) for each in differences_of("west", NAMESPACE, *contents)]
+    assert [
+        (row["topic"].rpartition("/")[2], row["source_value"], row["target_value"], row["automatic"])
+        for row in rows
+        if row["kind"] == "SUBSCRIPTION_MISSING"
+    ] == [(topic, '["billing"]', '["both", "theirs"]', False) for topic in ("equal", "plain")]
+    asked = list(inventory_rows("east", NAMESPACE, contents[0], TopicMap()))[1]
+    assert topic_row_of(asked).subscriptions == ("billing", "both")
+
+
 async def test_plan_when_it_is_none_or_was_altered_then_is_refused(config: PipelineConfig, tmp_path: Path) -> None:
     assert config.target is not None
     await differ(config.source.admin_url, config.target.admin_url, NAMESPACE)

@@ -59,7 +59,10 @@ def lose_and_swap(originals: Any) -> Any:
     return [second, first, *rest[:-1], rest[-2]]
 
 
-@pytest.mark.parametrize(("here", "there"), [("ours", "ours"), ("ours", "standalone"), ("standalone", "ours")])
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [("ours", "ours"), ("ours", "standalone"), ("standalone", "ours"), ("standalone", "standalone")],
+)
 @pytest.mark.parametrize(
     ("alter", "expected"),
     [(list, {}), (lose_and_swap, {"reordered": 1, "missing": 1, "duplicated": 1})],
@@ -86,10 +89,10 @@ async def test_copies_when_judged_then_have_the_problems_that_were_made(
         for side, name, is_target in ((source, names[0], False), (target, names[1], True))
     ]
     assert Counter(each.problem for each in judged(*digests)) == expected
-    if not expected:
-        columns = {"valueSchema": "raw", "includeColumns": "__key,__topic,__ledgerId,__entryId,__batchIndex"}
-        contents = [
-            ContentDigests({name: topic}).digests(iter(read(side, name, **columns)))
-            for side, name in zip((source, target), names, strict=True)
-        ]
-        assert judged(*contents) == []
+    columns = {"valueSchema": "raw", "includeColumns": "__key,__topic,__ledgerId,__entryId,__batchIndex"}
+    contents = [
+        ContentDigests({name: topic}).digests(iter(read(side, name, **columns)))
+        for side, name in zip((source, target), names, strict=True)
+    ]
+    found = {each.problem for each in judged(*contents)} - {"reordered"}  # batches of the same messages were swapped
+    assert found == set(expected) - {"reordered"}

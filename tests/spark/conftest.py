@@ -53,5 +53,15 @@ def spark(tmp_path_factory):
 
 
 @pytest.fixture
+def hdfs(spark):
+    """Spark on a cluster whose own file system is HDFS, which does not answer here."""
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    before = conf.get("fs.defaultFS")
+    conf.set("fs.defaultFS", "hdfs://127.0.0.1:1")
+    yield
+    conf.set("fs.defaultFS", before)
+
+
+@pytest.fixture
 def options(broker, topic):
     return {"service.url": broker.service_url, "topic": topic}

@@ -11,7 +11,9 @@ import pytest
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.spark.audit.cluster_reading import ReadingRules
 from interpulse.spark.audit.launch import Audit, AuditError, AuditOptions
+from interpulse.spark.audit.plans import PlanError, plan_of_run
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.session import file_url
 from interpulse.testing import InProcessBroker
 from tests.scenarios.audit import differ
 
@@ -43,7 +45,7 @@ def config(tmp_path_factory):
         yield PipelineConfig(name="p", state=directory, source=addresses[0], target=addresses[1], select=select)
 
 
-def test_audit_when_run_over_two_clusters_then_counts_what_differs_and_what_is_new(spark, config, tmp_path):
+def test_audit_when_run_over_two_clusters_then_counts_what_differs_and_what_is_new(spark, hdfs, config, tmp_path):
     stages = []
 
     def audit(run):
@@ -63,14 +65,36 @@ def test_audit_when_run_over_two_clusters_then_counts_what_differs_and_what_is_n
     assert second.new is not None
     assert len(second.new) == len(expected)
     assert json.loads((tmp_path / "second" / "summary.json").read_text())["result"] == "different"
-    plan = audit("second").plan()
+    plan = plan_of_run(tmp_path / "second", config)
     assert len(plan["items"]) == len(expected) - 2
-    assert all(row.confirmed_at_ms for row in spark.read.parquet(str(tmp_path / "second" / "differences")).collect())
+    assert all(
+        row.confirmed_at_ms for row in spark.read.parquet(file_url(tmp_path / "second" / "differences")).collect()
+    )
     stages.clear()
     assert audit("second").compare(AuditOptions(rules=RULES)).counts == second.counts
     assert stages == []  # nothing is read again
+    with pytest.raises(PlanError, match="run audit compare first"):
+        plan_of_run(tmp_path / "third", config)
     with pytest.raises(AuditError, match="--against absent"):
         audit("third").compare(AuditOptions(rules=RULES), "absent")
+
+
+def test_audit_when_stopped_then_the_same_command_goes_on_and_another_one_is_refused(spark, config, tmp_path):
+    stages = []
+
+    def stop(stage, done, total):
+        stages.append(stage)
+        if stage == "reading west":  # east is read
+            raise KeyboardInterrupt
+
+    options = AuditOptions(rules=replace(RULES, subscriptions=True))
+    with pytest.raises(KeyboardInterrupt):
+        Audit(spark, tmp_path, "run", config, stop).compare(options)
+    with pytest.raises(AuditError, match="begun with other namespaces, subscriptions"):
+        Audit(spark, tmp_path, "run", config, stop).compare(AuditOptions(namespaces=("a/b",), rules=RULES))
+    stages.clear()
+    Audit(spark, tmp_path, "run", config, lambda stage, done, total: stages.append(stage)).compare(options)
+    assert list(dict.fromkeys(stages)) == ["reading west", "comparing"]
 
 
 def test_audit_when_a_namespace_cannot_be_read_then_says_how_much_is_covered(spark, config, tmp_path):

@@ -64,7 +64,7 @@ def problems(report):
     }
 
 
-def test_verify_when_everything_was_copied_then_is_the_same(spark, broker, client, topic, target, tmp_path):
+def test_verify_when_everything_was_copied_then_is_the_same(spark, hdfs, broker, client, topic, target, tmp_path):
     publish(client, topic, range(100))
     publish(client, topic, range(100, 300), batching_enabled=False)
     copy(broker, topic, target)

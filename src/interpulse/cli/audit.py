@@ -72,6 +72,9 @@ def _reading_options(command: Command) -> Command:
         ),
         click.option("--schemas", is_flag=True, help="Compare schemas too: one request more for each topic."),
         click.option(
+            "--subscriptions", is_flag=True, help="Compare subscriptions too: one request more for each topic."
+        ),
+        click.option(
             "--rate",
             type=click.FloatRange(min=0.1),
             default=500.0,
@@ -125,12 +128,12 @@ def compare(
 def plan(config_path: str, directory: Path, run: str | None, plan_path: Path | None) -> None:
     """Make a plan of the differences of a run: requests to the target, in their order. Nothing is changed."""
     with _failures():
-        from interpulse.spark.audit.plans import write_plan
+        from interpulse.spark.audit.plans import plan_of_run, write_plan
+        from interpulse.spark.job.pipeline_config import load_pipeline_config
 
         if run is None:
             raise click.UsageError("--run: name the run that audit compare has made")
-        with _opened(config_path, directory, run) as audit_run:
-            made = audit_run.plan()
+        made = plan_of_run(directory / run, load_pipeline_config(config_path))
         path = plan_path or directory / run / "plan.json"
         write_plan(path, made)
         print_value(made, _plan_text(made, path), tabular=True)

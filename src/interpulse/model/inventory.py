@@ -27,7 +27,8 @@ class ListedKind(StrEnum):
 class TopicRow:
     """One base name. ``indexes`` are those of the stored partitions if they are not 0 to ``partitions`` - 1.
 
-    ``exact``: the count is the recorded one, else that of the partitions. ``error`` says why nothing is known.
+    ``exact``: the count is the recorded one, else that of the partitions. ``subscriptions``: None if they were not
+    asked for. ``error`` says why nothing is known.
     """
 
     topic: TopicName
@@ -37,6 +38,7 @@ class TopicRow:
     exact: bool = True
     schema_type: str | None = None
     schema_hash: str | None = None
+    subscriptions: tuple[str, ...] | None = None
     error: str | None = None
 
     @property
@@ -73,6 +75,7 @@ class DifferenceKind(StrEnum):
     MISSING_PARTITION = "MISSING_PARTITION"
     SCHEMA_MISSING = "SCHEMA_MISSING"
     SCHEMA_DIFFERENT = "SCHEMA_DIFFERENT"
+    SUBSCRIPTION_MISSING = "SUBSCRIPTION_MISSING"
     PERMISSION = "PERMISSION"
     REPLICATION_CLUSTERS = "REPLICATION_CLUSTERS"
     REMOTE_ONLY_TOPIC = "REMOTE_ONLY_TOPIC"

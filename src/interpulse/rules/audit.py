@@ -54,6 +54,7 @@ def topic_differences(cluster: str, source: TopicRow | None, target: TopicRow | 
     else:
         found += _unequal(cluster, name, here, there)
         found += _schema_differences(name, source, target)
+        found += _subscription_differences(name, source, target)
     return found
 
 
@@ -152,6 +153,27 @@ def _schema_differences(topic: TopicName, source: TopicRow, target: TopicRow | N
         None if missing else there,
         "the replication job registers the versions that the source has; see schemas get on both sides",
     )
+
+
+def _subscription_differences(topic: TopicName, source: TopicRow, target: TopicRow | None) -> Iterator[Difference]:
+    """Those that only the target has are its own."""
+    if source.subscriptions is None or target is None or target.subscriptions is None:
+        return
+    there = set(target.subscriptions)
+    if missing := [name for name in source.subscriptions if name not in there and not name.startswith(_NOT_USERS)]:
+        yield Difference(
+            Severity.WARNING,
+            DifferenceKind.SUBSCRIPTION_MISSING,
+            topic.namespace_name,
+            topic,
+            missing,
+            sorted(there),
+            "consumers that move to the target begin at its end: topics create-subscription there, before they move",
+        )
+
+
+_NOT_USERS: Final = ("__compaction", "interpulse.", "pulsar.repl.")
+"""What the names of cursors begin with that brokers and replication jobs have for themselves."""
 
 
 @dataclass(frozen=True, slots=True)

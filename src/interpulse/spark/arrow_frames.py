@@ -26,6 +26,7 @@ def arrow_schema(columns: str) -> pa.Schema:
         "BIGINT": pa.int64(),
         "BOOLEAN": pa.bool_(),
         "ARRAY<INT>": pa.list_(pa.int32()),
+        "ARRAY<STRING>": pa.list_(pa.string()),
     }
     return pa.schema([(name, types[kind]) for name, kind in (column.split() for column in columns.split(", "))])
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkMissing", "check_spark_installed", "recommended_conf", "start_session", "starting_a_query"]
+__all__ = ["SparkMissing", "check_spark_installed", "file_url", "recommended_conf", "start_session", "starting_a_query"]
 
 _STARTING: Final = threading.Lock()
 
@@ -53,6 +53,11 @@ def recommended_conf() -> dict[str, str]:
         "spark.speculation": "false",
         "spark.task.maxFailures": "4",
     }
+
+
+def file_url(path: Path) -> str:
+    """How Spark is told a path that we look at too: without the scheme it is in the cluster's file system, such as HDFS."""
+    return f"file://{path.absolute()}"
 
 
 def start_session(

@@ -56,9 +56,8 @@ def item(kind: str) -> dict[str, Any]:
 class FakeAudit:
     """Gives the answers of one run."""
 
-    def __init__(self, summary: Summary, plan: Any = None) -> None:
+    def __init__(self, summary: Summary) -> None:
         self.summary = summary
-        self.made = plan
         self.options: AuditOptions | None = None
 
     def take_inventories(self, options: AuditOptions) -> None:
@@ -67,9 +66,6 @@ class FakeAudit:
     def compare(self, options: AuditOptions, against: str | None = None) -> Summary:
         self.options = options
         return self.summary
-
-    def plan(self) -> Any:
-        return self.made
 
 
 def install(monkeypatch: pytest.MonkeyPatch, audit: FakeAudit) -> None:
@@ -107,12 +103,25 @@ def test_options_when_given_then_reach_the_audit(monkeypatch: pytest.MonkeyPatch
     audit = FakeAudit(summary_of())
     install(monkeypatch, audit)
     assert (
-        run(*COMPARE, "--namespaces", "a/b, c/d", "--exact", "all", "--schemas", "--rate", "7", "--no-confirm")[0] == 0
+        run(
+            *COMPARE,
+            "--namespaces",
+            "a/b, c/d",
+            "--exact",
+            "all",
+            "--schemas",
+            "--subscriptions",
+            "--rate",
+            "7",
+            "--no-confirm",
+        )[0]
+        == 0
     )
     assert audit.options is not None
     assert (audit.options.namespaces, audit.options.confirm) == (("a/b", "c/d"), False)
     rules = audit.options.rules
-    assert (rules.exact, rules.schemas, rules.rate) == ("all", True, 7.0)
+    assert (rules.exact, rules.schemas, rules.subscriptions, rules.rate) == ("all", True, True, 7.0)
+    assert rules.shared(2).rate == 3.5
     assert run("inventory", *COMPARE[1:]) == (0, "d/r\n")
 
 
@@ -120,7 +129,8 @@ def test_plan_when_made_then_is_a_file_and_names_what_is_left(monkeypatch: pytes
     left = {"severity": "ERROR", "kind": "TOPIC_TYPE_MISMATCH", "topic": "t", "namespace": "a/b", "remedy": "choose"}
     told = {**left, "severity": "INFO", "kind": "REMOTE_ONLY_TOPIC"}
     made = {"target": "west", "items": [item("TOPIC_MISSING")], "excluded": [left, told]}
-    install(monkeypatch, FakeAudit(summary_of(), made))
+    monkeypatch.setattr(plans, "plan_of_run", lambda *_: made)
+    monkeypatch.setattr("interpulse.spark.job.pipeline_config.load_pipeline_config", lambda _: None)
     path = tmp_path / "plan.json"
     code, output = run("plan", "--config", "f", "--dir", "d", "--run", "r", "--plan", str(path))
     assert code == 0

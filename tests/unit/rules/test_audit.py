@@ -58,6 +58,17 @@ TOPICS = {
     "schema missing": (row(N, schema_hash="x"), row(N), [("SCHEMA_MISSING", None)]),
     "schema different": (row(N, schema_hash="x"), row(N, schema_hash="y"), [("SCHEMA_DIFFERENT", None)]),
     "schema only there": (row(N), row(N, schema_hash="y"), []),
+    "subscription missing": (
+        row(N, subscriptions=("a", "b")),
+        row(N, subscriptions=("b", "c")),
+        [("SUBSCRIPTION_MISSING", None)],
+    ),
+    "subscriptions not asked for": (row(N, subscriptions=("a",)), row(N), []),
+    "subscriptions of brokers and jobs": (
+        row(N, subscriptions=("__compaction", "interpulse.p")),
+        row(N, subscriptions=()),
+        [],
+    ),
     "not readable": (row(N, error="refused"), None, []),
 }
 
@@ -74,10 +85,12 @@ def _request(difference: Any) -> str | None:
     return None if made is None else f"{made.method} {made.path} {made.body}"
 
 
-@given(st.sampled_from([P, N]), st.integers(1, 9), st.none() | st.just("x"))
-def test_topic_when_healthy_and_equal_then_no_rule_finds_anything(kind: Any, partitions: int, schema: Any) -> None:
+@given(st.sampled_from([P, N]), st.integers(1, 9), st.none() | st.just("x"), st.none() | st.just(("a", "b")))
+def test_topic_when_healthy_and_equal_then_no_rule_finds_anything(
+    kind: Any, partitions: int, schema: Any, subscriptions: Any
+) -> None:
     """The comparison leaves such rows to the join of Spark."""
-    one = row(kind, partitions if kind is P else 0, schema_hash=schema)
+    one = row(kind, partitions if kind is P else 0, schema_hash=schema, subscriptions=subscriptions)
     assert topic_differences("west", one, one) == []
 
 

@@ -1,4 +1,4 @@
-"""One namespace of a cluster as the audit reads it: policies, topics with their counts, and if asked for schemas.
+"""One namespace of a cluster as the audit reads it: policies, topics with counts, if asked for schemas, subscriptions.
 
 A namespace that cannot be read is an answer with an error, never an exception: one refusal must not end an audit.
 """
@@ -40,7 +40,12 @@ class ReadingRules:
 
     exact: str = "changed"
     schemas: bool = False
+    subscriptions: bool = False
     rate: float = 500.0
+
+    def shared(self, tasks: int) -> ReadingRules:
+        """For one of so many tasks that read a cluster at the same time."""
+        return replace(self, rate=self.rate / tasks)
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,7 @@ class ClusterReading:
         except NotFound:
             return None
         row = TopicRow(name, ListedKind.PARTITIONED if count else ListedKind.NON_PARTITIONED, count)
-        return await self._with_schema(row) if self._rules.schemas else row
+        return await self._with_details(row)
 
     async def send(self, request: AdminRequest) -> None:
         """Raises what the cluster answers."""
@@ -166,7 +171,7 @@ class ClusterReading:
                 async with self._counting:
                     await self._turn()
                     row = with_count(row, (await self._admin.topics.partitioned_metadata(row.topic)).partitions)
-            return await self._with_schema(row) if self._rules.schemas else row
+            return await self._with_details(row)
         except NotFound:
             return replace(row, error="deleted while it was read")
         except PulsarError as error:
@@ -179,9 +184,20 @@ class ClusterReading:
             return self._rules.exact == "all"
         return row.indexes is not None or sampled(row.topic)
 
-    async def _with_schema(self, row: TopicRow) -> TopicRow:
+    async def _with_details(self, row: TopicRow) -> TopicRow:
+        """What is asked for topic by topic; nothing of what is no topic, or not stored."""
         if row.kind is ListedKind.ORPHAN_PARTITION or not row.topic.is_persistent:
             return row
+        if self._rules.schemas:
+            row = await self._with_schema(row)
+        if self._rules.subscriptions and row.is_healthy:
+            async with self._counting:
+                await self._turn()
+                names = await self._admin.topics.subscriptions(row.topic)
+            row = replace(row, subscriptions=tuple(sorted(names)))
+        return row
+
+    async def _with_schema(self, row: TopicRow) -> TopicRow:
         async with self._counting:
             await self._turn()
             versions = await self._admin.schemas.history(row.topic)

@@ -34,7 +34,17 @@ DIFFERENCE_COLUMNS: Final = (
 )
 """One row per difference; values and requests are JSON."""
 
-COMPARED: Final = ("mapped", "kind", "partitions", "partition_indexes", "exact", "schema_type", "schema_hash", "error")
+COMPARED: Final = (
+    "mapped",
+    "kind",
+    "partitions",
+    "partition_indexes",
+    "exact",
+    "schema_type",
+    "schema_hash",
+    "subscriptions",
+    "error",
+)
 _HEALTHY: Final = "kind in ('PARTITIONED', 'NON_PARTITIONED') and partition_indexes is null and error is null"
 Row = dict[str, Any]
 
@@ -100,7 +110,7 @@ def _topics(source: DataFrame, target: DataFrame, cluster: str) -> DataFrame:
             f.col("mapped").alias("name"),
             f.col("topic").alias(f"{name}_name"),
             f.struct(*COMPARED).alias(name),
-            f.struct("kind", "partitions", "schema_hash").alias(f"{name}_summary"),
+            f.struct("kind", "partitions", "schema_hash", "subscriptions").alias(f"{name}_summary"),
             f.expr(_HEALTHY).alias(f"{name}_healthy"),
         )
         for side, name in ((source, "source"), (target, "target"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ from interpulse.rules.audit import NamespaceState
 from interpulse.spark.arrow_frames import arrow_schema, map_in_arrow
 from interpulse.spark.audit.cluster_reading import ClusterReading, NamespaceContent, ReadingRules
 from interpulse.spark.job.pipeline_config import ClusterAddress
+from interpulse.spark.session import file_url
 from interpulse.spark.topic_map import TopicMap
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ __all__ = ["INVENTORY_COLUMNS", "ReadNamespaces", "inventory_rows", "state_of", 
 INVENTORY_COLUMNS: Final = (
     "cluster STRING, tenant STRING, namespace STRING, domain STRING, topic STRING, mapped STRING, kind STRING, "
     "partitions INT, partition_indexes ARRAY<INT>, exact BOOLEAN, system BOOLEAN, schema_type STRING, "
-    "schema_hash STRING, policies STRING, settings STRING, collected_at_ms BIGINT, error STRING"
+    "schema_hash STRING, subscriptions ARRAY<STRING>, policies STRING, settings STRING, collected_at_ms BIGINT, "
+    "error STRING"
 )
 """A row without topic is the namespace itself: its policies, and the settings of the broker that count for it."""
 
 _NAMESPACES_AT_ONCE: Final = 16
+_NAMESPACES_PER_TASK: Final = 50
 _ROWS_MAX: Final = 8192
 Row = dict[str, Any]
 
@@ -62,13 +65,14 @@ def inventory_rows(
             "system": topic.topic.is_system,
             "schema_type": topic.schema_type,
             "schema_hash": topic.schema_hash,
+            "subscriptions": None if topic.subscriptions is None else list(topic.subscriptions),
             "error": topic.error,
         }
 
 
 def topic_row_of(row: Mapping[str, Any]) -> TopicRow:
     """A row of the table with its topic, under the name it has on the target."""
-    indexes = row["partition_indexes"]
+    indexes, subscriptions = row["partition_indexes"], row["subscriptions"]
     return TopicRow(
         TopicName.parse(row["mapped"]),
         ListedKind(row["kind"]),
@@ -77,6 +81,7 @@ def topic_row_of(row: Mapping[str, Any]) -> TopicRow:
         row["exact"],
         row["schema_type"],
         row["schema_hash"],
+        None if subscriptions is None else tuple(subscriptions),
         row["error"],
     )
 
@@ -129,11 +134,12 @@ def write_inventory(
     Raises what the cluster answers to the list of them.
     """
     names = sorted(namespaces) or sorted(map(str, asyncio.run(_namespaces(address, rules))))
-    tasks = max(1, min(len(names), 2 * spark.sparkContext.defaultParallelism))
-    share = replace(rules, rate=rules.rate / tasks)
+    at_once = spark.sparkContext.defaultParallelism
+    tasks = max(1, min(len(names), max(at_once, -(-len(names) // _NAMESPACES_PER_TASK))))
     frame = spark.createDataFrame([(name,) for name in names], "namespace STRING").repartition(tasks, "namespace")
-    rows = map_in_arrow(frame, ReadNamespaces(address, share, topic_map), INVENTORY_COLUMNS)
-    rows.write.mode("overwrite").parquet(str(path))
+    reading = ReadNamespaces(address, rules.shared(min(tasks, at_once)), topic_map)
+    rows = map_in_arrow(frame, reading, INVENTORY_COLUMNS)
+    rows.write.mode("overwrite").parquet(file_url(path))
 
 
 async def _namespaces(address: ClusterAddress, rules: ReadingRules) -> list[NamespaceName]:

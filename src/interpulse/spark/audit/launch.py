@@ -1,7 +1,7 @@
 """One audit from a command line: inventories of both clusters, their comparison, and what it found.
 
-Everything of a run is below ``DIRECTORY/RUN``: the inventories of both clusters, ``differences`` and ``summary.json``.
-What is finished there is not done again.
+Everything of a run is below ``DIRECTORY/RUN``: ``run.json`` with what is asked, the inventories of both clusters,
+``differences`` and ``summary.json``. What is finished there is not done again.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from interpulse.model.clusters import shown_address
 from interpulse.spark.audit.cluster_reading import ReadingRules
 from interpulse.spark.audit.comparing import DIFFERENCE_COLUMNS, Confirm, compare_inventories
 from interpulse.spark.audit.inventory_job import INVENTORY_COLUMNS, write_inventory
-from interpulse.spark.audit.plans import make_plan
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, SparkSettings
-from interpulse.spark.session import check_spark_installed, start_session
+from interpulse.spark.session import check_spark_installed, file_url, start_session
 from interpulse.spark.state_files import write_atomically
 from interpulse.spark.task_progress import task_progress
 from interpulse.spark.topic_map import TopicMap
@@ -108,7 +108,11 @@ class Audit:
         self._on_stage = on_stage
 
     def take_inventories(self, options: AuditOptions) -> None:
-        """Of both clusters, unless they are there already. Raises what a cluster answers that cannot be listed."""
+        """Of both clusters, unless they are there already.
+
+        Raises AuditError for a run that was begun with other options, and what a cluster answers that cannot be listed.
+        """
+        self._begin(options)
         for address in (self._config.source, self._target):
             path = self._path(address.cluster)
             if (path / "_SUCCESS").exists():
@@ -124,6 +128,29 @@ class Audit:
                     namespaces=names,
                     topic_map=self._config.map if is_source else _AS_THEY_ARE,
                 )
+
+    def _begin(self, options: AuditOptions) -> None:
+        path, asked = self._path("run.json"), self._asked(options)
+        if not path.exists():
+            write_atomically(path, json.dumps(asked, indent=2))
+        elif other := [key for key, value in json.loads(path.read_text()).items() if asked[key] != value]:
+            raise AuditError(
+                f"{self._path('')} was begun with other {', '.join(other)}: give what it was begun with, or name "
+                "another --run"
+            )
+
+    def _asked(self, options: AuditOptions) -> dict[str, Any]:
+        """What the inventories of a run depend on, as JSON; no credentials."""
+        rules, names = options.rules, self._config.map
+        return {
+            "source": [self._config.source.cluster, shown_address(self._config.source.admin_url)],
+            "target": [self._target.cluster, shown_address(self._target.admin_url)],
+            "map": [list(rule) for rule in names.rules],
+            "namespaces": list(options.namespaces),
+            "exact": rules.exact,
+            "schemas": rules.schemas,
+            "subscriptions": rules.subscriptions,
+        }
 
     def _namespaces_there(self, namespaces: Sequence[str]) -> Sequence[str]:
         """Those of the source, and those that its topics are mapped to."""
@@ -141,20 +168,14 @@ class Audit:
         path = self._path("differences")
         if not (path / "_SUCCESS").exists():
             here, there = (self._inventory(side.cluster) for side in (self._config.source, self._target))
-            confirm = Confirm(self._config.source, self._target, options.rules, self._config.map)
+            rules = options.rules.shared(self._spark.sparkContext.defaultParallelism)
+            confirm = Confirm(self._config.source, self._target, rules, self._config.map)
             with self._shown("comparing"):
                 found = compare_inventories(here, there, self._target.cluster, confirm if options.confirm else None)
-                found.write.mode("overwrite").parquet(str(path))
+                found.write.mode("overwrite").parquet(file_url(path))
         summary = self._summary(against)
         write_atomically(self._path("summary.json"), json.dumps(summary.to_json(), indent=2))
         return summary
-
-    def plan(self) -> dict[str, Any]:
-        """The plan of the differences of this run. Raises AuditError if it has none."""
-        if not (self._path("differences") / "_SUCCESS").exists():
-            raise AuditError(f"{self._path('differences')} is not there: run audit compare first")
-        rows = (row.asDict() for row in self._differences(self._run).toLocalIterator())
-        return make_plan(rows, run=self._run, source=self._config.source.cluster, target=self._target.cluster)
 
     # ---- Parts
 
@@ -162,10 +183,10 @@ class Audit:
         return self._directory / self._run / name
 
     def _inventory(self, cluster: str) -> DataFrame:
-        return self._spark.read.schema(INVENTORY_COLUMNS).parquet(str(self._path(cluster)))
+        return self._spark.read.schema(INVENTORY_COLUMNS).parquet(file_url(self._path(cluster)))
 
     def _differences(self, run: str) -> DataFrame:
-        return self._spark.read.schema(DIFFERENCE_COLUMNS).parquet(str(self._directory / run / "differences"))
+        return self._spark.read.schema(DIFFERENCE_COLUMNS).parquet(file_url(self._directory / run / "differences"))
 
     @contextmanager
     def _shown(self, stage: str) -> Iterator[None]:

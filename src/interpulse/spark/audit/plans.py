@@ -23,7 +23,7 @@ from interpulse.spark.audit.comparing import difference_row
 from interpulse.spark.job.pipeline_config import PipelineConfig
 from interpulse.spark.state_files import write_atomically
 
-__all__ = ["PlanError", "apply_plan", "load_plan", "make_plan", "write_plan"]
+__all__ = ["PlanError", "apply_plan", "load_plan", "make_plan", "plan_of_run", "write_plan"]
 
 VERSION: Final = 1
 _ORDER: Final = {str(kind): number for number, kind in enumerate(DifferenceKind)}
@@ -33,6 +33,20 @@ Item = dict[str, Any]
 
 class PlanError(Exception):
     """The plan cannot be used; the message says why."""
+
+
+def plan_of_run(directory: Path, config: PipelineConfig) -> dict[str, Any]:
+    """The plan of the differences that a run of audit compare has left there, read without Spark.
+
+    Raises PlanError if it has left none.
+    """
+    from pyarrow import dataset
+
+    path = directory / "differences"
+    if not (path / "_SUCCESS").exists():
+        raise PlanError(f"{path} is not there: run audit compare first")
+    rows = dataset.dataset(path, format="parquet").to_table().to_pylist()
+    return make_plan(rows, run=directory.name, source=config.source.cluster, target=_target(config))
 
 
 def make_plan(differences: Iterable[Mapping[str, Any]], *, run: str, source: str, target: str) -> dict[str, Any]:

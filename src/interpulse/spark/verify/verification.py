@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from interpulse.rules.copies import Problem
 from interpulse.spark.arrow_frames import map_in_arrow
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
+from interpulse.spark.session import file_url
 from interpulse.spark.state_files import write_atomically
 from interpulse.spark.task_progress import OnProgress, task_progress
 from interpulse.spark.verify.comparisons import CONTENT, Comparison, TopicPair, VerifyError
@@ -182,7 +183,7 @@ class _Run:
                 path = self._digests(is_target) / f"{number:05}"
                 if names and not (path / "_SUCCESS").exists():
                     with task_progress(self._spark, self._share(done, len(names), total)):
-                        self._rows(names, is_target).write.mode("overwrite").parquet(str(path))
+                        self._rows(names, is_target).write.mode("overwrite").parquet(file_url(path))
                 done += len(names)
                 self._on_progress(done, total)
 
@@ -232,7 +233,7 @@ class _Run:
         order = ("topic", "key", "side", "partition", "ledger", "entry", "batch")
         rows = sides[0].unionByName(sides[1]).repartition("topic", "key").sortWithinPartitions(*order)
         found = map_in_arrow(rows.select(*JUDGED_COLUMNS), Judge(copied), FINDING_COLUMNS)
-        path = str(self._directory / "findings")
+        path = file_url(self._directory / "findings")
         found.write.mode("overwrite").parquet(path)
         findings = self._spark.read.schema(FINDING_COLUMNS).parquet(path)
         for row in findings.groupBy("topic", "problem").count().collect():
@@ -243,7 +244,7 @@ class _Run:
         return Report(comparison=self._comparison, topics=results, examples=examples)
 
     def _stored(self, *, is_target: bool) -> DataFrame:
-        paths = sorted(map(str, self._digests(is_target).glob("*")))
+        paths = sorted(map(file_url, self._digests(is_target).glob("*")))
         if not paths:
             return self._spark.createDataFrame([], DIGEST_COLUMNS)
         return self._spark.read.schema(DIGEST_COLUMNS).parquet(*paths)
@@ -300,4 +301,4 @@ class _Run:
         rows = [{"topic": name, **result.to_json()} for name, result in results.items()]
         columns = ", ".join(f"{name} {'STRING' if name == 'topic' else 'BIGINT'}" for name in rows[0])
         frame = self._spark.createDataFrame([tuple(row.values()) for row in rows], columns)
-        frame.coalesce(1).write.mode("overwrite").parquet(str(self._directory / "topics"))
+        frame.coalesce(1).write.mode("overwrite").parquet(file_url(self._directory / "topics"))

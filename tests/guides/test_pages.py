@@ -17,7 +17,7 @@ from interpulse.cli.main import main
 from tests.guides.pages import Block, blocks_of, guides
 
 PROGRAMS = {"interpulse": main, "interpulse-admin": admin, "east": admin, "west": admin}
-LANGUAGES = {"sh", "text", "python", "toml", "yaml", "properties"}
+LANGUAGES = {"sh", "text", "python", "sql", "toml", "yaml", "properties"}
 SEPARATORS = {"|", "||", "&&", "&", "{", "}", ">", ">>", "<"}
 
 BLOCKS = [block for page in guides() for block in blocks_of(page)]

@@ -56,7 +56,7 @@ def recommended_conf() -> dict[str, str]:
 
 
 def file_url(path: Path) -> str:
-    """How Spark is told a path that we look at too: without the scheme it is in the cluster's file system, such as HDFS."""
+    """How Spark is told a path that we look at too; without the scheme it may take it for one of HDFS."""
     return f"file://{path.absolute()}"
 
 

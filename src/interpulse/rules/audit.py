@@ -168,7 +168,7 @@ def _subscription_differences(topic: TopicName, source: TopicRow, target: TopicR
             topic,
             missing,
             sorted(there),
-            "consumers that move to the target begin at its end: topics create-subscription there, before they move",
+            "consumers that move there begin at the end: topics create-subscription, or [subscriptions] of the job",
         )
 
 

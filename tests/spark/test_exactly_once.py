@@ -37,6 +37,7 @@ async def test_topic_that_does_not_deduplicate_is_refused(cluster, tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_messages_are_stored_once_when_a_worker_is_killed_in_the_middle_of_its_task(spark, cluster, tmp_path):
     await copy_messages_with_a_killed_worker(spark, cluster, tmp_path)

@@ -97,6 +97,7 @@ def test_absent_topic_is_an_error_and_is_not_created(spark, broker, options):
         client.get_partitions_for_topic(absent, create=False)
 
 
+@pytest.mark.slow
 def test_stream_reads_what_is_there_now_and_goes_on_after_a_restart(spark, client, options, topic, tmp_path):
     seen = []
 
@@ -153,6 +154,7 @@ def test_entries_are_copied_as_they_are(spark, broker, client, options, topic):
     assert values_of(spark.read.format("pulsar").options(**{**options, "topic": target}).load()) == list(range(100))
 
 
+@pytest.mark.slow
 def test_stream_write_exactly_once_continues_from_its_checkpoint(spark, broker, client, options, topic, tmp_path):
     target = f"{topic}-copy"
     broker.call(lambda app: app.lifecycle.create_partitioned(_name(target), 4))
@@ -180,6 +182,7 @@ def _name(text):
     return TopicName.parse(text)
 
 
+@pytest.mark.slow
 def test_thread_that_did_not_begin_the_session_writes_once_it_is_active_there(spark, options, topic):
     frame = spark.range(3).selectExpr("cast(id as string) as value")
 

@@ -27,21 +27,19 @@ def run(pytester: pytest.Pytester, tests: str, *options: str) -> pytest.RunResul
     return pytester.runpytest_subprocess("-p", "no:randomly", "--strict-markers", *options)
 
 
-REFUSED = {
-    "unknown key": ("allowAutoTopicCreate=False", "*allowAutoTopicCreate is not a known setting; the nearest is *"),
-    "bad value": ("defaultNumPartitions=2.5", "*defaultNumPartitions=2.5: must be a bool, an int or a str*"),
-    "no key": ("{'clusterName': 'x'}", "*pulsar_settings takes keys=values, not {'clusterName': 'x'}*"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_marker_when_settings_cannot_be_then_the_test_fails_with_the_sentence(
-    pytester: pytest.Pytester, name: str
-) -> None:
-    settings, sentence = REFUSED[name]
-    result = run(pytester, f"@pytest.mark.pulsar_settings({settings})\ndef test_one(pulsar_broker): pass")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([sentence])
+def test_marker_when_settings_cannot_be_then_the_test_fails_with_the_sentence(pytester: pytest.Pytester) -> None:
+    refused = {
+        "allowAutoTopicCreate=False": "*allowAutoTopicCreate is not a known setting; the nearest is *",
+        "defaultNumPartitions=2.5": "*defaultNumPartitions=2.5: must be a bool, an int or a str*",
+        "{'clusterName': 'x'}": "*pulsar_settings takes keys=values, not {'clusterName': 'x'}*",
+    }
+    tests = (
+        f"@pytest.mark.pulsar_settings({settings})\ndef test_{number}(pulsar_broker): pass"
+        for number, settings in enumerate(refused)
+    )
+    result = run(pytester, "\n".join(tests))
+    result.assert_outcomes(errors=len(refused))
+    result.stdout.fnmatch_lines([*refused.values()])
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
@@ -51,11 +49,12 @@ def test_marker_when_a_key_has_no_effect_here_then_the_summary_tells(pytester: p
     result.stdout.fnmatch_lines(["*IgnoredSettingWarning: brokerMaxConnections is a setting of Pulsar*"])
 
 
-@pytest.mark.parametrize("fixture", ["pulsar_broker_session", "pulsar_broker_factory"])
-def test_marker_when_the_fixture_does_not_take_it_then_the_test_fails(pytester: pytest.Pytester, fixture: str) -> None:
-    result = run(pytester, f"@pytest.mark.pulsar_settings(clusterName='x')\ndef test_one({fixture}): pass")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([f"the marker pulsar_settings has no effect on {fixture}: *"])
+def test_marker_when_the_fixture_does_not_take_it_then_the_test_fails(pytester: pytest.Pytester) -> None:
+    fixtures = ("pulsar_broker_session", "pulsar_broker_factory")
+    tests = (f"@pytest.mark.pulsar_settings(clusterName='x')\ndef test_{each}({each}): pass" for each in fixtures)
+    result = run(pytester, "\n".join(tests))
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines([f"the marker pulsar_settings has no effect on {each}: *" for each in fixtures])
 
 
 def test_session_broker_when_used_by_two_tests_then_is_one_with_the_settings_of_the_session(

@@ -177,6 +177,14 @@ def test_entry_numbers_when_removed_through_one_then_of_its_range_only_what_lies
     assert list(numbers.ranges()) == left
 
 
+def test_entry_numbers_when_higher_ones_were_added_last_then_lower_ones_are_removed_too() -> None:
+    numbers = EntryNumbers()
+    numbers.add_all({5, 7})
+    numbers.add_all({20, 30})
+    assert numbers.remove_through(21) == 3
+    assert list(numbers.ranges()) == [(30, 30)]
+
+
 def test_cursor_when_an_acknowledged_entry_is_acknowledged_again_then_nothing_changes() -> None:
     cursor = new_cursor()
     assert cursor.acknowledge(Position(3, 2))
@@ -251,6 +259,12 @@ def test_cursor_when_all_is_acknowledged_that_only_compaction_has_then_it_goes_o
     cursor = reader_of_compacted(*GONE)
     for position in order:
         cursor.acknowledge(position)
+    assert state(cursor) == (Position(3, 1), [], len(ENTRIES) - 2)
+
+
+def test_cursor_when_all_that_only_compaction_has_is_acknowledged_together_then_it_goes_on_to_the_log() -> None:
+    cursor = reader_of_compacted(*GONE)
+    cursor.acknowledge_all([*GONE, Position(3, 0), Position(3, 1)])
     assert state(cursor) == (Position(3, 1), [], len(ENTRIES) - 2)
 
 

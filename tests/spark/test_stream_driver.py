@@ -4,7 +4,9 @@ import time
 
 import pytest
 
+from interpulse.client.transport.connection import Connection
 from interpulse.model.names import TopicName
+from interpulse.spark.reading import planner, source_view
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.writing.sink import write_rows
@@ -222,3 +224,68 @@ def test_reads_that_start_and_end_inside_a_batch(client, options):
     seen = Seen()
     drain(StreamDriver({**given, **FAST, "startingOffsets": point(3)}, CheckpointLog(), seen))
     assert seen.values == [3, 4]
+
+
+@pytest.fixture
+def requests(monkeypatch):
+    """How many were made."""
+    made = []
+    original = Connection.request
+
+    def request(connection, *given, **options):
+        made.append(given)
+        return original(connection, *given, **options)
+
+    monkeypatch.setattr(Connection, "request", request)
+    return made
+
+
+@pytest.mark.parametrize("how", ["published", "disconnected"])
+def test_idle_partitions_of_many_are_not_asked_and_what_comes_is_noticed(
+    broker, client, options, topic, monkeypatch, requests, how
+):
+    monkeypatch.setattr(source_view, "_MANY", 4)
+    monkeypatch.setattr(planner, "_MANY_TOPICS", 4)
+    log, seen = CheckpointLog(), Seen()
+    given = {**options, "offsetPollIntervalMs": "1", "partitionDiscoveryIntervalMs": "0", "startingOffsets": "earliest"}
+    driver = StreamDriver(given, log, seen)
+    publish(client, topic, range(20))
+    drain(driver)
+
+    def asked_in(polls):
+        before = len(requests)
+        for _ in range(polls):
+            driver.run_batch()
+        return len(requests) - before
+
+    until(lambda: asked_in(50) == 0)
+    if how == "disconnected":
+        with AdminClient(broker.web_url) as admin:
+            for index in range(4):
+                admin.topics.unload(f"{topic}-partition-{index}")
+        until(lambda: asked_in(50) > 0)
+    publish(client, topic, range(20, 40))
+    until(lambda: driver.run_batch() or len(seen.values) == 40)
+    drain(driver)
+    assert sorted(seen.values) == list(range(40))
+    until(lambda: asked_in(50) == 0)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_ten_thousand_partitions_in_one_query(broker, client, options):
+    topic = TopicName.parse("persistent://public/default/ten-thousand")
+    with AdminClient(broker.web_url) as admin:
+        admin.topics.create_partitioned(str(topic), 10_000)
+    log, seen = CheckpointLog(), Seen()
+    driver = StreamDriver({**options, "topic": str(topic), "operationTimeoutMs": "120000"}, log, seen)
+    driver.run_batch()
+    for index in range(0, 10_000, 500):
+        with client.create_producer(str(topic.partition(index))) as producer:
+            producer.send(str(index).encode())
+    tasks = []
+    plan = driver.reader.partitions
+    driver.reader.partitions = lambda start, end: tasks.append(plan(start, end)) or tasks[-1]
+    until(lambda: driver.run_batch() or len(seen.values) == 20)
+    assert sorted(seen.values) == list(range(0, 10_000, 500))
+    assert max(len(each) for each in tasks) <= 16

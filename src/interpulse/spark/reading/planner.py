@@ -39,8 +39,7 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 _REMEDY = "start the cluster, or see to its address and the network; the stream goes on by itself"
-_FEW_TOPICS = 200
-_IDLE_STRETCH_MAX = 8
+_MANY_TOPICS = 200
 
 
 class TopicEnd(NamedTuple):
@@ -79,7 +78,7 @@ class SourceView(Protocol):
         """The topic-partitions selected now, complete names."""
 
     def ends(self, topics: Iterable[str]) -> Mapping[str, TopicEnd]:
-        """Their last entries; topics that are gone are left out."""
+        """Their last entries; topics that are gone are left out. The same mapping again: nothing was found out."""
 
     def before(self, times: Mapping[str, int]) -> Mapping[str, Position]:
         """The positions before their first messages published at or after a time; those without one are left out."""
@@ -128,9 +127,9 @@ class StreamPlanner:
         self._options = options
         self._view = view
         self._topics: tuple[str, ...] | None = None
-        self._ends: dict[str, TopicEnd] = {}
+        self._ends: Mapping[str, TopicEnd] = {}
+        self._idle_ends: Mapping[str, TopicEnd] | None = None
         self._polled_at = self._discovered_at = self._acknowledged_at = float("-inf")
-        self._idle_stretch = 1
         self._target: dict[str, TopicEnd] | None = None
         self._done: Mapping[str, Position] = {}
         self._seen: dict[str, _Seen] = {}
@@ -184,6 +183,7 @@ class StreamPlanner:
         """The end of the next batch; equal to ``start`` when there is nothing to do."""
         if start.initial:
             return start.anchored()
+        self._idle_ends = None
         self._charge()
         held = self._view.held()
         self._done = _written_up_to(start.positions, held)
@@ -217,9 +217,24 @@ class StreamPlanner:
         positions |= self._kept(start, ends)
         begins = {topic: position for topic, position in begins.items() if position != EARLIEST or topic in again}
         if positions == start.positions and not again:
+            self._idle_ends = self._ends
             return start
         attempt = sum(item.attempts for item in again.values())
         return StreamOffset(positions, self._options.max_partitions, begins=begins, attempt=attempt)
+
+    def is_idle(self, now: float) -> bool:
+        """Whether nothing came since :meth:`latest_offset` had nothing to do; False also where that is not known."""
+        if self._idle_ends is None or self._view.held() or self._view.rates():
+            return False
+        self._refresh(now)
+        self._advance_cursor(self._done, now)
+        return self._ends is self._idle_ends
+
+    def idle_pause(self, now: float) -> float:
+        """How long nothing new can be found out, in seconds. With few topics an answer costs nothing: 0."""
+        if self._idle_ends is None or len(self._ends) < _MANY_TOPICS:
+            return 0.0
+        return max(0.0, self._polled_at + self._options.offset_poll_interval_ms / 1000 - now)
 
     def _waits_for_more(self, after: Mapping[str, Position], last: Mapping[str, Position], now: float) -> bool:
         """There is less than the minimum, and the oldest of it can wait."""
@@ -335,23 +350,21 @@ class StreamPlanner:
         return min(limits, default=1)
 
     def _refresh(self, now: float, *, forced: bool = False) -> None:
-        interval = self._options.offset_poll_interval_ms / 1000 * self._idle_stretch
-        if not forced and now - self._polled_at < interval:
+        if not forced and now - self._polled_at < self._options.offset_poll_interval_ms / 1000:
             return
         try:
             self._discover(now)
-            ends = dict(self._view.ends(self._topics or ()))
+            ends = self._view.ends(self._topics or ())
         except PulsarError as error:
             if forced:
                 raise
             self._wait_out(error, now)
             return
         self._outages.over(now)
-        grown = any(end.last != self._ends.get(topic, TopicEnd(EARLIEST)).last for topic, end in ends.items())
-        many = len(ends) >= _FEW_TOPICS
-        self._idle_stretch = min(self._idle_stretch * 2, _IDLE_STRETCH_MAX) if many and not grown else 1
-        before, self._ends = self._ends, ends
         self._polled_at = now
+        if ends is self._ends:
+            return
+        before, self._ends = self._ends, ends
         for topic, end in ends.items():
             self._seen.setdefault(topic, _Seen()).record(end.last, now)
             if topic in before:

@@ -103,9 +103,10 @@ class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._planner: StreamPlanner | None = None
         self._view: SourceView | None = None
+        self._idle_at: dict[str, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_planner": None, "_view": None}
+        return {**self.__dict__, "_planner": None, "_view": None, "_idle_at": None}
 
     @property
     def planner(self) -> StreamPlanner:
@@ -131,13 +132,22 @@ class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @strip_traceback
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the next batch. Entries are Spark's rows here; a byte limit comes with the entry limit inside."""
+        """The end of the next batch. Entries are Spark's rows here; a byte limit comes with the entry limit inside.
+
+        Spark asks about a hundred times a second while there is nothing to do. With many topics each question is long,
+        so it is answered when there can be news.
+        """
+        if start == self._idle_at:
+            time.sleep(self.planner.idle_pause(time.monotonic()))
+            if self.planner.is_idle(time.monotonic()):
+                return start
         entries_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         bytes_max = None
         if isinstance(limit, ReadMaxBytes):
             bytes_max, entries_max = limit.max_bytes, self._options.max_entries_per_trigger
         begin = StreamOffset.from_json(start)
         end = self.planner.latest_offset(begin, time.monotonic(), entries_max=entries_max, bytes_max=bytes_max)
+        self._idle_at = start if end is begin else None
         return start if end is begin else end.to_json()
 
     @strip_traceback

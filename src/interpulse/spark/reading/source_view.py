@@ -1,8 +1,7 @@
 """The source cluster over the binary protocol, as the driver's planner sees it. It never creates a topic.
 
-Per topic-partition one consumer without permits is kept open: of the durable subscription if the options name one,
-else a non-durable one. It costs the broker nothing while idle and answers for the last entry and for what is
-acknowledged in one round trip.
+Per topic-partition one consumer is kept open (``source_cursor.py``). Few are all asked at every poll; of many, those
+that are idle are asked less and less (``poll_pace.py``), until the broker says by itself that something came.
 """
 
 from __future__ import annotations
@@ -11,126 +10,40 @@ import asyncio
 import json
 import logging
 import os
-import secrets
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.client.session import Session
-from interpulse.client.transport.backoff import Backoff, retry
-from interpulse.client.transport.connection import Connection
 from interpulse.clock import now_ms
-from interpulse.model.errors import ConsumerBusy, OperationTimeout, PulsarError, TopicNotFound
+from interpulse.model.errors import OperationTimeout, PulsarError, TopicNotFound
 from interpulse.model.ids import LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.spark.connection_options import admin_client
 from interpulse.spark.process_client import process_portal, session_for
 from interpulse.spark.reading.ledger_tables import ledger_tables
 from interpulse.spark.reading.planner import Following, HeldBack, TopicEnd, WrittenBatch
+from interpulse.spark.reading.poll_pace import PollPace
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
+from interpulse.spark.reading.source_cursor import SourceCursor
 from interpulse.spark.reading.splitting import Ledger
 from interpulse.spark.reading.time_search import positions_before
 from interpulse.spark.reading.topic_selection import CONCURRENT_MAX, selected_topics
 from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, HeldRange, load_held
 from interpulse.spark.throttle import Rate
-from interpulse.wire import commands
-from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.ids import message_id_to_wire, position_from_wire
 
 __all__ = ["BrokerSourceView"]
 
 log = logging.getLogger(__name__)
 
-_BUSY_TIMEOUT_MS: Final = 30_000
 _PATIENCE_S: Final = 2.0
-
-
-class _Cursor:
-    """One consumer that never receives anything.
-
-    Brokers of ours refuse one for a replication cursor that policies have not opened: SubscriptionNotFound. Their topic
-    keeps its position, and goes on where its cursor stands when there is one again.
-    """
-
-    def __init__(self, session: Session, topic: TopicName, options: ReadOptions, *, earliest: bool) -> None:
-        self.topic = topic
-        self.acknowledged: Position | None = None
-        self._session = session
-        self._durable = options.predefined_subscription is not None
-        self._name = options.predefined_subscription or f"{options.subscription_prefix}-{secrets.token_hex(5)}"
-        self._earliest = earliest
-        self._connection: Connection | None = None
-        self._id = -1
-
-    async def end(self) -> TopicEnd:
-        """The last entry, and what the durable subscription has acknowledged. Raises TopicNotFound."""
-        connection = self._connection or await self._open()
-        consumer_id = self._id
-        try:
-            answer = await connection.request(lambda number: commands.get_last_message_id(number, consumer_id))
-        except PulsarError:
-            self._connection = None  # the next question opens another one
-            connection.consumers.forget(consumer_id)
-            raise
-        response = answer.getLastMessageIdResponse
-        acknowledged = None
-        if self._durable and response.HasField("consumer_mark_delete_position"):
-            acknowledged = position_from_wire(response.consumer_mark_delete_position)
-        return TopicEnd(position_from_wire(response.last_message_id), acknowledged)
-
-    async def _open(self) -> Connection:
-        """After a crash the broker may hold the subscription for the old connection for a moment: wait for it."""
-
-        def retriable(error: PulsarError) -> bool:
-            return error.retriable or isinstance(error, ConsumerBusy)
-
-        return await retry(self._attach, timeout_ms=_BUSY_TIMEOUT_MS, backoff=Backoff(100, 2_000), retriable=retriable)
-
-    async def _attach(self) -> Connection:
-        connection = await self._session.connect(self.topic)
-        self._id = self._session.next_id()
-        await connection.consumers.open(self._id, self, self._subscribe_frame)
-        self._connection = connection
-        self.acknowledged = None  # the last acknowledgement may not have arrived
-        return connection
-
-    def _subscribe_frame(self, request_id: int) -> bytes:
-        earliest = pb.CommandSubscribe.Earliest if self._earliest else pb.CommandSubscribe.Latest
-        return commands.subscribe(
-            request_id,
-            self._id,
-            str(self.topic),
-            self._name,
-            durable=self._durable,
-            start=None if self._durable else LATEST,
-            initial_position=earliest,
-            force_topic_creation=False,
-        )
-
-    def acknowledge(self, position: Position) -> None:
-        """Advance the durable subscription, without waiting."""
-        if self._connection is None or not self._durable or position.entry < 0 or position == self.acknowledged:
-            return
-        self._connection.write(commands.ack(self._id, [message_id_to_wire(position)], cumulative=True))
-        self.acknowledged = position
-
-    async def close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.consumers.close(self._id)
-
-    # ---- Called by the connection
-
-    def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
-        """Nothing was asked for, so nothing comes."""
-
-    def on_disconnected(self, assigned_url: str | None) -> None:
-        self._connection = None
-
-    def on_active_change(self, active: bool) -> None: ...
-
-    def on_end_of_topic(self) -> None: ...
+_MANY: Final = 200
+"""Of so many topic-partitions those that are idle are not asked at every poll."""
+_SETTLING_MAX: Final = 16
+"""At the same time: what grows is asked beside them."""
+_TOLD_MAX: Final = 10
 
 
 class BrokerSourceView:
@@ -138,12 +51,18 @@ class BrokerSourceView:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._cursors: dict[str, _Cursor] = {}
+        self._cursors: dict[str, SourceCursor] = {}
         self._held: frozenset[str] = frozenset()
         self._file_seen: tuple[int, int] | None = None
         self._file_topics: tuple[str, ...] = ()
         self._first_ends_asked = False
         self._asking: dict[str, asyncio.Task[TopicEnd]] = {}
+        self._settling: dict[str, asyncio.Task[None]] = {}
+        self._paces: dict[str, PollPace] = {}
+        self._slots = asyncio.Semaphore(CONCURRENT_MAX)
+        self._settling_slots = asyncio.Semaphore(_SETTLING_MAX)
+        self._known: dict[str, TopicEnd] = {}
+        self._known_of: Sequence[str] = ()
         self._unanswered: dict[str, str] = {}
         self._held_seen: tuple[int, int] | None = None
         self._held_ranges: dict[str, HeldRange] = {}
@@ -209,34 +128,49 @@ class BrokerSourceView:
 
     async def _ends(self, names: Sequence[str]) -> dict[str, TopicEnd]:
         session = await self._session()
-        for gone in [name for name in self._cursors if name not in names]:
-            await self._cursors.pop(gone).close()
-            if gone in self._asking:
-                self._asking.pop(gone).cancel()
+        selected = set(names)
+        for gone in [name for name in self._cursors if name not in selected]:
+            await self._forget(gone)
         # A subscription made at the start begins where the stream does; one of a topic found later at its first entry.
         options = self._options
         starts_late = options.starting_offsets in (None, LATEST) and options.starting_time is None
         earliest = self._first_ends_asked or not starts_late
         for name in names:
             if name not in self._cursors:
-                self._cursors[name] = _Cursor(session, TopicName.parse(name), self._options, earliest=earliest)
-        ends, failures = await self._asked(names)
-        # Where to begin must be known of every topic, unless its subscription will say so whenever it can be asked.
-        needed = not self._first_ends_asked and self._options.starting_offsets != SUBSCRIPTION
-        if failures and (needed or len(failures) == len(names)):
-            raise next(iter(failures.values()))
-        self._first_ends_asked = True
-        return ends
+                self._cursors[name] = SourceCursor(session, TopicName.parse(name), self._options, earliest=earliest)
+                self._paces[name] = PollPace(options.offset_poll_interval_ms / 1000)
+        now = time.monotonic()
+        due = [name for name in names if self._paces[name].is_due(now)] if len(names) >= _MANY else names
+        if due or names != self._known_of:
+            ends, failures = await self._asked(due)
+            # Where to begin must be known of every topic, unless its subscription will say so whenever it can be asked.
+            needed = not self._first_ends_asked and self._options.starting_offsets != SUBSCRIPTION
+            if failures and (needed or len(failures) == len(names)):
+                raise next(iter(failures.values()))
+            self._first_ends_asked = True
+            asked = set(due)
+            rested = {name: end for name, end in self._known.items() if name in selected and name not in asked}
+            self._known, self._known_of = rested | ends, names
+        return self._known
+
+    async def _forget(self, name: str) -> None:
+        await self._cursors.pop(name).close()
+        del self._paces[name]
+        for started in (self._asking, self._settling):
+            task = started.pop(name, None)
+            if task is not None:
+                task.cancel()
 
     async def _asked(self, names: Sequence[str]) -> tuple[dict[str, TopicEnd], dict[str, PulsarError]]:
         """The ends of topics, and why some are not known now: those keep their positions, and the others go on.
 
         A topic that gives no answer for a moment is asked in the background, so that the others do not wait for it.
         """
-        started = {name: asyncio.create_task(self._cursors[name].end()) for name in names if name not in self._asking}
+        started = {name: asyncio.create_task(self._end_of(name)) for name in names if name not in self._asking}
         self._asking |= started
         if started:
-            await asyncio.wait(started.values(), timeout=_PATIENCE_S if self._first_ends_asked else None)
+            patience = _PATIENCE_S * (1 + len(started) / CONCURRENT_MAX)
+            await asyncio.wait(started.values(), timeout=patience if self._first_ends_asked else None)
         ends: dict[str, TopicEnd] = {}
         failures: dict[str, PulsarError] = {}
         for name in names:
@@ -249,16 +183,43 @@ class BrokerSourceView:
         self._tell(failures)
         return ends, failures
 
+    async def _end_of(self, name: str) -> TopicEnd:
+        async with self._slots:
+            return await self._cursors[name].end()
+
     def _answer(self, name: str) -> TopicEnd:
         if not self._asking[name].done():
             raise OperationTimeout("the source gives no answer")
-        return self._asking.pop(name).result()
+        end = self._asking.pop(name).result()
+        pace = self._paces[name]
+        if pace.note(end, time.monotonic()) and len(self._cursors) >= _MANY:
+            pace.settle()
+            self._settling[name] = asyncio.create_task(self._settle(name, pace, end))
+        return end
+
+    async def _settle(self, name: str, pace: PollPace, end: TopicEnd) -> None:
+        """From now on the broker says when something comes; what came until then is found by one more question."""
+        try:
+            async with self._settling_slots:
+                cursor = self._cursors[name]
+                rests = await cursor.rest(pace.ring) and await cursor.end() == end
+        except PulsarError:
+            rests = False
+        finally:
+            self._settling.pop(name, None)
+        if rests:
+            pace.rest(time.monotonic())
+        else:
+            pace.ring()
 
     def _tell(self, failures: Mapping[str, PulsarError]) -> None:
-        """Once, not at every poll."""
+        """Once, not at every poll; of many only how many they are."""
         reasons = {name: str(error) for name, error in failures.items()}
-        for name in [name for name, reason in reasons.items() if self._unanswered.get(name) != reason]:
-            log.warning("topic does not answer, its position stays topic=%s error=%s", name, reasons[name])
+        news = {name: reason for name, reason in reasons.items() if self._unanswered.get(name) != reason}
+        for name, reason in list(news.items())[:_TOLD_MAX]:
+            log.warning("topic does not answer, its position stays topic=%s error=%s", name, reason)
+        if len(news) > _TOLD_MAX:
+            log.warning("more topics do not answer, their positions stay topics=%d", len(news) - _TOLD_MAX)
         self._unanswered = reasons
 
     def ledgers(self, topics: Sequence[str]) -> Mapping[str, Sequence[Ledger]]:
@@ -358,9 +319,10 @@ class BrokerSourceView:
 
     async def _close(self) -> None:
         cursors, self._cursors = self._cursors, {}
-        asking, self._asking = self._asking, {}
-        for task in asking.values():
-            task.cancel()
+        for started in (self._asking, self._settling):
+            for task in started.values():
+                task.cancel()
+        self._asking, self._settling, self._paces = {}, {}, {}
         await asyncio.gather(*(cursor.close() for cursor in cursors.values()))
 
     async def _session(self) -> Session:

@@ -43,7 +43,7 @@ class Answers:
         async def session_for(url, timeout_ms, access):
             return None
 
-        monkeypatch.setattr(source_view, "_Cursor", Cursor)
+        monkeypatch.setattr(source_view, "SourceCursor", Cursor)
         monkeypatch.setattr(source_view, "session_for", session_for)
         monkeypatch.setattr(source_view, "_PATIENCE_S", 0.01)
         options = parse_read_options({"service.url": "pulsar://x:1", "topics": "t/ns/a"}, Purpose.STREAM_READ)

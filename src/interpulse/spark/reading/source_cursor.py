@@ -1,0 +1,137 @@
+"""One topic-partition of the source as the driver follows it: where it ends, and how far it is acknowledged."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Final
+
+from interpulse.client.session import Session
+from interpulse.client.transport.backoff import Backoff, retry
+from interpulse.client.transport.connection import Connection
+from interpulse.model.errors import ConsumerBusy, PulsarError
+from interpulse.model.ids import LATEST, Position
+from interpulse.model.names import TopicName
+from interpulse.spark.reading.planner import TopicEnd
+from interpulse.spark.reading.read_options import ReadOptions
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.ids import message_id_to_wire, position_from_wire
+
+__all__ = ["SourceCursor"]
+
+_BUSY_TIMEOUT_MS: Final = 30_000
+
+
+class SourceCursor:
+    """A consumer that is not there to receive: it answers for the last entry, and for what is acknowledged.
+
+    It belongs to the durable subscription if the options name one, else it leaves nothing behind, and can
+    :meth:`rest`.
+
+    Brokers of ours refuse one for a replication cursor that policies have not opened: SubscriptionNotFound. Their topic
+    keeps its position, and goes on where its cursor stands when there is one again.
+    """
+
+    def __init__(self, session: Session, topic: TopicName, options: ReadOptions, *, earliest: bool) -> None:
+        self.topic = topic
+        self.acknowledged: Position | None = None
+        self._session = session
+        self._durable = options.predefined_subscription is not None
+        self._name = options.predefined_subscription or f"{options.subscription_prefix}-{secrets.token_hex(5)}"
+        self._earliest = earliest
+        self._connection: Connection | None = None
+        self._id = -1
+        self._ring: Callable[[], None] | None = None
+
+    async def end(self) -> TopicEnd:
+        """The last entry, and what the durable subscription has acknowledged. Raises TopicNotFound."""
+        connection = self._connection or await self._open()
+        consumer_id = self._id
+        try:
+            answer = await connection.request(lambda number: commands.get_last_message_id(number, consumer_id))
+        except PulsarError:
+            self._connection = None  # the next question opens another one
+            connection.consumers.forget(consumer_id)
+            raise
+        response = answer.getLastMessageIdResponse
+        acknowledged = None
+        if self._durable and response.HasField("consumer_mark_delete_position"):
+            acknowledged = position_from_wire(response.consumer_mark_delete_position)
+        return TopicEnd(position_from_wire(response.last_message_id), acknowledged)
+
+    async def _open(self) -> Connection:
+        """After a crash the broker may hold the subscription for the old connection for a moment: wait for it."""
+
+        def retriable(error: PulsarError) -> bool:
+            return error.retriable or isinstance(error, ConsumerBusy)
+
+        return await retry(self._attach, timeout_ms=_BUSY_TIMEOUT_MS, backoff=Backoff(100, 2_000), retriable=retriable)
+
+    async def _attach(self) -> Connection:
+        connection = await self._session.connect(self.topic)
+        self._id = self._session.next_id()
+        await connection.consumers.open(self._id, self, self._subscribe_frame)
+        self._connection = connection
+        self.acknowledged = None  # the last acknowledgement may not have arrived
+        return connection
+
+    def _subscribe_frame(self, request_id: int) -> bytes:
+        begins_early = self._durable and self._earliest
+        begin = pb.CommandSubscribe.Earliest if begins_early else pb.CommandSubscribe.Latest
+        return commands.subscribe(
+            request_id,
+            self._id,
+            str(self.topic),
+            self._name,
+            durable=self._durable,
+            start=None if self._durable else LATEST,
+            initial_position=begin,
+            force_topic_creation=False,
+        )
+
+    def acknowledge(self, position: Position) -> None:
+        """Advance the durable subscription, without waiting."""
+        if self._connection is None or not self._durable or position.entry < 0 or position == self.acknowledged:
+            return
+        self._connection.write(commands.ack(self._id, [message_id_to_wire(position)], cumulative=True))
+        self.acknowledged = position
+
+    async def rest(self, ring: Callable[[], None]) -> bool:
+        """From now on the broker tells by itself that something came: ``ring`` is called once. False: it cannot.
+
+        The consumer is opened anew at the end of the topic, with a permit for the next message, which is not looked at.
+        A durable subscription would hand out what belongs to its users.
+        """
+        if self._durable:
+            return False
+        await self.close()
+        connection = await self._open()
+        self._ring = ring
+        connection.write(commands.flow(self._id, 1))
+        return True
+
+    def _rung(self) -> None:
+        ring, self._ring = self._ring, None
+        if ring is not None:
+            ring()
+
+    async def close(self) -> None:
+        self._ring = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.consumers.close(self._id)
+
+    # ---- Called by the connection
+
+    def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
+        """The message that was waited for at rest."""
+        self._rung()
+
+    def on_disconnected(self, assigned_url: str | None) -> None:
+        self._connection = None
+        self._rung()
+
+    def on_active_change(self, active: bool) -> None: ...
+
+    def on_end_of_topic(self) -> None: ...

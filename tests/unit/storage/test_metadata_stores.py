@@ -184,6 +184,8 @@ async def test_expectation_when_its_key_is_not_changed_then_checked_all_the_same
         with pytest.raises(CommitConflict, match=next(iter(expect))):
             await store.commit([Delete("/b")], expect)
     await store.commit([Delete("/none")], {"/none": None})
+    await store.commit([Put("/c", b"")], {"/c": None, "/c/d": None, "/n": None, "/n/e": None})
+    assert list(await store.get_many(["/c", "/c/d", "/n", "/n/e"])) == ["/c"]
 
 
 async def test_unchanged_when_told_then_as_get_finds_it(store: MetadataStore) -> None:

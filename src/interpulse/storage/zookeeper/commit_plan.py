@@ -6,7 +6,7 @@ none for "put, whatever there is" either: the plan follows what was known, and i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from interpulse.storage.api import Change, CommitConflict, Put
@@ -50,29 +50,33 @@ def plan_commit(
         found = nodes[key].found
         if (None if found is None else found.version) != version:
             raise CommitConflict(key)
-    looks: list[Planned] = []
-    for key in expect.keys() - changes.keys():
-        looks += _look(key, expect[key], nodes[key])
+    checks = [
+        Planned(Step(CHECK, Check(key, nodes[key].version)), True)
+        for key in expect
+        if key not in changes and nodes[key].found is not None
+    ]
     doomed = sorted((key for key, change in changes.items() if not isinstance(change, Put)), reverse=True)
-    puts = [changes[key] for key in sorted(changes) if isinstance(changes[key], Put)]
-    deletions = [step for key in doomed for step in _deletion(key, key in expect, nodes[key])]
-    return [*looks, *deletions, *(_put(put, put.key in expect, nodes[put.key]) for put in puts if isinstance(put, Put))]
+    deletions = [_deletion(key, key in expect, nodes[key]) for key in doomed if nodes[key].found is not None]
+    puts = {
+        key: [_put(change, key in expect, nodes[key])] for key, change in changes.items() if isinstance(change, Put)
+    }
+    absent = {key for key, version in expect.items() if version is None} - puts.keys()
+    absences = {key: _absence(key) for key in absent if absent.isdisjoint(_above(key))}
+    return [*checks, *deletions, *(step for _, steps in sorted((puts | absences).items()) for step in steps)]
 
 
-def _look(key: str, version: int | None, node: KnownNode) -> list[Planned]:
-    if version is None:
-        return _absence(key)
-    return [Planned(Step(CHECK, Check(key, node.version)), True)]
+def _above(key: str) -> Iterator[str]:
+    """Every key above: where one of these is absent, this one is."""
+    while key := key.rpartition("/")[0]:
+        yield key
 
 
 def _absence(key: str) -> list[Planned]:
     return [Planned(Step(CREATE, Create(key)), True), Planned(Step(DELETE, Delete(key)), True)]
 
 
-def _deletion(key: str, expected: bool, node: KnownNode) -> list[Planned]:
-    if node.found is None:
-        return _absence(key) if expected else []
-    return [Planned(Step(DELETE, Delete(key, node.version if expected else ANY_VERSION)), expected)]
+def _deletion(key: str, expected: bool, node: KnownNode) -> Planned:
+    return Planned(Step(DELETE, Delete(key, node.version if expected else ANY_VERSION)), expected)
 
 
 def _put(put: Put, expected: bool, node: KnownNode) -> Planned:

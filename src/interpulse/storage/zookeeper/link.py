@@ -249,11 +249,11 @@ class Link:
                 self._last_zxid = max(self._last_zxid, connection.last_zxid)
                 self._disconnected(connection, reason)
         except Unusable as error:
-            self._failure = error
             log.error("ZooKeeper cannot be used servers=%s problem=%s", self._servers, error)
-            self._fail_all()
-            if not self._began.done():
-                self._began.set_exception(error)
+            self._give_up(error)
+        except Exception as error:
+            log.exception("ZooKeeper session failed servers=%s", self._servers)
+            self._give_up(ZooKeeperError(f"the connection to ZooKeeper {self._servers} failed: {error!r}"))
 
     async def _connect(self) -> Connection:
         """A connection that has a session and its watches, to any server."""
@@ -381,6 +381,15 @@ class Link:
             if timer is not None:
                 timer.cancel()
         self._timer = self._suspect_timer = None
+
+    def _give_up(self, failure: ZooKeeperError) -> None:
+        """Nothing is done from now on: callers get this error instead of waiting."""
+        self._failure = failure
+        if self._session is not None:
+            self._session.over = True
+        self._fail_all()
+        if not self._began.done():
+            self._began.set_exception(failure)
 
     def _fail_all(self) -> None:
         self._cancel_timers()

@@ -18,6 +18,7 @@ every watch is called back with its own prefix, since anything may have changed.
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
@@ -28,6 +29,7 @@ from interpulse.storage.zookeeper.commit_plan import Planned, last_changes, plan
 from interpulse.storage.zookeeper.errors import NoNode, OutcomeUnknown, StepsRefused
 from interpulse.storage.zookeeper.known import UNKNOWN, KnownNode, KnownNodes, known
 from interpulse.storage.zookeeper.outcomes import Mark, Marks
+from interpulse.storage.zookeeper.paging import places_after
 from interpulse.storage.zookeeper.protocol import WatchEvent
 from interpulse.storage.zookeeper.records import CREATE, DELETE, Created, Node, Stat, Step
 from interpulse.storage.zookeeper.session import SessionEvent
@@ -212,27 +214,28 @@ class ZooKeeperMetadataStore:
         }
 
     async def _scan(self, above: str, prefix: str, after: str, limit: int, found: list[tuple[str, Versioned]]) -> None:
-        """Add what lies below ``above``, in the order of whole keys: ``a-b`` comes before ``a/b``."""
+        """Add what lies below ``above``, in the order of whole keys."""
+        start = f"{above}/"
+        if after > start and not after.startswith(start):
+            return
         names = await self.children(above)
-        places = sorted(each for name in names for each in (f"{above}/{name}", f"{above}/{name}/"))
-        keys = [each for each in places if not each.endswith("/") and each.startswith(prefix) and each > after]
-        asked = 0  # how many of the keys were read
         nodes: dict[str, Node | None] = {}
-        for place in places:
+        beginning = prefix[len(start) :]
+        for place in places_after(names, beginning, after[len(start) :]):
             if len(found) >= limit:
                 return
             if place.endswith("/"):
-                node = nodes.get(place[:-1])
-                empty = place[:-1] in nodes and (node is None or not node.stat.children)
-                if not empty and place.startswith(prefix) and (after < place or after.startswith(place)):
-                    await self._scan(place[:-1], prefix, after, limit, found)
-            elif place.startswith(prefix) and place > after:
-                if place not in nodes:
-                    page = keys[asked : asked + limit - len(found)]
-                    asked += len(page)
-                    nodes |= await self._ask_for(page)
-                if (node := nodes[place]) is not None:
-                    found.append((place, Versioned(node.value, node.stat.mzxid)))
+                name = place[:-1]
+                node = nodes.get(name)
+                if name not in nodes or (node is not None and node.stat.children):
+                    await self._scan(start + name, prefix, after, limit, found)
+                continue
+            if place not in nodes:
+                at = bisect_left(names, place)
+                page = [name for name in names[at : at + limit - len(found)] if name.startswith(beginning)]
+                nodes |= dict(zip(page, (await self._ask_for([start + name for name in page])).values(), strict=True))
+            if (node := nodes[place]) is not None:
+                found.append((start + place, Versioned(node.value, node.stat.mzxid)))
 
     def _take_watch_event(self, event: WatchEvent) -> None:
         if event.kind in (_CREATED, _DELETED, _CHANGED):

@@ -176,6 +176,22 @@ async def test_watch_when_the_next_server_is_older_than_3_6_then_the_client_ends
         await client.get("/")
 
 
+async def test_session_when_a_callback_is_wrong_then_requests_fail_instead_of_waiting(
+    scripted: ScriptedZooKeeper, connect: Connect
+) -> None:
+    client = await connect()
+    session = client.session
+
+    def fail(event: SessionEvent) -> None:
+        raise LookupError(event.name)
+
+    client.on_session(fail)
+    scripted.cut()
+    await eventually(lambda: session.over)
+    with pytest.raises(ZooKeeperError, match=r"failed: LookupError\('DISCONNECTED'\)"):
+        await client.get("/")
+
+
 async def test_watch_when_connected_again_then_goes_on(scripted: ScriptedZooKeeper, connect: Connect) -> None:
     client = await connect("/root")
     other = await connect("/root")

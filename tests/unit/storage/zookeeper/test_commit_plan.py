@@ -46,6 +46,14 @@ def test_steps_when_keys_nest_then_deleted_from_below_and_created_from_above() -
     assert printed(changes, {}, nodes) == order
 
 
+def test_absence_when_keys_nest_then_checked_once_and_after_what_is_put_above() -> None:
+    keys = ["/a", "/a/b", "/a/b/c", "/z", "/z/y"]
+    expect: dict[str, int | None] = dict.fromkeys(keys)
+    nodes = dict.fromkeys(keys, GONE)
+    steps = ["create /a !", "delete /a -1 !", "create /z !", "create /z/y !", "delete /z/y -1 !"]
+    assert printed(last_changes([Put("/z", b"")]), expect, nodes) == steps
+
+
 def printed(changes: dict[str, Change], expect: dict[str, int | None], nodes: dict[str, KnownNode]) -> list[str]:
     lines = []
     for (operation, request), expected in plan_commit(changes, expect, nodes):

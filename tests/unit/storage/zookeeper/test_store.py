@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from interpulse.storage.api import CommitConflict, Delete, Put
+from interpulse.storage.api import CommitConflict, Delete, Put, scan_pages
 from interpulse.storage.cas import advance_counter
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.errors import SessionExpired, Unusable
@@ -223,6 +223,17 @@ async def test_get_many_when_there_are_thousands_then_asked_in_parts(store: ZooK
     store._known.clear()
     assert list(await store.get_many(keys)) == keys
     assert [key for key, _ in await store.scan("/t/", limit=3000)] == [*keys, "/t/any"]
+
+
+async def test_scan_when_it_goes_on_page_by_page_then_names_are_listed_once(
+    scripted: ScriptedZooKeeper, store: ZooKeeperMetadataStore
+) -> None:
+    await store.commit([Put(f"/t/{number:03d}", b"") for number in range(100)])
+    scripted.requests.clear()
+    found = [key async for page in scan_pages(store, "/t/0", limit=30) for key, _ in page]
+    assert found == [f"/t/{number:03d}" for number in range(100)]
+    # Each page after the first one asks whether something lies below the last key of the page before.
+    assert scripted.requests == ["list", "read"] * 4
 
 
 async def test_open_when_the_server_does_not_let_us_read_then_unusable(

@@ -1,0 +1,41 @@
+"""The order of whole keys, from the names below each: ``a-b`` comes before ``a/b``, which comes before ``a0``."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
+
+__all__ = ["places_after"]
+
+
+def places_after(names: Sequence[str], beginning: str, behind: str) -> Iterator[str]:
+    """What comes behind a place, of names in order that have this beginning.
+
+    ``name`` stands for the key itself, ``name/`` for all that lies below it. Costs what is taken of it.
+    """
+    below: list[str] = []  # a heap of what lies below names that were given
+    for length in range(1, len(behind) + 1):
+        name = behind[:length]
+        if _holds(names, name) and name.startswith(beginning) and _goes_on(f"{name}/", behind):
+            heappush(below, f"{name}/")
+    first = max(bisect_left(names, beginning), bisect_right(names, behind) if behind else 0)
+    for index in range(first, len(names)):
+        name = names[index]
+        if not name.startswith(beginning):
+            break
+        while below and below[0] < name:
+            yield heappop(below)
+        yield name
+        heappush(below, f"{name}/")
+    while below:
+        yield heappop(below)
+
+
+def _holds(names: Sequence[str], name: str) -> bool:
+    index = bisect_left(names, name)
+    return index < len(names) and names[index] == name
+
+
+def _goes_on(place: str, behind: str) -> bool:
+    return behind < place or behind.startswith(place)

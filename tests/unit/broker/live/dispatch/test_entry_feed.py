@@ -212,3 +212,16 @@ async def test_ordinary_entry_when_delivered_then_nothing_is_said_of_it(bench: A
     await bench.publish(topic, 0)
     _, sink = await bench.consumer(topic)
     assert sink.deliveries == [Delivery(Position(1, 0), bench.entry(0, producer="filler"), 0, (), 1)]
+
+
+async def test_new_subscription_leaves_alone_what_others_hold(bench: Any) -> None:
+    class Other:
+        def let_go(self, number: int) -> None:
+            raise AssertionError(number)
+
+    topic, limiter, other = await bench.topic(), bench.registry.read_buffer_limiter, Other()
+    for _ in range(3):
+        limiter.hold(10, other.let_go)
+    held = limiter.bytes_held
+    await bench.consumer(topic)
+    assert limiter.bytes_held == held

@@ -32,6 +32,7 @@ def test_hash_ring_whoever_is_asked_for_then_arcs_and_ranges_agree() -> None:
     for name in "abc":
         assert {owner(ring, slot) for each in ring.ranges_of(name) for slot in each} == {name}
     assert sum(each.end - each.start + 1 for name in "abc" for each in ring.ranges_of(name)) == 65535
+    assert ring.ranges_of("d") == []
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_check_ranges_when_taken_or_invalid_then_refused(wanted: list[tuple[int,
 
 
 def test_check_ranges_when_free_then_accepted() -> None:
-    check_ranges([KeyRange(0, 9), KeyRange(21, 65535)], {"a": [KeyRange(10, 20)]})
+    check_ranges([KeyRange(0, 8), KeyRange(9, 9), KeyRange(21, 65535)], {"a": [KeyRange(10, 20)]})
 
 
 def test_sticky_sharing_when_no_range_is_named_then_refused() -> None:

@@ -17,10 +17,11 @@ therefore ask the metadata of the entry. Of a chunked message only the last chun
 from __future__ import annotations
 
 import json
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from operator import lt
+from typing import Any, Final
 
 from interpulse.model.ids import EARLIEST, Position
 
@@ -31,6 +32,10 @@ DEDUPLICATION_CURSOR = "pulsar.dedup"
 
 NAMES_PERSISTED_MAX = 10_000
 """More names are not written down, the longest silent are left out (brokerDeduplicationMaxNumberOfProducers)."""
+
+
+_SEQUENCE_ID_MAX: Final = 2**63 - 1
+"""What the wire has above is below zero."""
 
 
 class Verdict(Enum):
@@ -57,6 +62,11 @@ class SequenceState:
             self.pushed = last
             return Verdict.NEW
         return Verdict.DUPLICATE if last <= self.persisted else Verdict.IN_FLIGHT
+
+    def is_new(self, sequence_ids: Sequence[int]) -> bool:
+        """Whether each of them would be judged new, were they judged one after the other; none counts as pushed."""
+        are_ascending = all(map(lt, (self.pushed, *sequence_ids), sequence_ids))
+        return are_ascending and sequence_ids[-1] <= _SEQUENCE_ID_MAX
 
     def confirm(self, last: int) -> None:
         """The entries with sequence ids up to ``last`` are durable."""

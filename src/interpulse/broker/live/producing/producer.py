@@ -52,6 +52,7 @@ class PendingRun(NamedTuple):
     producer: Producer
     sequence_ids: Sequence[int]
     entries: Sequence[bytes]
+    sequence: SequenceState | None = None
 
     @property
     def numbers(self) -> range:
@@ -100,7 +101,9 @@ class ProducerOwner(Protocol):
         Raises TopicTerminated, PersistenceError; then there is no answer.
         """
 
-    def append_all(self, entries: Sequence[bytes], producer: Producer, sequence_ids: Sequence[int]) -> bool:
+    def append_all(
+        self, entries: Sequence[bytes], producer: Producer, sequence_ids: Sequence[int], sequence: SequenceState | None
+    ) -> bool:
         """Append ordinary entries, and answer their `PendingRun` when they are durable.
 
         False if nothing was appended, because each entry has an answer of its own.
@@ -191,10 +194,19 @@ class Producer:
         owner = self._owner
         if self.closed or not self.ready or self._interceptor is not None:
             return False
-        if owner.publish_limits is not None or owner.deduplication is not None:
+        if owner.publish_limits is not None:
             return False
-        if not owner.append_all(entries, self, sequence_ids):
+        sequence = None
+        if owner.deduplication is not None:
+            if self.request.remote:
+                return False
+            sequence = self._own_sequence(owner.deduplication)
+            if not sequence.is_new(sequence_ids):
+                return False
+        if not owner.append_all(entries, self, sequence_ids, sequence):
             return False
+        if sequence is not None:
+            sequence.pushed = sequence_ids[-1]
         self.pending_count += len(entries)
         published = self.published
         published.messages += len(entries)
@@ -207,6 +219,8 @@ class Producer:
         for publish in publishes:
             if isinstance(publish, PendingRun):
                 self.pending_count -= len(publish.entries)
+                if publish.sequence is not None:
+                    publish.sequence.confirm(publish.sequence_ids[-1])
                 receipts += publish.receipts()
                 continue
             position, _, sequence_id, highest_sequence_id, entry, _, sequence, last, error = publish
@@ -271,12 +285,16 @@ class Producer:
         if self.request.remote:
             metadata = message_metadata_of(entry)
             return deduplication.state(metadata.producer_name), last_sequence_id_of(metadata)
+        sequence = self._own_sequence(deduplication)
+        if num_messages != 1:
+            return sequence, last_sequence_id_of(message_metadata_of(entry))
+        return sequence, max(signed(sequence_id), signed(highest_sequence_id))
+
+    def _own_sequence(self, deduplication: Deduplication) -> SequenceState:
         if self._sequence is None or self._deduplication is not deduplication:
             self._deduplication = deduplication
             self._sequence = deduplication.state(self.name)
-        if num_messages != 1:
-            return self._sequence, last_sequence_id_of(message_metadata_of(entry))
-        return self._sequence, max(signed(sequence_id), signed(highest_sequence_id))
+        return self._sequence
 
     def _is_new(self, sequence: SequenceState, last: int) -> bool:
         """False for a duplicate; raises PersistenceError if that is not known yet."""

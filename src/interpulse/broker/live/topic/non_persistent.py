@@ -227,7 +227,9 @@ class NonPersistentTopic:
         for subscription in list(self.subscriptions.values()):
             subscription.send(delivery)
 
-    def append_all(self, entries: Sequence[bytes], producer: Producer, sequence_ids: Sequence[int]) -> bool:
+    def append_all(
+        self, entries: Sequence[bytes], producer: Producer, sequence_ids: Sequence[int], sequence: SequenceState | None
+    ) -> bool:
         """Every entry has an answer of its own, at once."""
         return False
 

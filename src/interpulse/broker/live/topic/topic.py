@@ -275,7 +275,9 @@ class Topic:
         )
         self._pending.append(_new(PendingPublish, row))
 
-    def append_all(self, entries: Sequence[bytes], producer: Producer, sequence_ids: Sequence[int]) -> bool:
+    def append_all(
+        self, entries: Sequence[bytes], producer: Producer, sequence_ids: Sequence[int], sequence: SequenceState | None
+    ) -> bool:
         if self.clients.refusal is not None:
             return False
         try:
@@ -283,7 +285,7 @@ class Topic:
         except (LogFenced, LogTerminated):
             return False
         self.entries_added += len(entries)
-        self._pending.append(PendingRun(last, producer, sequence_ids, entries))
+        self._pending.append(PendingRun(last, producer, sequence_ids, entries, sequence))
         return True
 
     def answer_in_turn(

@@ -48,14 +48,35 @@ async def test_publish_all_when_each_entry_has_to_be_judged_then_refused_and_not
     entries = [make_entry(1), make_entry(2)]
     bench.settings = TopicSettings(deduplication_enabled=True)
     topic = await bench.topic()
-    producer, _ = await bench.producer(topic)
-    assert not producer.publish_all([1, 2], entries)
+    producer, _ = await bench.producer(topic, "pulsar.repl.a-->b", remote=True)
+    assert not producer.publish_all([1, 2], entries), "the names in the entries count"
+    producer, _ = await bench.producer(topic, producer_id=2)
     await topic.apply(TopicSettings(max_message_size=10))
     assert not producer.publish_all([1, 2], entries)
     await topic.apply(TopicSettings())
     producer.leave()
     assert not producer.publish_all([1, 2], entries)
     assert (producer.pending_count, topic.entries_added) == (0, 0)
+
+
+async def test_publish_all_with_deduplication_then_new_runs_are_stored_and_no_other(
+    bench: Any, make_entry: Any, settle: Any, publish: Any
+) -> None:
+    bench.settings = TopicSettings(deduplication_enabled=True)
+    topic = await bench.topic()
+    producer, sink = await bench.producer(topic, "p")
+    assert producer.publish_all([1, 2, 7], [make_entry(number) for number in (1, 2, 7)])
+    again = [3, 8], [7, 8], [9, 9], [9, 8], [-1, 9], [2**64 - 1]
+    for ids in again:
+        assert not producer.publish_all(ids, [make_entry(number % 2**63) for number in ids]), ids
+    assert producer.last_sequence_id == -1, "not durable yet"
+    await settle()
+    assert producer.last_sequence_id == 7
+    await publish(producer, 7, 8)
+    assert producer.publish_all([9], [make_entry(9)])
+    await settle()
+    assert sink.received == [(1, -1, 1, 0), (2, -1, 1, 1), (7, -1, 1, 2), (7, -1, -1, -1), (8, -1, 1, 3), (9, -1, 1, 4)]
+    assert (producer.last_sequence_id, topic.entries_added) == (9, 5)
 
 
 async def test_publish_all_when_the_topic_is_terminated_then_refused(bench: Any, make_entry: Any) -> None:

@@ -187,3 +187,11 @@ def test_take_over_page_when_followed_then_every_message_is_there_once_and_in_or
     consumed = re.findall(r"content:(\w+)", outputs[page[-1].place])
     assert consumed == ["before"] * 10 + ["after"] * 10
     assert "1 cursors, 1 removed" in outputs[page[-1].place]
+
+
+@pytest.mark.spark
+def test_two_clusters_page_when_followed_then_shows_what_it_says(reader: WalkFactory) -> None:
+    ports = {port: free_port() for port in ("16650", "16651", "18080", "18081")}
+    outputs = reader("own", replaced=ports).follow(steps("two-clusters.md"))
+    for said, printed in shown("two-clusters.md", outputs):
+        assert said == printed

@@ -178,7 +178,7 @@ def test_take_over_page_when_followed_then_every_message_is_there_once_and_in_or
     here = {port: str(free_port()) for port in ("16651", "18081")}
     here |= {"http://pulsar:8080": real_pulsar.web_url, "pulsar://pulsar:6650": real_pulsar.service_url}
     page = steps("take-over-replication.md")
-    install = Block("test", 0, "", "sh", "pip install -q '.[broker,spark]'\n")
+    install = Block("test", 0, "", "sh", "pip install '.[broker,spark]'\n")
     native, between = Block("test", 1, "", "sh", NATIVE_REPLICATION), Block("test", 2, "", "sh", PUBLISHED_BETWEEN)
     ended = next(number for number, each in enumerate(page) if "set-clusters" in each.text) + 1
     outputs = reader("own", replaced=here).follow([install, native, *page[:ended], between, *page[ended:]])

@@ -91,9 +91,11 @@ _SCHEMA: Final = (
     "let the topic take the schema: namespaces set-schema-compatibility-strategy or set-is-allow-auto-update-schema, "
     "or schemas upload"
 )
+_ABSENT: Final = "create the topic, or leave it out"
 _AWAY: Final = "start the cluster, or see to its address and the network: it goes on by itself"
 _REMEDIES: Final = {
     "noroomleft": _DISK,
+    "no room left": _DISK,
     "out of room": _DISK,
     "quota": _QUOTA,
     "certificate": "renew the certificate: its file is read again at every attempt",
@@ -104,7 +106,10 @@ _REMEDIES: Final = {
     "forbidden": _RIGHTS,
     "terminated": _TERMINATED,
     "schema": _SCHEMA,
-    "topicnotfound": "create the topic, or leave it out",
+    "topicnotfound": _ABSENT,
+    "topic not found": _ABSENT,
+    "partition metadata not found": _ABSENT,
+    "maximum message size": "raise the limit for the topic: topics set-max-message-size, or maxMessageSize of the broker",
     "holesfound": "choose the next laneEpoch",
     "laneinuse": "end the other writer of that producer name, or choose the next laneEpoch",
     "producerbusy": "end the other writer of that producer name, or wait until the broker lets go of a lost one",

@@ -315,14 +315,10 @@ class SendQueue:
             self._timer = self._loop.call_at(self._unconfirmed[0].deadline, self._on_timeout)
 
     def on_failed(self, failure: PulsarError) -> None:
-        """The producer accepts no more entries."""
+        """The producer accepts no more entries. Its broker knows it until it is closed, and keeps its name."""
         if self._failure is not None:
             return
         self._failure = failure
-        connection = self._handler.connection
-        if connection is not None and not isinstance(failure, AlreadyClosed):
-            connection.producers.forget(self._id)
-            self._handler.on_lost()
         if self._timer is not None:
             self._timer.cancel()
         self._fail_pending(failure)

@@ -12,12 +12,13 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.outages import remedy_for
 from interpulse.clock import now_ms
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.replication.provision import ReplicationProblem
 from interpulse.spark.job.heartbeat import HeartbeatArrivals
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.job.reports.progress import BatchProgress
 from interpulse.spark.job.route import Emit, Route
 from interpulse.spark.job.route_lag import RouteLag
-from interpulse.spark.job.route_query import RouteQuery
+from interpulse.spark.job.route_query import QueryFailure, RouteQuery
 from interpulse.spark.job.route_rates import CopyRate, RouteRates
 from interpulse.spark.job.route_topics import RouteTopics, TopicState
 from interpulse.spark.job.selection import partitions_of
@@ -57,6 +58,7 @@ class Pipeline:
         self._syncing: asyncio.Task[None] | None = None
         self._sync_at = 0.0
         self._started = False
+        self._away: QueryFailure | None = None
 
     async def update(self, topics: Mapping[TopicName, int]) -> None:
         """Provision what is new, hold what does not fit, and keep the query running."""
@@ -96,6 +98,14 @@ class Pipeline:
             line["written"] = {key: value for key, value in written.items() if key not in ("batchId", "topics")}
         self._emit(line)
 
+    def note_source(self, problem: ReplicationProblem | None) -> None:
+        """Why the source gives no answer; None: it does."""
+        if problem is None:
+            self._away = None
+        elif self._away is None or self._away.reason != problem.reason:
+            since = self._away.since_ms if self._away is not None else now_ms()
+            self._away = QueryFailure(problem.reason, problem.remedy, since, None)
+
     def take_idle(self) -> None:
         """The query runs and has nothing to do."""
         self._query.note_progress()
@@ -120,7 +130,7 @@ class Pipeline:
 
     def _record(self, name: str, state: TopicState, rate: CopyRate) -> dict[str, Any]:
         progress = self._lag.progress
-        failure = self._query.failure if state.is_ready else None
+        failure = (self._query.failure or self._away) if state.is_ready else None
         starting = state.is_ready and not self._query.was_heard_of and failure is None
         retry_at = failure.retry_at if failure else None if state.is_ready else state.retry_at
         return {

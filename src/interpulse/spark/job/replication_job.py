@@ -22,6 +22,7 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.clock import now_ms
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import PulsarError
+from interpulse.replication.provision import describe_problem
 from interpulse.spark.job.heartbeat import send_heartbeats
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, check_cluster_name
@@ -150,16 +151,28 @@ class ReplicationJob:
             try:
                 await self._turn(admin)
                 self._source_error = ""
+                self._note_source(None)
                 if not self._is_source_ready:
                     self._is_source_ready = True
                     self._emit({"event": "ready", "what": self._config.source.shown})
             except PulsarError as error:
+                self._note_source(error)
                 if str(error) != self._source_error:
                     self._source_error = str(error)
                     self._emit({"event": "error", "cluster": self._config.source.cluster, "error": f"source: {error}"})
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._config.limits.discovery_ms / 1000):
                     await self._stopping.wait()
+
+    def _note_source(self, error: PulsarError | None) -> None:
+        """In the status of every topic: what the source holds is not copied, and nothing new is known of it."""
+        problem = None
+        if error is not None:
+            source = self._config.source
+            found = describe_problem(source.cluster, error)
+            problem = found._replace(reason=f"the source {source.shown} cannot be asked: {found.reason}")
+        for pipeline in self._pipelines.values():
+            pipeline.note_source(problem)
 
     async def _turn(self, admin: AdminClient) -> None:
         """Bring the pipelines in line with what is selected now.

@@ -4,11 +4,13 @@ import time
 
 import pytest
 
+from interpulse.model.errors import NotConnected
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.spark.access import Access
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.job.replication_job import ReplicationJob
 from interpulse.spark.job.route_query import sink_options, source_options
 from interpulse.spark.job.route_topics import TopicState
 from interpulse.spark.job.source_backlog import Backlog
@@ -121,3 +123,27 @@ async def test_hold_is_shown_until_its_cursor_was_moved_behind_what_is_held(tmp_
             (record,) = pipeline.records()[topic.namespace_name]
             assert record["state"] == shown
         await pipeline.stop()
+
+
+async def test_source_that_is_away_is_told_of_every_topic_until_it_answers(tmp_path):
+    topic, west, source = TopicName.parse("x"), address("west", Access()), address("east", Access())
+    config = PipelineConfig(
+        name="t", state=tmp_path, source=source, target=west, select=Selection(topics=(str(topic),))
+    )
+    job = ReplicationJob(config, supervised=False)
+    async with source.admin() as admin:
+        pipeline = job._pipelines["west"] = Pipeline(config, admin, west, None, print, "interpulse.t")
+        pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
+        pipeline._query._query = StoppedQuery()
+        pipeline.take_idle()
+        job._note_source(NotConnected("no route"))
+        (away,) = pipeline.records()[topic.namespace_name]
+        job._note_source(NotConnected("no route"))
+        (still,) = pipeline.records()[topic.namespace_name]
+        job._note_source(None)
+        (back,) = pipeline.records()[topic.namespace_name]
+        await pipeline.stop()
+    assert (away["state"], away["since"]) == (still["state"], still["since"]) == ("DISCONNECTED", still["since"])
+    assert away["reason"] == "the source east at pulsar+ssl://east:6651 cannot be asked: no route"
+    assert away["remedy"].startswith("see that east is up")
+    assert (back["state"], back["reason"]) == ("REPLICATING", None)

@@ -91,6 +91,7 @@ _SCHEMA: Final = (
     "let the topic take the schema: namespaces set-schema-compatibility-strategy or set-is-allow-auto-update-schema, "
     "or schemas upload"
 )
+_LARGE: Final = "raise the limit for the topic: topics set-max-message-size, or maxMessageSize of the broker"
 _ABSENT: Final = "create the topic, or leave it out"
 _AWAY: Final = "start the cluster, or see to its address and the network: it goes on by itself"
 _REMEDIES: Final = {
@@ -109,7 +110,7 @@ _REMEDIES: Final = {
     "topicnotfound": _ABSENT,
     "topic not found": _ABSENT,
     "partition metadata not found": _ABSENT,
-    "maximum message size": "raise the limit for the topic: topics set-max-message-size, or maxMessageSize of the broker",
+    "maximum message size": _LARGE,
     "holesfound": "choose the next laneEpoch",
     "laneinuse": "end the other writer of that producer name, or choose the next laneEpoch",
     "producerbusy": "end the other writer of that producer name, or wait until the broker lets go of a lost one",

@@ -59,6 +59,7 @@ class Pipeline:
         self._sync_at = 0.0
         self._started = False
         self._away: QueryFailure | None = None
+        self._told_holds: Mapping[str, str] = {}
 
     async def update(self, topics: Mapping[TopicName, int]) -> None:
         """Provision what is new, hold what does not fit, and keep the query running."""
@@ -97,6 +98,20 @@ class Pipeline:
             self._rates.note(written.get("topics", {}), time.monotonic())
             line["written"] = {key: value for key, value in written.items() if key not in ("batchId", "topics")}
         self._emit(line)
+        self._tell_holds(self.route.files.held())
+
+    def _tell_holds(self, held: Mapping[str, HeldRange]) -> None:
+        """Once each: what the target refused in a batch, and what it takes again."""
+        cluster, told = self.route.remote, self._told_holds
+        for name, item in held.items():
+            if told.get(name) != item.reason:
+                remedy = _hold_of(item)["remedy"]
+                self._emit(
+                    {"event": "held", "cluster": cluster, "topic": name, "reason": item.reason, "remedy": remedy}
+                )
+        for name in told.keys() - held.keys():
+            self._emit({"event": "released", "cluster": cluster, "topic": name})
+        self._told_holds = {name: item.reason for name, item in held.items()}
 
     def note_source(self, problem: ReplicationProblem | None) -> None:
         """Why the source gives no answer; None: it does."""

@@ -285,8 +285,8 @@ class RouteTopics:
             pause=min(before.pause * 2, _HELD_MAX_S),
         )
         if before.reason != problem.reason:
-            event = problem.state.lower()
-            self._emit({"event": event, "cluster": self._route.remote, "topic": str(topic), "reason": str(error)})
+            told = {"topic": str(topic), "reason": str(error), "remedy": problem.remedy}
+            self._emit({"event": problem.state.lower(), "cluster": self._route.remote, **told})
 
     async def _anchor(self, names: list[str]) -> None:
         """Record where lanes stand before their first range, so that a retry of it can be read back."""

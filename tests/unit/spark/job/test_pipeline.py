@@ -11,6 +11,7 @@ from interpulse.spark.access import Access
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.job.replication_job import ReplicationJob
+from interpulse.spark.job.reports.progress import BatchProgress
 from interpulse.spark.job.route_query import sink_options, source_options
 from interpulse.spark.job.route_topics import TopicState
 from interpulse.spark.job.source_backlog import Backlog
@@ -147,3 +148,20 @@ async def test_source_that_is_away_is_told_of_every_topic_until_it_answers(tmp_p
     assert away["reason"] == "the source east at pulsar+ssl://east:6651 cannot be asked: no route"
     assert away["remedy"].startswith("see that east is up")
     assert (back["state"], back["reason"]) == ("REPLICATING", None)
+
+
+async def test_topic_that_the_target_refuses_in_a_batch_is_told_once_and_when_it_goes_on(tmp_path):
+    topic, west, source = TopicName.parse("x"), address("west", Access()), address("east", Access())
+    config = PipelineConfig(name="t", state=tmp_path, source=source, target=west, select=Selection(namespaces=("a/b",)))
+    told = []
+    async with source.admin() as admin:
+        pipeline = Pipeline(config, admin, west, None, told.append, "interpulse.t")
+        held = {str(topic): (Position(3, 1), "backlog quota exceeded")}
+        for refused, released in ((held, ()), (held, ()), ({}, (str(topic),)), ({}, ())):
+            pipeline.route.files.hold(refused, released=released, now_ms=7)
+            pipeline.take_progress(BatchProgress("west", 1, 1))
+        await pipeline.stop()
+    events = [each for each in told if each["event"] != "progress"]
+    assert [(each["event"], each["topic"]) for each in events] == [("held", str(topic)), ("released", str(topic))]
+    assert events[0]["reason"] == "backlog quota exceeded"
+    assert events[0]["remedy"].startswith("consume or clear the backlog")

@@ -133,6 +133,7 @@ def test_target_that_is_away_fails_the_batch_and_holds_nothing(broker, west, cli
     publish(client, topic, range(20))
     copy = Copy(broker, west, tmp_path, topic=topic)
     copy.options |= {"target.service.url": "pulsar://127.0.0.1:9", "target.operationTimeoutMs": "200"}
+    copy.options |= {"target.outageTimeoutMs": "200", "target.producerTakeoverTimeoutMs": "200"}
     with pytest.raises(NotConnected):
         copy.drain()
     assert copy.files.held() == {}

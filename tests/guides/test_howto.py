@@ -156,8 +156,8 @@ west tenants create shop -c standalone,west
 real namespaces create shop/orders -c standalone
 west namespaces create shop/orders
 west namespaces set-deduplication shop/orders --enable
-real topics create shop/orders/placed
 real namespaces set-clusters shop/orders -c standalone,west
+real topics create shop/orders/placed
 interpulse produce --url pulsar://pulsar:6650 shop/orders/placed -m before -n 10 --disable-batching
 until [ "$(west topics stats-internal shop/orders/placed | grep -c '"numberOfEntries": 10')" = 1 ]; do sleep 0.2; done
 """

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -43,6 +44,7 @@ log = logging.getLogger(__name__)
 _STOP_S: Final = 3.0
 _STATUS_S: Final = 1.0
 _TURN_S: Final = 5.0
+_NO_JAVA: Final = "Java, in which Spark runs, has ended; start the job again, it goes on from its checkpoint"
 
 
 class ReplicationJob:
@@ -94,7 +96,7 @@ class ReplicationJob:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
                 await self._stop(starting)
-        return 0
+        return controlling.result() if not controlling.cancelled() else 0
 
     def _watch_parent(self, loop: asyncio.AbstractEventLoop) -> None:
         """The supervisor holds the other end of our standard input; its end is ours."""
@@ -144,10 +146,14 @@ class ReplicationJob:
         if pipeline is not None:
             pipeline.take_idle()
 
-    async def _control(self, admin: AdminClient, starting: asyncio.Task[None]) -> None:
+    async def _control(self, admin: AdminClient, starting: asyncio.Task[None]) -> int:
+        """The exit code, once it is told to stop or cannot go on."""
         while not self._stopping.is_set():
             if starting.done():
                 starting.result()
+                if _java_has_ended():
+                    self._emit({"event": "error", "cluster": self._config.source.cluster, "error": _NO_JAVA})
+                    return 1
             try:
                 await self._turn(admin)
                 self._source_error = ""
@@ -163,6 +169,7 @@ class ReplicationJob:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._config.limits.discovery_ms / 1000):
                     await self._stopping.wait()
+        return 0
 
     def _note_source(self, error: PulsarError | None) -> None:
         """In the status of every topic: what the source holds is not copied, and nothing new is known of it."""
@@ -268,7 +275,7 @@ class ReplicationJob:
                 await asyncio.gather(
                     *(pipeline.stop() for pipeline in self._pipelines.values()), return_exceptions=True
                 )
-                if self._spark is not None:
+                if self._spark is not None and not _java_has_ended():
                     await asyncio.to_thread(self._spark.stop)
         end_java()
 
@@ -284,12 +291,23 @@ async def _first_of(tasks: set[asyncio.Task[Any]], *, watched: set[asyncio.Task[
 
 def end_java() -> None:
     """Kill the Java process that this one started, if it still runs; its Python workers end with it."""
-    if "pyspark" not in sys.modules:
-        return
-    from pyspark import SparkContext
-
-    gateway = SparkContext._gateway
-    process = getattr(gateway, "proc", None)
+    process = _java()
     if process is not None and process.poll() is None:
         process.kill()
         process.wait()
+
+
+def _java_has_ended() -> bool:
+    """Nothing that is asked of Spark is answered then, and nothing starts it again in this process."""
+    process = _java()
+    return process is not None and process.poll() is not None
+
+
+def _java() -> subprocess.Popen[bytes] | None:
+    """The Java process that this one started; under spark-submit it is the other way round."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark import SparkContext
+
+    process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    return process

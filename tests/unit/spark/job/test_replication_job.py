@@ -198,6 +198,34 @@ async def test_end_of_the_status_reports_ends_the_job_only_when_it_is_a_failure(
                 await job.run()
 
 
+async def test_job_ends_with_code_1_and_says_why_when_java_has_died(tmp_path, monkeypatch, capsys):
+    """Every call to Spark fails then: what supervises the job has to start it again."""
+    at = ClusterAddress(cluster="west", service_url="pulsar://127.0.0.1:1", admin_url="http://127.0.0.1:1")
+    config = PipelineConfig(
+        name="t",
+        state=tmp_path,
+        source=at,
+        target=None,
+        select=Selection(from_policies=True),
+        limits=Limits(discovery_ms=1),
+    )
+    job = ReplicationJob(config, supervised=False)
+    java = SimpleNamespace(poll=lambda: None)
+
+    async def select(config, admin):
+        java.poll = lambda: -9
+        return {}
+
+    async def start_spark():
+        monkeypatch.setattr("pyspark.SparkContext._gateway", SimpleNamespace(proc=java))
+
+    monkeypatch.setattr("interpulse.spark.job.replication_job.select", select)
+    monkeypatch.setattr(job, "_start_spark", start_spark)
+    async with asyncio.timeout(60):
+        assert await job.run() == 1
+    assert "Java, in which Spark runs, has ended" in json.loads(capsys.readouterr().out.splitlines()[-1])["error"]
+
+
 async def test_idle_query_is_told_to_its_pipeline(tmp_path):
     at = ClusterAddress(cluster="west", service_url="pulsar://127.0.0.1:1", admin_url="http://127.0.0.1:1")
     config = PipelineConfig(name="t", state=tmp_path, source=at, target=None, select=Selection(from_policies=True))

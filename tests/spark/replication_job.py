@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,20 +16,24 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 import psutil
+import pulsar
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.messages import Message
 from interpulse.model.errors import NotFound
 from interpulse.sync import Client
+from tests.support.official_client import connected
 
 __all__ = [
     "PARTITIONS",
     "TOPIC",
     "Broker",
     "Job",
+    "Load",
     "Side",
     "assert_exactly_once",
     "configure",
+    "create_partitioned",
     "partitions",
     "publish",
     "read_all",
@@ -61,8 +66,10 @@ def configure(
     target: Side,
     *,
     topic: str = TOPIC,
+    master: str = "local[2]",
     conf: Mapping[str, str] = MappingProxyType({}),
     access: tuple[str, str] = ("", ""),
+    entries_per_batch: int = 500,
 ) -> Path:
     """The configuration file of a job that keeps its state in the directory. ``access``: lines for each cluster."""
     directory.mkdir(exist_ok=True)
@@ -86,8 +93,9 @@ def configure(
         [select]
         topics = ["{topic}"]
         [limits]
-        entries_per_batch = 500
+        entries_per_batch = {entries_per_batch}
         [spark]
+        master = "{master}"
         driver_memory = "600m"
         conf = {{{", ".join(f'"{key}" = "{value}"' for key, value in conf.items())}}}
         """
@@ -157,8 +165,67 @@ def publish(broker: Broker, values: Iterable[int], *, topic: str = TOPIC, **opti
         producer.flush()
 
 
+class Load:
+    """Publishes numbers from 0 on while the block runs, each once also where the broker dies: ``count`` of them so far.
+
+    About a hundred a second, which a job on a busy machine can follow.
+    """
+
+    def __init__(self, broker: Broker, *, batched: bool = False) -> None:
+        self.count = 0
+        self._service_url = broker.service_url
+        self._batched = batched
+        self._failures: list[object] = []
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._publish)
+
+    def _publish(self) -> None:
+        with connected(self._service_url) as client:
+            producer = client.create_producer(
+                TOPIC,
+                producer_name="load",
+                send_timeout_millis=0,
+                batching_enabled=self._batched,
+                block_if_queue_full=True,
+            )
+            while not self._stopping.wait(0.1):
+                for number in range(self.count, self.count + 10):
+                    producer.send_async(
+                        str(number).encode(),
+                        self._on_answer,
+                        partition_key=f"k{number % 50}",
+                        properties={"n": str(number)},
+                        sequence_id=number,
+                    )
+                self.count += 10
+            producer.flush()
+            producer.close()
+
+    def _on_answer(self, result: object, _: object) -> None:
+        if result != pulsar.Result.Ok:
+            self._failures.append(result)
+
+    def __enter__(self) -> Load:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Waits for the receipts of everything."""
+        self._stopping.set()
+        self._thread.join()
+        assert not self._failures, self._failures
+
+
 def partitions(topic: str) -> list[str]:
     return [f"{topic}-partition-{index}" for index in range(PARTITIONS)]
+
+
+def create_partitioned(broker: Broker, topic: str) -> None:
+    async def create() -> None:
+        async with AdminClient(broker.web_url) as admin:
+            await admin.topics.create_partitioned(topic, PARTITIONS)
+
+    asyncio.run(create())
 
 
 def stored_entries(broker: Broker, *topics: str) -> int:

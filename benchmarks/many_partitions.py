@@ -83,8 +83,9 @@ def measured(broker: Interpulse, partitions: int, seconds: float) -> Figures:
         position = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
         started = time.monotonic() - began
         grown = megabytes(here) - memory[0], megabytes(there) - memory[1]
-        while asked(reader, position, 3) is not None and requests.taken() > partitions // 100 + 100:
-            pass  # partitions become idle
+        settled_by = time.monotonic() + PATIENCE_SECONDS
+        while requests.taken() and time.monotonic() < settled_by:
+            asked(reader, position, 3)  # partitions become idle; few are asked on at every poll
         before = requests.count, time.process_time(), cpu_seconds(broker)
         longest = asked(reader, position, seconds)
         after = requests.count, time.process_time(), cpu_seconds(broker)

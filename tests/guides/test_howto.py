@@ -159,7 +159,7 @@ west namespaces set-deduplication shop/orders --enable
 real namespaces set-clusters shop/orders -c standalone,west
 real topics create shop/orders/placed
 interpulse produce --url pulsar://pulsar:6650 shop/orders/placed -m before -n 10 --disable-batching
-until [ "$(west topics stats-internal shop/orders/placed | grep -c '"numberOfEntries": 10')" = 1 ]; do sleep 0.2; done
+until [ "$(west topics stats-internal shop/orders/placed | grep -c '"numberOfEntries" : 10')" = 1 ]; do sleep 0.2; done
 """
 """Where the page begins: a real Pulsar that replicates ten messages to a broker of ours by itself."""
 

@@ -13,10 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.client.outages import Outages, remedy_for
-from interpulse.model.errors import (
-    PulsarError,
-    SubscriptionNotFound,
-)
+from interpulse.model.errors import DataLoss, PulsarError, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import StreamOffset, check_points_named, entries_between, plan_end, point_of, share_limit
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
@@ -127,6 +124,7 @@ class StreamPlanner:
         self._options = options
         self._view = view
         self._topics: tuple[str, ...] | None = None
+        self._deleted: set[str] = set()  # of a pattern, until it is judged what was not read of them
         self._ends: Mapping[str, TopicEnd] = {}
         self._idle_ends: Mapping[str, TopicEnd] | None = None
         self._polled_at = self._discovered_at = self._acknowledged_at = float("-inf")
@@ -188,6 +186,7 @@ class StreamPlanner:
         held = self._view.held()
         self._done = _written_up_to(start.positions, held)
         self._refresh(now)
+        self._check_deleted(start.positions)
         self._advance_cursor(start.positions, now)
         ends = self._target if self._target is not None else self._ends
         self._throttle.set_rates(self._view.rates(), now)
@@ -278,6 +277,22 @@ class StreamPlanner:
         return {
             topic: position for topic, position in start.positions.items() if topic not in ends and topic in selected
         }
+
+    def _check_deleted(self, positions: Mapping[str, Position]) -> None:
+        """A topic that no pattern finds any more was deleted; spec spark-pipeline 5.4."""
+        for topic in sorted(self._deleted):
+            seen, read = self._seen.pop(topic, _Seen()).samples, positions.get(topic, EARLIEST)
+            last = seen[-1][0] if seen else EARLIEST
+            if last.entry < 0 or last <= read:
+                log.info("topic was deleted, all of it was read topic=%s", topic)
+                continue
+            text = f"{topic} was deleted, its entries behind {read} up to {last} were not read"
+            if self._options.fail_on_data_loss:
+                raise DataLoss(
+                    f"{text}. Start with a new checkpoint, or set failOnDataLoss=false to go on without them"
+                )
+            log.warning("data loss reason=%s", text)
+        self._deleted.clear()
 
     def _check_backwards(self, after: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> None:
         """A cursor may stand behind the last message (a marker, an empty ledger), and with it the stream."""
@@ -386,8 +401,10 @@ class StreamPlanner:
         interval = self._options.discovery_interval_ms / 1000
         due = interval > 0 and now - self._discovered_at >= interval
         if self._topics is None or due or self._options.topics_file is not None:
-            self._topics = tuple(self._view.discover())
+            before, self._topics = self._topics, tuple(self._view.discover())
             self._discovered_at = now
+            if self._options.topics_file is None:  # the job takes topics off its list by itself
+                self._deleted |= set(before or ()) - set(self._topics)
 
     def _advance_cursor(self, positions: Mapping[str, Position], now: float) -> None:
         if now - self._acknowledged_at >= 1.0:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpulse.model.errors import AuthenticationError, NotConnected, SubscriptionNotFound
+from interpulse.model.errors import AuthenticationError, DataLoss, NotConnected, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import StreamOffset, ranges_between
 from interpulse.spark.options import Purpose
@@ -221,6 +221,23 @@ def test_topic_that_is_no_longer_selected_is_dropped():
     start = plan.initial_offset(0).anchored()
     del source.topics[B]
     assert set(plan.latest_offset(start, 31).positions) == {A}
+
+
+def test_deleted_topic_with_unread_entries_is_data_loss(caplog):
+    source = Source(a={3: 5}, b={4: 5})
+    start = StreamOffset({A: Position(3, 4), B: Position(4, 1)}, 16)
+    strict, lenient = planner(source), planner(source, failOnDataLoss="false")
+    for plan in (strict, lenient):
+        assert plan.latest_offset(start, 1, entries_max=1).positions == {A: Position(3, 4), B: Position(4, 2)}
+    del source.topics[B]
+    told = f"{B} was deleted, its entries behind 4:1 up to 4:4 were not read"
+    with pytest.raises(DataLoss, match=f"{told}. Start with a new checkpoint, or set failOnDataLoss=false"):
+        strict.latest_offset(start, 40)
+    assert lenient.latest_offset(start, 40).positions == {A: Position(3, 4)}
+    lenient.latest_offset(start, 41)
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
+        f"data loss reason={told}"
+    ]
 
 
 def test_source_that_went_backwards_is_an_error():

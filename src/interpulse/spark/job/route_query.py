@@ -13,8 +13,7 @@ from interpulse.spark.connection_options import access_as_options
 from interpulse.spark.copying.copy_source import COPY_FORMAT, CopyDataSource, copy_options
 from interpulse.spark.job.route import Emit, Route
 from interpulse.spark.options import OptionError
-from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
-from interpulse.spark.session import starting_a_query
+from interpulse.spark.session import file_url, starting_a_query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,7 +91,7 @@ class RouteQuery:
             options = copy_options(source_options(self._route), sink_options(self._route))
             reports = spark.readStream.format(COPY_FORMAT).options(**options).load()
             writer = reports.writeStream.format(COPY_FORMAT).options(**options)
-            writer = writer.option("checkpointLocation", str(self._route.checkpoint)).queryName(self._route.remote)
+            writer = writer.option("checkpointLocation", file_url(self._route.checkpoint)).queryName(self._route.remote)
             return writer.trigger(processingTime=f"{self._route.config.limits.trigger_ms} milliseconds").start()
 
     async def _note_end(self, query: StreamingQuery) -> None:
@@ -160,7 +159,6 @@ def source_options(route: Route) -> dict[str, str]:
         **access_as_options(route.config.source.access),
         "topicsFile": str(route.topics_file),
         "mode": "entry",
-        "includeColumns": ",".join(ENTRY_WRITE_COLUMNS),
         "startingOffsets": route.config.start,
         "predefinedSubscription": route.cursor,
         "maxEntriesPerTrigger": str(limits.entries_per_batch),

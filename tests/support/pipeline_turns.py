@@ -19,7 +19,7 @@ from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection, SubscriptionSettings
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
 from interpulse.spark.writing.broker_target import BrokerTarget, last_position
-from interpulse.spark.writing.lane_writer import EntryRows, LaneWriter
+from interpulse.spark.writing.lane_writer import LaneWriter
 
 TOPIC = TopicName.parse("persistent://public/default/flights")
 FIRST = TOPIC.partition(0)
@@ -147,15 +147,7 @@ async def copy_log(source: Client, target: Client, topic: TopicName, pipeline: P
     async with EntryReader(source.session, topic, after=EARLIEST, upto=end) as reader:
         await reader.open()
         while entries := await reader.read_batch():
-            await writer.write(
-                EntryRows(
-                    [str(topic)] * len(entries),
-                    [entry.position.ledger for entry in entries],
-                    [entry.position.entry for entry in entries],
-                    [entry.parsed.metadata_bytes for entry in entries],
-                    [bytes(entry.parsed.payload) for entry in entries],
-                )
-            )
+            await writer.copy(str(topic), entries)
     await writer.finish()
     await writer.close()
 

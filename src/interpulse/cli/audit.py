@@ -209,9 +209,10 @@ def _options(reading: dict[str, Any], *, confirm: bool) -> AuditOptions:
     from interpulse.model.names import NamespaceName
     from interpulse.spark.audit.cluster_reading import ReadingRules
     from interpulse.spark.audit.launch import AuditOptions
+    from interpulse.spark.option_values import parse_names
 
-    names = (reading.pop("namespaces") or "").split(",")
-    namespaces = tuple(str(NamespaceName.parse(name.strip())) for name in names if name.strip())
+    names = parse_names(reading.pop("namespaces") or "")
+    namespaces = tuple(str(NamespaceName.parse(name)) for name in names)
     return AuditOptions(namespaces=namespaces, confirm=confirm, rules=ReadingRules(**reading))
 
 

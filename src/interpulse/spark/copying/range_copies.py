@@ -11,7 +11,6 @@ from interpulse.spark.process_client import process_portal, relaxed_collector
 from interpulse.spark.reading.fetch import read_ranges
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.writing.lane_report import LaneReport
-from interpulse.spark.writing.lane_writer import EntryRows
 from interpulse.spark.writing.sink import open_lanes
 from interpulse.spark.writing.write_options import WriteOptions
 
@@ -40,15 +39,7 @@ async def _copy(
     writer = await open_lanes(target, lanes, task)
 
     async def take(item: TopicRange, entries: Sequence[Entry]) -> None:
-        await writer.write(
-            EntryRows(
-                [item.topic] * len(entries),
-                [entry.position.ledger for entry in entries],
-                [entry.position.entry for entry in entries],
-                [entry.parsed.metadata_bytes for entry in entries],
-                [entry.parsed.payload for entry in entries],
-            )
-        )
+        await writer.copy(item.topic, entries)
 
     async def refuse(item: TopicRange, reason: str) -> None:
         writer.refuse(item.topic, item.after, reason)

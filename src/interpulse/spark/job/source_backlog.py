@@ -15,7 +15,7 @@ from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress
 
-__all__ = ["Backlog", "SourceBacklog", "cursor_position", "entries_after", "last_entry"]
+__all__ = ["Backlog", "SourceBacklog", "cursor_position", "entries_after", "last_entry", "ledger_counts"]
 
 _READ_S: Final = 5.0
 _READ_BYTES: Final = 64 * 1024
@@ -114,17 +114,20 @@ class SourceBacklog:
 
 def entries_after(stats: Mapping[str, Any], after: Position) -> int:
     """How many entries the ledgers of internal stats hold behind a position."""
-    last = last_entry(stats)
     waiting = 0
-    for ledger in stats.get("ledgers", ()):
-        number, count = int(ledger["ledgerId"]), int(ledger["entries"])
-        if number == last.ledger:
-            count = last.entry + 1  # the open ledger is listed without its entries
+    for number, count in ledger_counts(stats):
         if number > after.ledger:
             waiting += count
         elif number == after.ledger:
             waiting += max(0, count - after.entry - 1)
     return waiting
+
+
+def ledger_counts(stats: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """The ledgers of internal stats and how many entries each has; the open one is listed there without its own."""
+    last = last_entry(stats)
+    listed = ((int(ledger["ledgerId"]), int(ledger["entries"])) for ledger in stats.get("ledgers", ()))
+    return [(number, last.entry + 1 if number == last.ledger else count) for number, count in listed]
 
 
 def last_entry(stats: Mapping[str, Any]) -> Position:

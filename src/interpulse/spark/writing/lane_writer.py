@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from interpulse.client.consuming.entry_reader import Entry
 from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.ids import Position
 from interpulse.replication.copy import EntryMarker, skip_reason
@@ -76,23 +77,38 @@ class LaneWriter:
             report = self._reports.get(topic) or self._report(topic, Position(ledger, entry - 1))
             if not raw:
                 self._note_hold(report, bytes(payload).decode())
-            if report.held is not None:
-                continue
-            metadata = _parse(raw)
-            reason = skip_reason(metadata, self._target_cluster)
-            if reason is not None:
-                report.skipped[reason] += 1
-                continue
-            try:
-                sequence_id = pack_sequence(ledger, entry)
-                lane = self._lanes.get(topic) or await self._open(report, sequence_id)
-                await self._write_one(lane, (ledger, entry), sequence_id, raw, metadata, payload)
-            except PulsarError as refusal:
-                self._hold(report, refusal)
+            if report.held is None:
+                await self._take(report, (ledger, entry), raw, _parse(raw), payload)
+
+    async def copy(self, topic: str, entries: Sequence[Entry]) -> None:
+        """As :meth:`write` for entries of one topic-partition that were just read, and so are parsed."""
+        for position, _, parsed in entries:
+            report = self._reports.get(topic) or self._report(topic, Position(position.ledger, position.entry - 1))
+            if report.held is None:
+                await self._take(report, position, parsed.metadata_bytes, parsed.metadata, parsed.payload)
 
     def refuse(self, topic: str, after: Position, reason: str) -> None:
         """The source could not read this topic-partition behind ``after``: it is held."""
         self._note_hold(self._report(topic, after), reason)
+
+    async def _take(
+        self,
+        report: LaneReport,
+        position: tuple[int, int],
+        raw: bytes,
+        metadata: pb.MessageMetadata,
+        payload: bytes | memoryview,
+    ) -> None:
+        reason = skip_reason(metadata, self._target_cluster)
+        if reason is not None:
+            report.skipped[reason] += 1
+            return
+        try:
+            sequence_id = pack_sequence(*position)
+            lane = self._lanes.get(report.topic) or await self._open(report, sequence_id)
+            await self._write_one(lane, position, sequence_id, raw, metadata, payload)
+        except PulsarError as refusal:
+            self._hold(report, refusal)
 
     async def _write_one(
         self,

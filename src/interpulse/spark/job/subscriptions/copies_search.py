@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.job.inspection.copied_entries import CopiedEntry
-from interpulse.spark.job.source_backlog import last_entry
+from interpulse.spark.job.source_backlog import last_entry, ledger_counts
 
 __all__ = ["Found", "LogPlaces", "Probe", "last_copy_upto"]
 
@@ -23,13 +23,9 @@ class LogPlaces(NamedTuple):
 
     @classmethod
     def of(cls, stats: Mapping[str, Any]) -> LogPlaces:
-        """From internal stats, which list the open ledger without its entries."""
-        last = last_entry(stats)
-        counts = [
-            (number, last.entry + 1 if number == last.ledger else int(ledger["entries"]))
-            for ledger in stats.get("ledgers", ())
-            if (number := int(ledger["ledgerId"])) <= last.ledger
-        ]
+        """From internal stats."""
+        last = last_entry(stats).ledger
+        counts = [(number, count) for number, count in ledger_counts(stats) if number <= last]
         ends = accumulate(count for _, count in counts)
         return cls(tuple((number, end) for (number, _), end in zip(counts, ends, strict=True)))
 

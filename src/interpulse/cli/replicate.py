@@ -70,11 +70,10 @@ def command(
         raise click.UsageError("Missing option '--config'.")
     from interpulse.spark.job.inspection.takeover import Takeover
     from interpulse.spark.job.launch import replicate
-    from interpulse.spark.worker_logs import pass_to_workers
+    from interpulse.spark.worker_logs import passed_to_workers
 
     configure_logging(log_level, log_format)
-    if not dry_run:
-        pass_to_workers(configure_logging.__module__, configure_logging.__name__, log_level, log_format)
     takeover = Takeover(from_target, skip_until) if from_target or skip_until else None
-    code = replicate(config_path, dry_run=dry_run, supervised=supervised, takeover=takeover)
+    with passed_to_workers(configure_logging.__module__, configure_logging.__name__, log_level, log_format):
+        code = replicate(config_path, dry_run=dry_run, supervised=supervised, takeover=takeover)
     end_process(code)

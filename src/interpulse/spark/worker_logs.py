@@ -10,16 +10,23 @@ import importlib
 import json
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["configure_worker", "pass_to_workers"]
+__all__ = ["configure_worker", "passed_to_workers"]
 
 _VARIABLE: Final = "INTERPULSE_WORKER_LOG"
 
 
-def pass_to_workers(module: str, function: str, *arguments: str) -> None:
-    """For all processes that are started from now on."""
+@contextmanager
+def passed_to_workers(module: str, function: str, *arguments: str) -> Iterator[None]:
+    """For all processes that are started meanwhile."""
     os.environ[_VARIABLE] = json.dumps([module, function, *arguments])
+    try:
+        yield
+    finally:
+        del os.environ[_VARIABLE]
 
 
 def configure_worker() -> None:

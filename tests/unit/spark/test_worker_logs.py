@@ -4,8 +4,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from interpulse.cli.support.logs import configure_logging
 from interpulse.spark import worker_logs
 
@@ -14,19 +12,13 @@ PROGRAM = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _restored(monkeypatch):
-    monkeypatch.setenv(worker_logs._VARIABLE, "")
-    monkeypatch.delenv(worker_logs._VARIABLE)
-
-
 def told_by_a_worker():
     return subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stderr
 
 
 def test_worker_shows_its_log_as_the_program_does():
-    worker_logs.pass_to_workers(configure_logging.__module__, configure_logging.__name__, "WARNING", "json")
-    told = told_by_a_worker()
+    with worker_logs.passed_to_workers(configure_logging.__module__, configure_logging.__name__, "WARNING", "json"):
+        told = told_by_a_worker()
     assert '"event": "gone"' in told
     assert '"topic": "a"' in told
     assert '"timestamp": ' in told

@@ -85,7 +85,10 @@ async def test_job_is_told_how_to_show_its_log(store, tmp_path):
 
 
 def is_alive(pid):
-    return Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 @pytest.fixture

@@ -1,0 +1,5 @@
+"""Entries in BookKeeper: a client of bookies, and of the metadata of ledgers in ZooKeeper.
+
+* `packets`: an entry with its digest; `protocol`: one end of a connection to a bookie without IO; `errors`: what can go
+  wrong
+"""

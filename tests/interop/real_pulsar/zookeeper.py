@@ -49,6 +49,17 @@ class RealZooKeeper:
 
     def start(self) -> None:
         """Return when sessions can be made."""
+        self.begin()
+        assert self._process is not None
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not self._gives_sessions():
+            out_text = (self.directory / "out").read_text(errors="replace")[-2000:]
+            assert self._process.poll() is None, f"ZooKeeper ended:\n{out_text}"
+            assert time.monotonic() < deadline, f"ZooKeeper gave no session in {START_SECONDS_MAX} s:\n{out_text}"
+            time.sleep(0.05)
+
+    def begin(self) -> None:
+        """Start it without waiting for it. It dies with the thread that begins it."""
         self.directory.mkdir(parents=True, exist_ok=True)
         configuration = self.directory / "zoo.cfg"
         configuration.write_text(_CONFIGURATION.format(directory=self.directory, port=self._port))
@@ -63,12 +74,6 @@ class RealZooKeeper:
                 stderr=out,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while not self._gives_sessions():
-            out_text = (self.directory / "out").read_text(errors="replace")[-2000:]
-            assert self._process.poll() is None, f"ZooKeeper ended:\n{out_text}"
-            assert time.monotonic() < deadline, f"ZooKeeper gave no session in {START_SECONDS_MAX} s:\n{out_text}"
-            time.sleep(0.05)
 
     def pause(self) -> None:
         """Let it do nothing, with its connections open."""

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-GENERATED = "pulsar_api_pb2"
+GENERATED = "_pb2"
 
 
 @cache

@@ -7,11 +7,20 @@ a `Code`.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 from interpulse.model.errors import PersistenceError
 
-__all__ = ["BookKeeperError", "BrokenConnection", "Code", "WrongDigest", "meaning"]
+__all__ = [
+    "BookKeeperError",
+    "BrokenConnection",
+    "Code",
+    "LedgerChanged",
+    "LedgerUnusable",
+    "NoLedger",
+    "WrongDigest",
+    "meaning",
+]
 
 
 class Code(IntEnum):
@@ -34,6 +43,40 @@ class Code(IntEnum):
 
 class BookKeeperError(PersistenceError):
     """BookKeeper cannot do what it was asked to."""
+
+
+class _OfLedger(BookKeeperError):
+    """About one ledger."""
+
+    text = "ledger {}: {}"
+
+    def __init__(self, ledger_id: int, reason: str = "") -> None:
+        super().__init__(self.text.format(ledger_id, reason))
+        self.ledger_id = ledger_id
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.ledger_id, self.reason)
+
+
+class NoLedger(_OfLedger):
+    """There is no such ledger: it was deleted, or never created."""
+
+    text = "there is no ledger {}"
+    retriable = False
+
+
+class LedgerUnusable(_OfLedger):
+    """The ledger is of a kind that this client does not read."""
+
+    text = "ledger {} cannot be used: {}"
+    retriable = False
+
+
+class LedgerChanged(_OfLedger):
+    """The metadata of the ledger are not what they were when they were read; nothing was written."""
+
+    text = "the metadata of ledger {} were changed meanwhile"
 
 
 class WrongDigest(Exception):

@@ -1,0 +1,185 @@
+"""Ledgers and bookies as ZooKeeper has them.
+
+Every change of a ledger's metadata names the version that it is a change of. A write whose answer was lost is tried
+again: if it had been applied, the version is another and the value is the one that was written.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from interpulse.storage.bookkeeper.bookie_addresses import Address, parse_address, registered_address
+from interpulse.storage.bookkeeper.errors import BookKeeperError, LedgerChanged, LedgerUnusable, NoLedger
+from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, decode_metadata, encode_metadata
+from interpulse.storage.bookkeeper.ledger_paths import (
+    AVAILABLE,
+    ID_PREFIX,
+    LAYOUT,
+    LEDGER_ID_MAX,
+    READ_ONLY,
+    path_of,
+)
+from interpulse.storage.zookeeper.errors import (
+    BadVersion,
+    NodeExists,
+    NoNode,
+    OutcomeUnknown,
+    SessionExpired,
+    ZooKeeperError,
+)
+from interpulse.storage.zookeeper.records import Created, Listing, Node, Stat
+
+__all__ = ["Kept", "LedgerMetadataStore", "Nodes"]
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_LAYOUT_OF_PULSAR: Final = "HierarchicalLedgerManagerFactory"
+_LOST_ANSWERS_MAX: Final = 10
+
+
+class Nodes(Protocol):
+    """The part of a `ZooKeeperClient` that ledgers need."""
+
+    async def get(self, path: str) -> Node:
+        """Value and `Stat` of a node."""
+
+    async def children(self, path: str) -> Listing:
+        """The names of its children."""
+
+    async def create(
+        self, path: str, value: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
+    ) -> Created:
+        """Create a node below one that exists."""
+
+    async def create_parents(self, path: str) -> None:
+        """Create what is missing above a node."""
+
+    async def set(self, path: str, value: bytes, version: int = -1) -> Stat:
+        """Replace the value of a node that has this version."""
+
+    async def delete(self, path: str, version: int = -1) -> None:
+        """Remove a node that has this version."""
+
+
+class Kept(NamedTuple):
+    """The metadata of a ledger, and the version that a change of them names."""
+
+    ledger: LedgerMetadata
+    version: int
+
+
+class LedgerMetadataStore:
+    """Reads and writes them. Raises `ZooKeeperError` if ZooKeeper is away."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._addresses: dict[str, Address] = {}  # last seen: a bookie that is away is not registered
+
+    async def check_layout(self) -> None:
+        """Raise `BookKeeperError` if ledgers lie elsewhere in this cluster than Pulsar has them."""
+        try:
+            layout = (await self._nodes.get(LAYOUT)).value.decode(errors="replace")
+        except NoNode:
+            return
+        name = layout.split("\n")[1].split(":")[0] if "\n" in layout else layout
+        if name.rpartition(".")[2] != _LAYOUT_OF_PULSAR:
+            raise BookKeeperError(
+                f"ledgers of this cluster are laid out by {name[:100]} ({LAYOUT});"
+                f" only {_LAYOUT_OF_PULSAR} is supported, which Pulsar uses"
+            )
+
+    async def create(self, ledger: LedgerMetadata) -> int:
+        """Keep the metadata of a new ledger, whose token has to be one that no other has; its id."""
+        ledger_id = await self._next_id()
+        path, value = path_of(ledger_id), encode_metadata(ledger)
+        try:
+            await self._surely(lambda: self._create_below_parents(path, value))
+        except NodeExists:
+            if (await self.read(ledger_id)).ledger.token != ledger.token:
+                raise LedgerUnusable(ledger_id, "another ledger has its id") from None
+        return ledger_id
+
+    async def read(self, ledger_id: int) -> Kept:
+        """The present metadata; raises `NoLedger`, or `LedgerUnusable` if they cannot be read."""
+        try:
+            node = await self._nodes.get(path_of(ledger_id))
+        except NoNode:
+            raise NoLedger(ledger_id) from None
+        return Kept(decode_metadata(ledger_id, node.value), node.stat.version)
+
+    async def write(self, ledger_id: int, ledger: LedgerMetadata, version: int) -> int:
+        """Replace metadata of this version; the new version. Raises `LedgerChanged` or `NoLedger`."""
+        path, value = path_of(ledger_id), encode_metadata(ledger)
+        try:
+            return (await self._surely(lambda: self._nodes.set(path, value, version))).version
+        except NoNode:
+            raise NoLedger(ledger_id) from None
+        except BadVersion:
+            found = await self.read(ledger_id)
+            if found.ledger != ledger:
+                raise LedgerChanged(ledger_id) from None
+            return found.version
+
+    async def delete(self, ledger_id: int) -> None:
+        """Remove the metadata, whatever they are; bookies give the room back at their next collection."""
+        try:
+            await self._surely(lambda: self._nodes.delete(path_of(ledger_id)))
+        except NoNode:
+            return
+
+    async def writable_bookies(self) -> Sequence[str]:
+        """The ids of bookies that take new entries."""
+        try:
+            names = (await self._nodes.children(AVAILABLE)).names
+        except NoNode:
+            return []
+        return [name for name in names if f"{AVAILABLE}/{name}" != READ_ONLY]
+
+    async def address(self, bookie_id: str) -> Address:
+        """Where a bookie listens, or did when it was last seen; raises `BookKeeperError` if that is not known."""
+        for place in (AVAILABLE, READ_ONLY):
+            try:
+                value = (await self._nodes.get(f"{place}/{bookie_id}")).value
+            except NoNode:
+                continue
+            except ZooKeeperError:
+                break  # away: bookies do not need it
+            registered = registered_address(bookie_id, value)
+            if registered is not None:
+                self._addresses[bookie_id] = registered
+                break
+        known = self._addresses.get(bookie_id) or parse_address(bookie_id)
+        if known is None:
+            raise BookKeeperError(f"bookie {bookie_id} is not registered, so its address is not known; start it")
+        return known
+
+    async def _next_id(self) -> int:
+        made = await self._surely(lambda: self._create_below_parents(ID_PREFIX, b"", ephemeral=True, sequential=True))
+        ledger_id = int(made.path.removeprefix(ID_PREFIX))
+        if not 0 <= ledger_id <= LEDGER_ID_MAX:
+            raise BookKeeperError(f"ledger ids have come to {ledger_id}; ids beyond {LEDGER_ID_MAX} are not supported")
+        try:
+            await self._nodes.delete(made.path)
+        except ZooKeeperError as error:  # it goes with the session
+            log.debug("node of a ledger id stays path=%s problem=%s", made.path, error)
+        return ledger_id
+
+    async def _create_below_parents(self, path: str, value: bytes, **kind: bool) -> Created:
+        try:
+            return await self._nodes.create(path, value, **kind)
+        except NoNode:
+            await self._nodes.create_parents(path)
+            return await self._nodes.create(path, value, **kind)
+
+    async def _surely(self, write: Callable[[], Awaitable[T]]) -> T:
+        """The answer to a write, which is sent again while its answer is lost."""
+        for _ in range(_LOST_ANSWERS_MAX):
+            try:
+                return await write()
+            except (OutcomeUnknown, SessionExpired) as error:
+                log.debug("answer to a write of ledger metadata lost problem=%s", error)
+        return await write()

@@ -1,7 +1,8 @@
 """Durable state: metadata, and the logs of topics. Entries are opaque bytes here.
 
 * `api`: the three seams, `MetadataStore`, `LogStore` and `Log`, with their errors
-* `sqlite`: metadata; `cas`: commits that are tried again after a conflict; `watches`: callbacks on changes
+* `sqlite`: metadata; `cas`: commits that are tried again after a conflict; `watches`: callbacks on changes;
+  `sessions`: what ephemeral keys live as long as
 * `topic_log_store`, `topic_log`: the log of a topic, its ledgers (`ledgers`, `topic_records`), its newest entries
   (`tail_cache`) and what compaction kept of it (`compacted`), over a journal (`journals`)
 * `segments`: the journal on disk, which all topics share; `segments.writer` writes and syncs

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 from interpulse.model.errors import MetadataError, PersistenceError
 from interpulse.model.ids import Position
+from interpulse.storage.sessions import Session
 
 __all__ = [
     "Change",
@@ -163,10 +164,15 @@ class Versioned(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Set a key, whether it exists or not."""
+    """Set a key, whether it exists or not.
+
+    An ephemeral one goes with the store's session. It is a `CommitConflict` if the key is there and does not belong to
+    that session. A key stays what it was created as, and an ephemeral one must have none below it.
+    """
 
     key: str
     value: bytes
+    ephemeral: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +190,10 @@ class MetadataStore(Protocol):
 
     All methods raise `MetadataUnavailable` if the store cannot do its work.
     """
+
+    @property
+    def session(self) -> Session:
+        """What the ephemeral keys of this store live as long as."""
 
     async def get(self, key: str) -> Versioned | None:
         """The newest durable value of the key, None if it is absent. Cheap: recently used keys are kept in memory."""
@@ -217,6 +227,15 @@ class MetadataStore(Protocol):
         Versions come from one durable counter: a key that is deleted and created again gets a higher one. Where others
         write too, it is the versions that this process was told of which are compared, see the store.
         """
+
+    async def create_sequential(self, prefix: str, value: bytes = b"") -> str:
+        """Create an ephemeral key: the prefix and ten digits, a number that no key beside it ever had.
+
+        Later ones are higher; they need not be dense.
+        """
+
+    async def sync(self, key: str) -> None:
+        """What is read of the key from now on is at least as new as this moment, whichever server is asked."""
 
     def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
         """Call back with every changed key that starts with the prefix, in the event loop, after its commit.

@@ -8,12 +8,13 @@ from typing import Final, TypeVar
 from interpulse.model.errors import MetadataError
 from interpulse.storage.api import CommitConflict, MetadataStore, Put
 
-__all__ = ["advance_counter", "retry_on_conflict"]
+__all__ = ["advance_counter", "create_numbered", "retry_on_conflict"]
 
 T = TypeVar("T")
 
 # Each lost race means that another commit went through, so a burst of callers on one key needs one attempt each.
 _ATTEMPTS_MAX: Final = 1000
+_NUMBERS: Final = "/counters/sequential"
 
 
 async def retry_on_conflict(attempt: Callable[[], Awaitable[T]], *, raised_for: Collection[str] = ()) -> T:
@@ -41,3 +42,11 @@ async def advance_counter(store: MetadataStore, key: str, count: int, *, start: 
         return before
 
     return await retry_on_conflict(attempt)
+
+
+async def create_numbered(store: MetadataStore, prefix: str, value: bytes) -> str:
+    """`MetadataStore.create_sequential` for a store that has no numbers of its own: one counter for all keys."""
+    number = await advance_counter(store, _NUMBERS, 1, start=0)
+    key = f"{prefix}{number:010d}"
+    await store.commit([Put(key, value, ephemeral=True)], {key: None})
+    return key

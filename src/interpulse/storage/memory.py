@@ -13,13 +13,16 @@ from itertools import islice
 from interpulse.storage.api import (
     Change,
     CommitConflict,
+    Delete,
     LedgerRecord,
     MetadataStore,
     MetadataUnavailable,
     Put,
     Versioned,
 )
+from interpulse.storage.cas import create_numbered
 from interpulse.storage.journals import JournalClient, JournalStatistics, LedgerGone, Run
+from interpulse.storage.sessions import LastingSession
 from interpulse.storage.tail_cache import within
 from interpulse.storage.topic_log import LogConfig
 from interpulse.storage.topic_log_store import TopicLogStore
@@ -32,7 +35,9 @@ class MemoryMetadataStore:
     """A `MetadataStore` in a dictionary."""
 
     def __init__(self) -> None:
+        self.session = LastingSession()
         self._values: dict[str, Versioned] = {}
+        self._ephemeral: set[str] = set()
         self._sorted: list[str] = []  # its keys
         self._version = 0
         self._watches = Watches()
@@ -65,23 +70,49 @@ class MemoryMetadataStore:
         for key, version in expect.items():
             if _version(self._values.get(key)) != version:
                 raise CommitConflict(key)
+        for change in changes:
+            if isinstance(change, Put) and change.ephemeral:
+                self._check_free(change.key)
         self._version += 1
         for change in changes:
             self._apply(change)
         self._watches.announce(change.key for change in changes)
 
+    async def create_sequential(self, prefix: str, value: bytes = b"") -> str:
+        return await create_numbered(self, prefix, value)
+
+    async def sync(self, key: str) -> None:
+        self._check_open()
+
     def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
         return self._watches.add(prefix, callback)
 
+    def expire_session(self) -> None:
+        """As a server whose client fell silent: the ephemeral keys go, and another session begins."""
+        self._version += 1
+        gone = sorted(self._ephemeral)
+        for key in gone:
+            self._apply(Delete(key))
+        self._watches.announce(gone)
+        self.session.renew()
+
     async def close(self) -> None:
         self._closed = True
+        self.session.close()
+
+    def _check_free(self, key: str) -> None:
+        if key in self._values and key not in self._ephemeral:
+            raise CommitConflict(key)
 
     def _apply(self, change: Change) -> None:
         if isinstance(change, Put):
             if change.key not in self._values:
                 insort(self._sorted, change.key)
+                if change.ephemeral:
+                    self._ephemeral.add(change.key)
             self._values[change.key] = Versioned(change.value, self._version)
         elif self._values.pop(change.key, None) is not None:
+            self._ephemeral.discard(change.key)
             del self._sorted[bisect_left(self._sorted, change.key)]
 
     def _beginning_with(self, prefix: str, after: str = "") -> Iterator[str]:

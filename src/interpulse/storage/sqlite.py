@@ -9,6 +9,7 @@ in WAL mode). Invariants:
   from the database. So a key never goes back to an older value, and cached keys together with keys of one query are
   one consistent read.
 * ``counter.version`` grows with every commit and is never set back, so versions never repeat.
+* ``ephemerals`` names the keys that are removed when the store is opened again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interpulse.storage.api import Change, CommitConflict, MetadataFull, MetadataUnavailable, Put, Versioned
+from interpulse.storage.cas import create_numbered
+from interpulse.storage.sessions import LastingSession
 from interpulse.storage.watches import Watches
 
 __all__ = ["SqliteMetadataStore"]
@@ -45,6 +48,9 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
     key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ephemerals (key TEXT PRIMARY KEY) WITHOUT ROWID;
+DELETE FROM entries WHERE key IN (SELECT key FROM ephemerals);
+DELETE FROM ephemerals;
 CREATE TABLE IF NOT EXISTS counter (version INTEGER NOT NULL);
 INSERT INTO counter (version) SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM counter);
 """
@@ -54,6 +60,7 @@ SELECT DISTINCT CASE instr(substr(key, :skip), '/') WHEN 0 THEN substr(key, :ski
 FROM entries WHERE key >= :low AND key < :high
 """
 _SCAN = "SELECT key, value, version FROM entries WHERE key {after} ? AND key < ? ORDER BY key LIMIT ?"
+_TAKEN = "SELECT 1 FROM entries WHERE key = :key AND key NOT IN (SELECT key FROM ephemerals)"
 _BELOW = "SELECT key FROM entries WHERE key >= ? AND key < ? LIMIT ?"
 
 
@@ -79,6 +86,7 @@ class SqliteMetadataStore:
         self._cache: OrderedDict[str, Versioned | None] = OrderedDict()
         self._changing: Counter[str] = Counter()  # how many commits under way change a key
         self._watches = Watches()
+        self.session = LastingSession()
         self._closed = False
         self._reader: sqlite3.Connection
         self._list_reader: sqlite3.Connection  # used in the lister's thread only
@@ -151,6 +159,12 @@ class SqliteMetadataStore:
         self._writer.submit(commit)
         await commit.done
 
+    async def create_sequential(self, prefix: str, value: bytes = b"") -> str:
+        return await create_numbered(self, prefix, value)
+
+    async def sync(self, key: str) -> None:
+        self._check_open()
+
     def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
         return self._watches.add(prefix, callback)
 
@@ -158,6 +172,7 @@ class SqliteMetadataStore:
         if self._closed:
             return
         self._closed = True
+        self.session.close()
         await self._loop.run_in_executor(self._lister, self._writer.stop)
         self._lister.shutdown()
         self._cache.clear()
@@ -283,7 +298,7 @@ class _Writer:
 def _apply_all(connection: sqlite3.Connection, group: list[_Commit]) -> None:
     (version,) = connection.execute("SELECT version FROM counter").fetchone()
     for commit in group:
-        key = _first_conflict(connection, commit.expect)
+        key = _first_conflict(connection, commit.expect) or _first_taken(connection, commit.changes)
         if key is not None:
             commit.error = CommitConflict(key)
             continue
@@ -292,8 +307,11 @@ def _apply_all(connection: sqlite3.Connection, group: list[_Commit]) -> None:
             if isinstance(change, Put):
                 row = (change.key, change.value, version)
                 connection.execute("INSERT OR REPLACE INTO entries (key, value, version) VALUES (?, ?, ?)", row)
+                if change.ephemeral:
+                    connection.execute("INSERT OR IGNORE INTO ephemerals (key) VALUES (?)", (change.key,))
             else:
                 connection.execute("DELETE FROM entries WHERE key = ?", (change.key,))
+                connection.execute("DELETE FROM ephemerals WHERE key = ?", (change.key,))
     connection.execute("UPDATE counter SET version = ?", (version,))
 
 
@@ -302,6 +320,14 @@ def _first_conflict(connection: sqlite3.Connection, expect: Mapping[str, int | N
         row = connection.execute("SELECT version FROM entries WHERE key = ?", (key,)).fetchone()
         if (row[0] if row else None) != version:
             return key
+    return None
+
+
+def _first_taken(connection: sqlite3.Connection, changes: Sequence[Change]) -> str | None:
+    """A key that is to be ephemeral, and is there and is not."""
+    for change in changes:
+        if isinstance(change, Put) and change.ephemeral and connection.execute(_TAKEN, {"key": change.key}).fetchone():
+            return change.key
     return None
 
 

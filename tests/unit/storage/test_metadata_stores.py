@@ -9,6 +9,9 @@ What the engines promise differently:
 * A page of a scan costs what it gives in memory and sqlite; in ZooKeeper also a list of the names beside it.
 * Versions of keys that are deleted and created again are higher in all of them. Against brokers that do so at the same
   moment ZooKeeper promises less: `zookeeper/test_store.py` has the case.
+* Ephemeral keys go with the process that has the store. Those in memory and sqlite are seen by that process alone, and
+  its session is not lost before the store is closed; those of sqlite are in the file until it is opened again.
+  ZooKeeper has no keys below an ephemeral one.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from interpulse.storage.api import (
     Versioned,
 )
 from interpulse.storage.memory import MemoryMetadataStore
+from interpulse.storage.sessions import SessionState
 from interpulse.storage.sqlite import SqliteMetadataStore
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
@@ -186,6 +190,93 @@ async def test_expectation_when_its_key_is_not_changed_then_checked_all_the_same
     await store.commit([Delete("/none")], {"/none": None})
     await store.commit([Put("/c", b"")], {"/c": None, "/c/d": None, "/n": None, "/n/e": None})
     assert list(await store.get_many(["/c", "/c/d", "/n", "/n/e"])) == ["/c"]
+
+
+async def successor(engine: str, store: MetadataStore, path: Path, opened: AsyncExitStack) -> MetadataStore:
+    """The metadata after the end of the store's session."""
+    if isinstance(store, MemoryMetadataStore):
+        store.expire_session()
+        return store
+    if engine == "sqlite":
+        await store.close()
+        sqlite = await SqliteMetadataStore.open(path / "m.sqlite")
+        opened.push_async_callback(sqlite.close)
+        return sqlite
+    assert isinstance(store, ZooKeeperMetadataStore)
+    other = await ZooKeeperMetadataStore.open(await ZooKeeperClient.connect(store.client.servers), watched=["/"])
+    opened.push_async_callback(other.close)
+    await store.close()
+    await other.sync("/")
+    return other
+
+
+async def test_ephemeral_when_its_session_ends_then_gone_and_the_others_stay(
+    engine: str, store: MetadataStore, tmp_path: Path
+) -> None:
+    await store.commit([Put("/t/lock", b"1", ephemeral=True), Put("/t/stays", b"1")])
+    numbered = await store.create_sequential("/t/n-", b"1")
+    session = store.session
+    before = session.id
+    assert session.holds()
+    assert session.state is SessionState.CONNECTED
+    assert sorted(await store.children("/t")) == sorted(["lock", "stays", numbered.removeprefix("/t/")])
+    async with AsyncExitStack() as opened:
+        left = await successor(engine, store, tmp_path, opened)
+        assert await left.children("/t") == ["stays"]
+        assert await left.get("/t/lock") is None
+        await left.commit([Put("/t/lock", b"2", ephemeral=True)], {"/t/lock": None})
+        assert left.session.holds()
+    if engine == "memory":
+        assert session.id != before
+    else:
+        assert session.state is SessionState.LOST
+        assert not session.holds()
+
+
+async def test_ephemeral_when_the_key_is_there_then_only_one_of_this_session_is_replaced(store: MetadataStore) -> None:
+    await store.commit([Put("/t/lock", b"1", ephemeral=True)])
+    await store.commit([Put("/t/lock", b"2", ephemeral=True)], {"/t/lock": await version(store, "/t/lock")})
+    await store.commit([Put("/t/lock", b"3")])
+    found = await store.get("/t/lock")
+    assert found is not None
+    assert found.value == b"3"
+    await store.commit([Put("/t/stays", b"1")])
+    with pytest.raises(CommitConflict, match="/t/stays"):
+        await store.commit([Put("/t/stays", b"2", ephemeral=True), Put("/t/other", b"")])
+    assert await store.children("/t") == ["lock", "stays"]
+    await store.commit([Delete("/t/lock"), Delete("/t/stays")])
+    await store.commit([Put("/t/lock", b"1"), Put("/t/stays", b"1", ephemeral=True)])
+    assert await store.children("/t") == ["lock", "stays"]
+
+
+async def test_sequential_when_created_again_and_again_then_each_number_once_and_higher(store: MetadataStore) -> None:
+    made = [await store.create_sequential("/t/id/a-", b"v")]
+    await store.commit([Delete(made[0])])
+    made += await asyncio.gather(*(store.create_sequential("/t/id/a-") for _ in range(20)))
+    numbers = [int(key.removeprefix("/t/id/a-")) for key in made]
+    assert len(set(numbers)) == 21
+    assert min(numbers[1:]) > numbers[0]
+    assert all(len(key) == len("/t/id/a-") + 10 for key in made)
+    assert await store.children("/t/id") == sorted(key.removeprefix("/t/id/") for key in made[1:])
+
+
+async def test_sync_when_nothing_is_behind_then_reads_go_on(store: MetadataStore) -> None:
+    await store.commit([Put("/a", b"1")])
+    await store.sync("/a")
+    await store.sync("/none")
+    found = await store.get("/a")
+    assert found is not None
+    assert found.value == b"1"
+
+
+async def test_session_when_watched_then_told_of_its_end(store: MetadataStore) -> None:
+    seen: list[SessionState] = []
+    cancelled: list[SessionState] = []
+    store.session.on_change(seen.append)
+    store.session.on_change(cancelled.append)()
+    await store.close()
+    assert seen == [SessionState.LOST]
+    assert cancelled == []
 
 
 async def test_unchanged_when_told_then_as_get_finds_it(store: MetadataStore) -> None:

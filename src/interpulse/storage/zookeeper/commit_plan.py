@@ -16,6 +16,8 @@ from interpulse.storage.zookeeper.records import (
     CHECK,
     CREATE,
     DELETE,
+    EPHEMERAL,
+    PERSISTENT,
     SET,
     Check,
     Create,
@@ -40,15 +42,22 @@ def last_changes(changes: Sequence[Change]) -> dict[str, Change]:
 
 
 def plan_commit(
-    changes: Mapping[str, Change], expect: Mapping[str, int | None], nodes: Mapping[str, KnownNode]
+    changes: Mapping[str, Change],
+    expect: Mapping[str, int | None],
+    nodes: Mapping[str, KnownNode],
+    session_id: int = 0,
 ) -> list[Planned]:
     """The steps, in an order in which each finds what it needs.
 
-    ``nodes`` has every key. Raises `CommitConflict` for an expectation that they contradict.
+    ``nodes`` has every key, ``session_id`` is the session of ephemeral ones. Raises `CommitConflict` for an expectation
+    that they contradict, and for an ephemeral key that is there and not of this session.
     """
     for key, version in expect.items():
         found = nodes[key].found
         if (None if found is None else found.version) != version:
+            raise CommitConflict(key)
+    for key, change in changes.items():
+        if isinstance(change, Put) and change.ephemeral and nodes[key].found and nodes[key].owner != session_id:
             raise CommitConflict(key)
     checks = [
         Planned(Step(CHECK, Check(key, nodes[key].version)), True)
@@ -81,5 +90,6 @@ def _deletion(key: str, expected: bool, node: KnownNode) -> Planned:
 
 def _put(put: Put, expected: bool, node: KnownNode) -> Planned:
     if node.found is None:
-        return Planned(Step(CREATE, Create(put.key, put.value)), expected)
+        flags = EPHEMERAL if put.ephemeral else PERSISTENT
+        return Planned(Step(CREATE, Create(put.key, put.value, flags=flags)), expected)
     return Planned(Step(SET, Set(put.key, put.value, node.version if expected else ANY_VERSION)), expected)

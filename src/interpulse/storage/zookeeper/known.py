@@ -23,10 +23,14 @@ _CHANGES_MAX: Final = 10_000  # keys whose last change is remembered
 
 
 class KnownNode(NamedTuple):
-    """A node or its absence. The version of ``found`` is its ``mzxid``, ``version`` is ZooKeeper's own."""
+    """A node or its absence. The version of ``found`` is its ``mzxid``, ``version`` is ZooKeeper's own.
+
+    ``owner`` is the session it lives as long as, 0 for one that stays.
+    """
 
     found: Versioned | None
     version: int
+    owner: int = 0
 
 
 class _Change(NamedTuple):
@@ -44,7 +48,7 @@ def known(node: Node | None) -> KnownNode:
 
 
 def _node(value: bytes, stat: Stat) -> KnownNode:
-    return KnownNode(Versioned(value, stat.mzxid), stat.version)
+    return KnownNode(Versioned(value, stat.mzxid), stat.version, stat.ephemeral_owner)
 
 
 class KnownNodes:

@@ -390,6 +390,11 @@ class Link:
         self._fail_all()
         if not self._began.done():
             self._began.set_exception(failure)
+            return
+        try:
+            self._announce(SessionEvent.ENDED)
+        except Exception:
+            log.exception("ZooKeeper session: the end could not be told servers=%s", self._servers)
 
     def _fail_all(self) -> None:
         self._cancel_timers()

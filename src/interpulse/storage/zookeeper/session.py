@@ -31,6 +31,7 @@ class SessionEvent(Enum):
     RESUMED = "resumed"  # connected again, in the same session
     EXPIRED = "expired"  # the server said that it is over
     RENEWED = "renewed"  # a new one took its place
+    ENDED = "ended"  # there will be none any more, since the servers cannot be worked with
 
 
 class Session:

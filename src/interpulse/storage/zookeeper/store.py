@@ -33,6 +33,7 @@ from interpulse.storage.zookeeper.paging import places_after
 from interpulse.storage.zookeeper.protocol import WatchEvent
 from interpulse.storage.zookeeper.records import CREATE, DELETE, Created, Node, Stat, Step
 from interpulse.storage.zookeeper.session import SessionEvent
+from interpulse.storage.zookeeper.store_session import StoreSession
 
 __all__ = ["WATCHED", "KeysBelow", "ZooKeeperMetadataStore"]
 
@@ -58,6 +59,7 @@ class ZooKeeperMetadataStore:
 
     def __init__(self, client: ZooKeeperClient, watched: Sequence[str], cache_entries_max: int) -> None:
         self.client = client
+        self.session = StoreSession(client)
         self._watched = tuple(watched)
         self._known = KnownNodes(watched, cache_entries_max)
         self._watches = Watches()
@@ -121,11 +123,23 @@ class ZooKeeperMetadataStore:
         async with self._marks.one() as mark:
             for _ in range(_ATTEMPTS_MAX):
                 nodes = await self._nodes(keys)
-                if await self._try(plan_commit(wanted, expect, nodes), wanted, mark):
+                if await self._try(plan_commit(wanted, expect, nodes, self.session.id), wanted, mark):
                     return
                 for key in keys:
                     self._known.forget(key)
         raise MetadataUnavailable(f"{keys[0]} keeps coming and going; gave up after {_ATTEMPTS_MAX} attempts")
+
+    async def create_sequential(self, prefix: str, value: bytes = b"") -> str:
+        while True:
+            try:
+                return (await self.client.create(prefix, value, ephemeral=True, sequential=True)).path
+            except NoNode:
+                await self.client.create_parents(prefix)
+            except OutcomeUnknown:
+                continue  # if it was created, it goes with the session, and its number is given to none
+
+    async def sync(self, key: str) -> None:
+        await self.client.sync(key)
 
     def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
         if not self._known.covers(prefix.rstrip("/")):
@@ -135,6 +149,7 @@ class ZooKeeperMetadataStore:
     async def close(self) -> None:
         await self.client.close()
         self._known.clear()
+        self.session.close()
 
     async def _try(self, plan: list[Planned], wanted: Mapping[str, Change], mark: Mark) -> bool:
         """Apply the plan; False if it has to be made again. Raises `CommitConflict`."""

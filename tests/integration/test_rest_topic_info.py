@@ -52,3 +52,18 @@ async def test_partitioned_topic_when_asked_about_then_each_stored_partition_is_
 )
 async def test_topic_when_nothing_is_recorded_then_is_refused(broker: RestBroker, path: str, status: int) -> None:
     assert (await call(broker.web_url, "GET", f"{path}/internal-info")).status == status
+
+
+async def test_subscriptions_when_topics_are_not_loaded_then_are_listed_all_the_same(broker: RestBroker) -> None:
+    await call(broker.web_url, "POST", "namespaces/demo/a/deduplication", True)
+    await call(broker.web_url, "PUT", "persistent/demo/a/x/partitions", 2)
+    for name in ("s", "pulsar.repl.west"):
+        await call(broker.web_url, "PUT", f"persistent/demo/a/x/subscription/{name}")
+    await call(broker.web_url, "PUT", "persistent/demo/a/x-partition-1/subscription/t")
+    asked = [f"persistent/demo/a/{name}/subscriptions" for name in ("x", "x-partition-0", "x-partition-1")]
+    loaded = [(await call(broker.web_url, "GET", path)).json for path in asked]
+    for index in range(2):
+        await broker.context.registry.unload(X.partition(index))
+    assert [(await call(broker.web_url, "GET", path)).json for path in asked] == loaded == [["s", "t"], ["s"], ["s", "t"]]
+    assert not broker.context.registry.names
+    assert (await call(broker.web_url, "GET", "persistent/demo/a/none/subscriptions")).status == 404

@@ -12,7 +12,7 @@ from interpulse.broker.live.registry.expiry import expire_everywhere, expire_old
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.rest.http.bodies import MESSAGE_POSITION, NEW_SUBSCRIPTION, RESET_POSITION
 from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json
-from interpulse.broker.rest.http.opening import open_each, open_persistent, open_single
+from interpulse.broker.rest.http.opening import each_name, open_each, open_persistent, open_single
 from interpulse.broker.rest.http.required_permissions import on_topic
 from interpulse.model.errors import AlreadyExists, InvalidRequest, SubscriptionNotFound
 from interpulse.model.ids import LATEST, MessageId
@@ -24,7 +24,9 @@ __all__ = ["ROUTES"]
 
 
 async def list_subscriptions(call: Call) -> Answer:
-    names = {name async for topic in open_each(call) for name in topic.subscription_names()}
+    """Topics are not loaded for it, as a tool asks for those of all topics of a cluster."""
+    registry = call.context.registry
+    names = {name async for topic in each_name(call) for name in await registry.subscription_names(topic)}
     return answer_json(sorted(names))
 
 

@@ -18,7 +18,9 @@ from interpulse.broker.live.registry.keyed_executor import KeyedExecutor
 from interpulse.broker.live.registry.topic_tasks import TOPICS_AT_ONCE, AnyTopic, TopicTasks, in_turns
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
+from interpulse.broker.live.topic.subscription_set import stored_subscription_names
 from interpulse.broker.live.topic.topic import Topic
+from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.broker.periodic import run_periodically
 from interpulse.clock import Clock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
@@ -149,6 +151,19 @@ class TopicRegistry:
         if self._closing:
             raise ServiceNotReady("The broker is shutting down")
         return await self._executor.run([name], lambda: self._load(name, by, create))
+
+    async def subscription_names(self, name: TopicName) -> list[str]:
+        """Those of a topic that exists, without replication cursors, sorted; it is not loaded for that.
+
+        Raises TopicNotFound, TopicInconsistent.
+        """
+        await self._executor.idle(name)
+        if name in self._topics or not name.is_persistent:
+            return (await self.open(name, by=Requester.ADMIN, create=False)).subscription_names()
+        await self._open_rule(name, Requester.ADMIN, False)
+        return stored_subscription_names(
+            await TopicStateStore(self.metadata, name).read_cursors(), self.replicator_prefix
+        )
 
     async def unload(self, name: TopicName) -> None:
         """Close the topic if it is loaded; clients come back and load it again."""

@@ -7,7 +7,7 @@ ordinary durable subscriptions with a reserved name, ``<replicatorPrefix>.<remot
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from interpulse.broker.live.api import ConsumerSink
 from interpulse.broker.live.cursor import Cursor, CursorRecord
@@ -20,7 +20,7 @@ from interpulse.model.errors import AlreadyExists, MetadataError, NotAllowed, Pu
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.rules.limits import check_consumers_of_topic, check_subscriptions
 
-__all__ = ["SubscriptionSet"]
+__all__ = ["SubscriptionSet", "stored_subscription_names"]
 
 _NAME_LENGTH_MAX = 1_000
 """With a topic's name it has to fit into the line of an HTTP request, encoded."""
@@ -30,6 +30,13 @@ _INTERNAL_CURSORS = frozenset({DEDUPLICATION_CURSOR, "__compaction"})
 
 _IDLE_READER_MS = 60_000
 """A non-durable subscription whose consumer was disconnected by a seek is kept so long for it to come back."""
+
+
+def stored_subscription_names(cursors: Iterable[str], replicator_prefix: str) -> list[str]:
+    """What a topic with these stored cursors lists as subscriptions when it is loaded, sorted."""
+    return sorted(
+        name for name in cursors if name != DEDUPLICATION_CURSOR and not name.startswith(f"{replicator_prefix}.")
+    )
 
 
 class SubscriptionSet:

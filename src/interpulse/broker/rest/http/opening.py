@@ -11,7 +11,7 @@ from interpulse.model.errors import OperationNotAllowed
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester, TopicKind
 
-__all__ = ["existing_partitions", "open_each", "open_persistent", "open_single", "open_topic"]
+__all__ = ["each_name", "existing_partitions", "open_each", "open_persistent", "open_single", "open_topic"]
 
 
 async def open_topic(call: Call, name: TopicName) -> AnyTopic:
@@ -38,15 +38,21 @@ async def open_single(call: Call, operation: str) -> Topic:
 
 
 async def open_each(call: Call) -> AsyncIterator[AnyTopic]:
+    """What `each_name` names."""
+    async for name in each_name(call):
+        yield await open_topic(call, name)
+
+
+async def each_name(call: Call) -> AsyncIterator[TopicName]:
     """The topic of the path, or its partitions that exist one after the other, also those that it gets meanwhile."""
     name = call.topic
     if name.is_partition or await call.context.lifecycle.partitions(name, create=False) == 0:
-        yield await open_topic(call, name)
+        yield name
         return
     begin = 0
     while (end := await call.context.lifecycle.partitions(name, create=False)) > begin:
         for partition in await _existing(call, [name.partition(index) for index in range(begin, end)]):
-            yield await open_topic(call, partition)
+            yield partition
         begin = end
 
 

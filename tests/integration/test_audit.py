@@ -13,6 +13,8 @@ import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies.messaging_policies import BacklogQuota
+from interpulse.model.policies.namespace_policies import RetentionPolicies
 from interpulse.spark.audit.cluster_reading import ClusterReading, NamespaceContent, ReadingRules, differences_of
 from interpulse.spark.audit.comparing import Confirm, difference_row
 from interpulse.spark.audit.inventory_job import ReadNamespaces, inventory_rows, state_of, topic_row_of
@@ -80,6 +82,22 @@ async def test_namespaces_when_they_differ_then_a_plan_makes_them_equal(config: 
     assert again == outcome
     left = {row["kind"] for row in await found(config)}
     assert left == {"PARTITIONS_CANNOT_SHRINK", "REMOTE_ONLY_TOPIC", "MESSAGE_TTL"}
+
+
+async def test_quotas_of_both_kinds_when_they_differ_then_are_items_of_their_own(
+    config: PipelineConfig, tmp_path: Path
+) -> None:
+    assert config.target is not None
+    await differ(config.source.admin_url, config.target.admin_url, NAMESPACE)
+    for address in (config.source, config.target):
+        async with AdminClient(address.admin_url) as admin:
+            await admin.namespaces.set_retention(NAMESPACE, RetentionPolicies(time_minutes=-1, size_mb=-1))
+            quota = BacklogQuota(1000 + (address is config.source), 20 + (address is config.source))
+            await admin.namespaces.set_backlog_quota(NAMESPACE, quota, "destination_storage")
+            await admin.namespaces.set_backlog_quota(NAMESPACE, quota, "message_age")
+    plan = make_plan(await found(config), run="r", source="east", target="west")
+    outcome = await applied(plan, config, tmp_path / "results.jsonl")
+    assert [each for each in outcome if each[0] == "BACKLOG_QUOTA"] == [("BACKLOG_QUOTA", "DONE")] * 2
 
 
 async def test_confirmed_differences_are_those_that_are_still_there(config: PipelineConfig) -> None:

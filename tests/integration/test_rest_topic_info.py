@@ -64,6 +64,8 @@ async def test_subscriptions_when_topics_are_not_loaded_then_are_listed_all_the_
     loaded = [(await call(broker.web_url, "GET", path)).json for path in asked]
     for index in range(2):
         await broker.context.registry.unload(X.partition(index))
-    assert [(await call(broker.web_url, "GET", path)).json for path in asked] == loaded == [["s", "t"], ["s"], ["s", "t"]]
+    assert (
+        [(await call(broker.web_url, "GET", path)).json for path in asked] == loaded == [["s", "t"], ["s"], ["s", "t"]]
+    )
     assert not broker.context.registry.names
     assert (await call(broker.web_url, "GET", "persistent/demo/a/none/subscriptions")).status == 404

@@ -85,7 +85,9 @@ class DifferenceKind(StrEnum):
 class Difference:
     """One difference; ``source`` and ``target`` are what each side has, as JSON.
 
-    With a ``request`` it can be ended on the target without a decision of an operator.
+    With a ``request`` it can be ended on the target without a decision of an operator. ``field`` is what differs, by
+    its name in the documents of the admin API; None: the whole. The origins say where each side's policy comes from,
+    ``namespace`` or ``broker``; None where it is no policy.
     """
 
     severity: Severity
@@ -96,6 +98,9 @@ class Difference:
     target: Any
     remedy: str
     request: AdminRequest | None = None
+    field: str | None = None
+    source_origin: str | None = None
+    target_origin: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -103,8 +108,11 @@ class Difference:
             "kind": str(self.kind),
             "namespace": str(self.namespace),
             "topic": None if self.topic is None else str(self.topic),
+            "field": self.field,
             "source": self.source,
             "target": self.target,
+            "source_origin": self.source_origin,
+            "target_origin": self.target_origin,
             "remedy": self.remedy,
             "request": None if self.request is None else self.request.to_json(),
         }

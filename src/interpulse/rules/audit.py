@@ -8,7 +8,7 @@ is the standard; only the target is ever changed, and nothing there shrinks or i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from interpulse.model.adjustments import AdjustmentChange, AdjustmentConflict, AdminRequest
@@ -33,12 +33,41 @@ _DIAGNOSED: Final = {
     Disagreement.UNFINISHED_EXPANSION: DifferenceKind.MISSING_PARTITION,
 }
 
+_FIELDS: Final = {
+    DifferenceKind.AUTO_TOPIC_CREATION: "autoTopicCreationOverride",
+    DifferenceKind.IS_ALLOW_AUTO_UPDATE_SCHEMA: "is_allow_auto_update_schema",
+    DifferenceKind.SCHEMA_COMPATIBILITY_STRATEGY: "schema_compatibility_strategy",
+    DifferenceKind.DEDUPLICATION: "deduplicationEnabled",
+    DifferenceKind.RETENTION: "retention_policies",
+    DifferenceKind.MESSAGE_TTL: "message_ttl_in_seconds",
+    DifferenceKind.PERMISSION: "auth_policies",
+    DifferenceKind.REPLICATION_CLUSTERS: "replication_clusters",
+    DifferenceKind.TOPIC_PARTITIONS: "partitions",
+    DifferenceKind.TOPIC_TYPE_MISMATCH: "partitions",
+    DifferenceKind.PARTITIONS_CANNOT_SHRINK: "partitions",
+    DifferenceKind.ORPHAN_PARTITION: "partitions",
+    DifferenceKind.METADATA_ONLY: "partitions",
+    DifferenceKind.MISSING_PARTITION: "partitions",
+    DifferenceKind.SCHEMA_MISSING: "schema",
+    DifferenceKind.SCHEMA_DIFFERENT: "schema",
+    DifferenceKind.SUBSCRIPTION_MISSING: "subscriptions",
+}
+"""What differs: of a namespace by its name in the document of its policies; nothing where the whole is missing."""
+
 
 def topic_differences(cluster: str, source: TopicRow | None, target: TopicRow | None) -> list[Difference]:
     """Everything that differs in one topic, ``cluster`` being the target; None: it is not there.
 
     The target's row has the name that the topic has there. Nothing is concluded from a row with an error.
     """
+    return [_with_field(each) for each in _topic_differences(cluster, source, target)]
+
+
+def _with_field(found: Difference) -> Difference:
+    return replace(found, field=_FIELDS.get(found.kind))
+
+
+def _topic_differences(cluster: str, source: TopicRow | None, target: TopicRow | None) -> list[Difference]:
     if any(row is not None and row.error is not None for row in (source, target)):
         return []
     found = [*_own_faults("source", source), *_own_faults(cluster, target)]
@@ -203,7 +232,24 @@ def namespace_differences(
         here, there = value(source.policies), value(target.policies)
         if here != there:
             found.append(_policy(kind, namespace, path_end, here, there))
-    return [*found, *_quotas(namespace, source.policies, target.policies), *_told(namespace, source, target)]
+    found += _quotas(namespace, source.policies, target.policies)
+    told = (_with_field(each) for each in _told(namespace, source, target))
+    return [*(_with_origins(each, source, target) for each in found), *told]
+
+
+def _with_origins(found: Difference, source: NamespaceState, target: NamespaceState) -> Difference:
+    field = found.field or _FIELDS[found.kind]
+    here, there = (_origin(side.policies.to_json(), field) for side in (source, target))
+    return replace(found, field=field, source_origin=here, target_origin=there)
+
+
+def _origin(policies: Mapping[str, Any], field: str) -> str:
+    """Where the broker takes the policy from that is in force."""
+    name, _, kind = field.partition(".")
+    value = policies.get(name)
+    if kind and value:
+        value = value.get(kind)
+    return "broker" if value in (None, {}, "UNDEFINED") else "namespace"
 
 
 def _policy(kind: DifferenceKind, namespace: NamespaceName, path_end: str, here: Any, there: Any) -> Difference:
@@ -230,7 +276,8 @@ def _quotas(namespace: NamespaceName, source: NamespacePolicies, target: Namespa
         if here != there:
             path_end = f"backlogQuota?backlogQuotaType={each}"
             values = (None if quota is None else quota.to_json() for quota in (here, there))
-            yield _policy(DifferenceKind.BACKLOG_QUOTA, namespace, path_end, *values)
+            found = _policy(DifferenceKind.BACKLOG_QUOTA, namespace, path_end, *values)
+            yield replace(found, field=f"backlog_quota_map.{each}")
 
 
 def _told(namespace: NamespaceName, source: NamespaceState, target: NamespaceState) -> Iterator[Difference]:

@@ -164,3 +164,38 @@ def test_namespace_when_compared_then_has_these_differences(source: Any, target:
 def test_clusters_of_a_namespace_when_unequal_then_are_only_told() -> None:
     (found,) = namespace_differences("west", NAMESPACE, state(replication_clusters=("east", "west")), state())
     assert found.severity is Severity.INFO
+
+
+ORIGINS = {
+    "set here": (state(message_ttl_seconds=3), state(), "message_ttl_in_seconds", "namespace", "broker"),
+    "set there": (state(), state(deduplication_enabled=False), "deduplicationEnabled", "broker", "namespace"),
+    "in force by the brokers": (
+        state(),
+        state({"schemaCompatibilityStrategy": "NONE"}),
+        "schema_compatibility_strategy",
+        "broker",
+        "broker",
+    ),
+    "quota of one kind": (
+        state(backlog_quotas={"message_age": QUOTA}),
+        state(),
+        "backlog_quota_map.message_age",
+        "namespace",
+        "broker",
+    ),
+    "no policy": (state(replication_clusters=("east", "west")), state(), "replication_clusters", None, None),
+}
+
+
+@pytest.mark.parametrize(("source", "target", "field", "here", "there"), ORIGINS.values(), ids=ORIGINS)
+def test_policy_when_different_then_says_what_it_is_called_and_where_each_side_has_it_from(
+    source: Any, target: Any, field: str, here: str | None, there: str | None
+) -> None:
+    (found,) = namespace_differences("west", NAMESPACE, source, target)
+    assert (found.field, found.source_origin, found.target_origin) == (field, here, there)
+
+
+def test_topic_when_different_then_says_in_what() -> None:
+    (fewer,) = topic_differences("west", row(P, 4), row(P, 2))
+    (missing,) = topic_differences("west", row(P, 4), None)
+    assert (fewer.field, missing.field) == ("partitions", None)

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["COMPARED", "DIFFERENCE_COLUMNS", "Confirm", "JudgeNamespaces", "JudgeTopics", "compare_inventories"]
 
 DIFFERENCE_COLUMNS: Final = (
-    "severity STRING, kind STRING, namespace STRING, topic STRING, source_name STRING, source_value STRING, "
-    "target_value STRING, remedy STRING, automatic BOOLEAN, request STRING, confirmed_at_ms BIGINT"
+    "severity STRING, kind STRING, namespace STRING, topic STRING, field STRING, source_name STRING, "
+    "source_value STRING, target_value STRING, source_origin STRING, target_origin STRING, remedy STRING, "
+    "automatic BOOLEAN, request STRING, confirmed_at_ms BIGINT"
 )
 """One row per difference; values and requests are JSON."""
 
@@ -173,7 +174,7 @@ class Confirm:
 
     async def _confirmed(self, namespace: str, candidates: list[Row]) -> list[Row]:
         there = NamespaceName.parse(namespace)
-        known = {(row["kind"], row["topic"]): row["source_name"] for row in candidates}
+        known = {(row["kind"], row["topic"], row["field"]): row["source_name"] for row in candidates}
         here = {_namespace_of(name) for name in known.values() if name is not None} or {there}
         names = {row["topic"] for row in candidates}
         async with (
@@ -187,7 +188,7 @@ class Confirm:
                     self.target.cluster, there, *await self._both(source, target, each, there, names)
                 )
             ]
-        keys = ((each, (str(each.kind), None if each.topic is None else str(each.topic))) for each in found)
+        keys = ((each, (str(each.kind), each.topic and str(each.topic), each.field)) for each in found)
         return [difference_row(each, known[key], now_ms()) for each, key in keys if key in known]
 
     async def _both(

@@ -27,7 +27,8 @@ __all__ = ["PlanError", "apply_plan", "load_plan", "make_plan", "plan_of_run", "
 
 VERSION: Final = 1
 _ORDER: Final = {str(kind): number for number, kind in enumerate(DifferenceKind)}
-_CONCERNED: Final = ("kind", "namespace", "source_name", "topic", "source_value", "target_value", "request")
+_CONCERNED: Final = ("kind", "namespace", "source_name", "topic", "field", "source_value", "target_value", "request")
+_SAME: Final = ("kind", "topic", "field")
 Item = dict[str, Any]
 
 
@@ -53,7 +54,7 @@ def make_plan(differences: Iterable[Mapping[str, Any]], *, run: str, source: str
     """Namespaces first, then their policies, topics, partitions; what needs an operator is listed and left out."""
     rows = sorted(differences, key=lambda row: (_ORDER[row["kind"]], row["namespace"], row["topic"] or ""))
     items = [{key: row[key] for key in _CONCERNED} for row in rows if row["request"] is not None]
-    kept = ("severity", "kind", "namespace", "topic", "remedy")
+    kept = ("severity", "kind", "namespace", "topic", "field", "remedy")
     return {
         "version": VERSION,
         "run": run,
@@ -159,4 +160,4 @@ async def _again(
             return None
         found = topic_differences(cluster, replace(original, topic=name), copy)
     rows = (difference_row(each, here) for each in found)
-    return next((row for row in rows if (row["kind"], row["topic"]) == (item["kind"], item["topic"])), None)
+    return next((row for row in rows if all(row[key] == item[key] for key in _SAME)), None)

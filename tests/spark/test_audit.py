@@ -10,8 +10,9 @@ import pytest
 
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.spark.audit.cluster_reading import ReadingRules
+from interpulse.spark.audit.findings import RunError
 from interpulse.spark.audit.launch import Audit, AuditError, AuditOptions
-from interpulse.spark.audit.plans import PlanError, plan_of_run
+from interpulse.spark.audit.plans import plan_of_run
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.session import file_url
 from interpulse.testing import InProcessBroker
@@ -73,7 +74,7 @@ def test_audit_when_run_over_two_clusters_then_counts_what_differs_and_what_is_n
     stages.clear()
     assert audit("second").compare(AuditOptions(rules=RULES)).counts == second.counts
     assert stages == []  # nothing is read again
-    with pytest.raises(PlanError, match="run audit compare first"):
+    with pytest.raises(RunError, match="run audit compare first"):
         plan_of_run(tmp_path / "third", config)
     with pytest.raises(AuditError, match="--against absent"):
         audit("third").compare(AuditOptions(rules=RULES), "absent")

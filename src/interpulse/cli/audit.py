@@ -41,17 +41,19 @@ _config = click.option(
     "--config", "config_path", required=True, metavar="FILE", help="A file of `replicate`: [source], [target], [map]."
 )
 
+_dir = click.option(
+    "--dir",
+    "directory",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where runs are kept, as Parquet; Spark's workers need it too.",
+)
+
 
 def _run_options(command: Command) -> Command:
     options = (
         _config,
-        click.option(
-            "--dir",
-            "directory",
-            required=True,
-            type=click.Path(file_okay=False, path_type=Path),
-            help="Where runs are kept, as Parquet; Spark's workers need it too.",
-        ),
+        _dir,
         click.option("--run", metavar="NAME", help="The run to begin, or to go on with; without it the time."),
     )
     for option in reversed(options):
@@ -116,9 +118,59 @@ def compare(
             summary = audit_run.compare(_options(reading, confirm=not no_confirm), against)
         found = summary.to_json()
         print_value(found, _text(found), tabular=True)
-        click.echo(f"all differences: {directory / name / 'differences'}, in Parquet", err=True)
+        click.echo(f"all differences: interpulse audit show --dir {directory} --run {name}", err=True)
         code = 2 if summary.unread else 0 if summary.is_same else 1
     end_process(code)
+
+
+@audit.command("show")
+@_dir
+@click.option("--run", required=True, metavar="NAME", help="A run that audit compare has made.")
+@click.option("--namespaces", metavar="NAMES", help="Comma list; without it all.")
+@click.option("--kinds", metavar="KINDS", help="Comma list, such as TOPIC_MISSING,RETENTION; without it all.")
+@click.option(
+    "--to",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write them to this file instead, a table with all columns: .csv or .jsonl, which has a JSON object a line.",
+)
+@format_option()
+def show(directory: Path, run: str, namespaces: str | None, kinds: str | None, file: Path | None) -> None:
+    """Show the differences of a run one by one; Spark is not started for it."""
+    with _failures():
+        from interpulse.spark.audit.findings import FORMATS, read_findings, with_values, write_findings
+
+        if file is not None and file.suffix not in FORMATS:
+            raise click.BadParameter(f"{file} ends with none of {', '.join(FORMATS)}", param_hint="--to")
+        chosen = {"namespaces": _names(namespaces), "kinds": _kinds(kinds)}
+        found = read_findings(directory / run, **chosen)
+        if file is None:
+            rows = sorted(map(with_values, found), key=lambda row: (row["namespace"], row["topic"] or "", row["kind"]))
+            print_value(rows, to_table([_shown(row) for row in rows]) if rows else "no differences", tabular=True)
+        else:
+            write_findings(file, found)
+
+
+def _kinds(text: str | None) -> tuple[str, ...]:
+    from interpulse.model.inventory import DifferenceKind
+    from interpulse.spark.option_values import parse_names
+
+    names = parse_names(text or "")
+    if unknown := [name for name in names if name not in set(DifferenceKind)]:
+        raise click.BadParameter(f"{unknown[0]} is none of {', '.join(DifferenceKind)}", param_hint="--kinds")
+    return names
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    subject = row["topic"] or row["namespace"]
+    sides = {side: _side(row[f"{side}_value"], row[f"{side}_origin"]) for side in ("source", "target")}
+    return {"severity": row["severity"], "kind": row["kind"], "subject": subject, **sides, "remedy": row["remedy"]}
+
+
+def _side(value: Any, origin: str | None) -> str:
+    """A value as the table has it; one that a broker has for all namespaces says so."""
+    text = "-" if value is None else json.dumps(value, ensure_ascii=False)
+    return f"{text} (broker)" if origin == "broker" else text
 
 
 @audit.command("plan")
@@ -206,14 +258,17 @@ def _opened(config_path: str, directory: Path, run: str) -> Iterator[Audit]:
 
 
 def _options(reading: dict[str, Any], *, confirm: bool) -> AuditOptions:
-    from interpulse.model.names import NamespaceName
     from interpulse.spark.audit.cluster_reading import ReadingRules
     from interpulse.spark.audit.launch import AuditOptions
+
+    return AuditOptions(namespaces=_names(reading.pop("namespaces")), confirm=confirm, rules=ReadingRules(**reading))
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    from interpulse.model.names import NamespaceName
     from interpulse.spark.option_values import parse_names
 
-    names = parse_names(reading.pop("namespaces") or "")
-    namespaces = tuple(str(NamespaceName.parse(name)) for name in names)
-    return AuditOptions(namespaces=namespaces, confirm=confirm, rules=ReadingRules(**reading))
+    return tuple(str(NamespaceName.parse(name)) for name in parse_names(text or ""))
 
 
 def _text(summary: dict[str, Any]) -> str:

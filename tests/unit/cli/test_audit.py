@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from interpulse.cli import audit as command
 from interpulse.cli.main import main
-from interpulse.spark.audit import plans
+from interpulse.spark.audit import findings, plans
 from interpulse.spark.audit.launch import AuditOptions, Summary
 
 
@@ -96,7 +96,7 @@ def test_compare_when_done_then_shows_counts_and_ends_by_them(
     install(monkeypatch, FakeAudit(summary))
     ended, output = run(*COMPARE)
     assert (ended, told in output) == (code, True), output
-    assert "all differences: d/r/differences" in output
+    assert "all differences: interpulse audit show --dir d --run r" in output
 
 
 def test_options_when_given_then_reach_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,6 +140,37 @@ def test_plan_when_made_then_is_a_file_and_names_what_is_left(monkeypatch: pytes
     assert "TOPIC_TYPE_MISMATCH t: choose" in output
     assert "REMOTE_ONLY_TOPIC" not in output
     assert run("plan", "--config", "f", "--dir", "d")[0] == 2
+
+
+def difference(kind: str, **more: Any) -> dict[str, Any]:
+    keys = ("namespace", "topic", "field", "source_value", "target_value", "source_origin", "target_origin", "request")
+    return dict.fromkeys(keys) | {"severity": "ERROR", "kind": kind, "namespace": "a/b", "remedy": "choose"} | more
+
+
+def test_show_when_a_run_has_differences_then_is_a_table_of_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def read(directory: Path, **chosen: Any) -> Any:
+        asked.update(chosen, directory=directory)
+        yield difference("RETENTION", source_value="null", source_origin="broker", target_value="5")
+        yield difference("TOPIC_MISSING", topic="persistent://a/b/t", source_value='{"partitions": 4}')
+
+    monkeypatch.setattr(findings, "read_findings", read)
+    shown = ("show", "--dir", "d", "--run", "r")
+    code, output = run(*shown, "--kinds", "RETENTION,TOPIC_MISSING", "--namespaces", "a/b")
+    assert code == 0
+    assert [line.split() for line in output.splitlines()] == [
+        ["SEVERITY", "KIND", "SUBJECT", "SOURCE", "TARGET", "REMEDY"],
+        ["ERROR", "RETENTION", "a/b", "-", "(broker)", "5", "choose"],
+        ["ERROR", "TOPIC_MISSING", "persistent://a/b/t", '{"partitions":', "4}", "-", "choose"],
+    ]
+    assert asked == {"directory": Path("d/r"), "namespaces": ("a/b",), "kinds": ("RETENTION", "TOPIC_MISSING")}
+    assert json.loads(run(*shown, "-o", "json")[1])[1]["source_value"] == {"partitions": 4}
+    assert run(*shown, "--to", str(tmp_path / "x.csv")) == (0, "")
+    assert "persistent://a/b/t" in (tmp_path / "x.csv").read_text()
+    assert run(*shown, "--to", "x.xls")[0] == run(*shown, "--kinds", "SIZE")[0] == 2
 
 
 @pytest.mark.parametrize(("status", "code"), [("DONE", 0), ("SKIPPED", 1), ("FAILED", 1)])

@@ -20,6 +20,7 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.audit import namespace_differences, topic_differences
 from interpulse.spark.audit.cluster_reading import ClusterReading, ReadingRules
 from interpulse.spark.audit.comparing import difference_row
+from interpulse.spark.audit.findings import read_findings
 from interpulse.spark.job.pipeline_config import PipelineConfig
 from interpulse.spark.state_files import write_atomically
 
@@ -39,15 +40,10 @@ class PlanError(Exception):
 def plan_of_run(directory: Path, config: PipelineConfig) -> dict[str, Any]:
     """The plan of the differences that a run of audit compare has left there, read without Spark.
 
-    Raises PlanError if it has left none.
+    Raises RunError if it has left none.
     """
-    from pyarrow import dataset
-
-    path = directory / "differences"
-    if not (path / "_SUCCESS").exists():
-        raise PlanError(f"{path} is not there: run audit compare first")
-    rows = dataset.dataset(path, format="parquet").to_table().to_pylist()
-    return make_plan(rows, run=directory.name, source=config.source.cluster, target=_target(config))
+    found = read_findings(directory)
+    return make_plan(found, run=directory.name, source=config.source.cluster, target=_target(config))
 
 
 def make_plan(differences: Iterable[Mapping[str, Any]], *, run: str, source: str, target: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from interpulse.spark.writing.sink import write_rows
 from interpulse.spark.writing.write_options import parse_write_options
 from interpulse.sync import AdminClient
 from tests.scenarios.client import Cluster
+from tests.scenarios.spark_losses import LOSSES, assert_loss_is_told, trimmed_ledger_of_read_entries_is_no_loss
 from tests.scenarios.spark_times import read_between_times
 from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver
 from tests.support.spark_source import read_batch
@@ -177,6 +178,15 @@ def read_all(client, topic):
             while reader.has_message_available():
                 found.append(int(reader.read_next(5000).content))
     return found
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_entries_that_are_deleted_before_they_are_read_are_told(broker, loss, caplog):
+    assert_loss_is_told(loss, Cluster(broker.service_url, broker.web_url), caplog)
+
+
+def test_trimmed_ledger_of_read_entries_is_no_loss(broker):
+    trimmed_ledger_of_read_entries_is_no_loss(Cluster(broker.service_url, broker.web_url))
 
 
 async def test_batch_read_between_times(broker):

@@ -15,7 +15,7 @@ from interpulse.spark.data_source import PulsarDataSource
 from interpulse.spark.offsets import TopicRange
 from interpulse.spark.reading.reader import RangesPartition
 
-__all__ = ["columns_of", "planned_reader", "read_batch", "source_of", "write_batch", "write_batches"]
+__all__ = ["columns_of", "planned_reader", "read_batch", "read_planned", "source_of", "write_batch", "write_batches"]
 
 
 def columns_of(**types: DataType) -> StructType:
@@ -41,7 +41,11 @@ def planned_reader(
 
 def read_batch(options: dict[str, str], wanted: StructType | None = None, *filters: Filter) -> list[dict[str, Any]]:
     """The rows of a batch read, with the user's schema if there is one; ``filters`` are pushed down, not applied."""
-    reader, tasks = planned_reader(options, wanted, *filters)
+    return read_planned(*planned_reader(options, wanted, *filters))
+
+
+def read_planned(reader: Any, tasks: Sequence[tuple[TopicRange, ...]]) -> list[dict[str, Any]]:
+    """The rows of tasks that were planned."""
     batches = [batch for ranges in tasks for batch in reader.read(_pickled(RangesPartition(ranges)))]
     return [row for batch in batches for row in pa.Table.from_batches([batch]).to_pylist(maps_as_pydicts="strict")]
 

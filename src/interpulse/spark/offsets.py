@@ -80,7 +80,8 @@ class CutPosition(Position):
 class TopicRange(NamedTuple):
     """The entries ``(after, upto]`` of one topic-partition, with a guess of their size in bytes.
 
-    ``sparse``: it is no loss if none of them is there.
+    ``sparse``: it is no loss if none of them is there. ``first``: the first of them when the range was planned, where
+    it is a loss if that one is no longer there.
     """
 
     topic: str
@@ -88,6 +89,7 @@ class TopicRange(NamedTuple):
     upto: Position
     bytes_estimate: int = 0
     sparse: bool = False
+    first: Position | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,8 @@ class StreamOffset:
     ``tasks`` is the number of tasks the batch was planned with. ``begins`` says after which position a topic is read
     that appears for the first time, where that is not its earliest entry, or that comes again because the target
     refused it; it is read from the end offset of a batch, so a replay repeats it. ``attempt`` makes the offset of
-    another attempt at the same ranges a different one. ``initial`` marks the value of ``initialOffset``, which Spark
+    another attempt at the same ranges a different one. ``firsts`` are the first entries of ranges that go on in a later
+    ledger, as they were when the batch was planned. ``initial`` marks the value of ``initialOffset``, which Spark
     does not store.
     """
 
@@ -106,6 +109,7 @@ class StreamOffset:
     initial: bool = False
     begins: Mapping[str, Position] = field(default_factory=dict)
     attempt: int = 0
+    firsts: Mapping[str, Position] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Version 1: grouped by namespace so that keys repeat less, keys sorted."""
@@ -114,6 +118,8 @@ class StreamOffset:
             body = {"b": _grouped(self.begins), **body}
         if self.attempt:
             body["a"] = self.attempt
+        if self.firsts:
+            body["f"] = _grouped(self.firsts)
         return {"init": True, **body} if self.initial else body
 
     @classmethod
@@ -131,6 +137,7 @@ class StreamOffset:
             initial=bool(body.get("init", False)),
             begins=_flat(body.get("b", {})),
             attempt=int(body.get("a", 0)),
+            firsts=_flat(body.get("f", {})),
         )
 
     def anchored(self) -> StreamOffset:
@@ -216,7 +223,7 @@ def ranges_between(
             backwards.append(f"{topic} ({after} -> {upto})")
         elif upto > after:
             estimate = entries_between(after, upto) * sizes.get(topic, 1024)
-            ranges.append(TopicRange(topic, after, upto, estimate))
+            ranges.append(TopicRange(topic, after, upto, estimate, first=end.firsts.get(topic)))
     if backwards:
         raise ValueError(f"positions went backwards: {', '.join(backwards)}; was the source cluster rebuilt?")
     return ranges

@@ -55,7 +55,8 @@ class EntryReader(AsyncCloses):
     at most. When the connection is lost it subscribes anew behind the last entry it has: nothing comes twice, nothing
     is left out. Entries that the log does not give out (markers, aborted transactions) may be missing at the end of a
     range: after ``silence_ms`` without entries the reader makes sure, and then ends. Raises TopicNotFound if the topic
-    is gone, DataLoss if it was trimmed or truncated behind an entry that had arrived, ChecksumError for damaged
+    is gone, DataLoss if it was trimmed or truncated behind an entry that had arrived, or before any did and now ends
+    in front of ``upto``, ChecksumError for damaged
     entries, OperationTimeout after ``poll_timeout_ms`` without any progress.
     """
 
@@ -79,8 +80,12 @@ class EntryReader(AsyncCloses):
         self.reached = after
         """Position of the last entry that arrived."""
 
+        self.start_is_there = False
+        """Whether the broker has shown the entry at ``after``. Logs are trimmed in front: none behind it was, then."""
+
         self.resubscribed_count = 0
         self._session = session
+        self._after = after
         self._upto = upto
         self._buffer_bytes = buffer_bytes
         self._subscription_prefix = subscription_prefix
@@ -166,7 +171,8 @@ class EntryReader(AsyncCloses):
         silent_needed = 1 if self._entry_count else 2
         if self._silent_count >= silent_needed and not self._echo_due and last >= self._upto:
             return True
-        if self._silent_count >= 2 and self._echo_due and last < self.reached:
+        unseen = self._echo_due or not (self._entry_count or self.start_is_there)
+        if self._silent_count >= 2 and unseen and last < (self.reached if self._entry_count else self._upto):
             raise DataLoss(f"{self.topic}: entries behind {self.reached} are gone, the topic now ends at {last}")
         self._silent_count += 1
         self._restart()
@@ -250,6 +256,7 @@ class EntryReader(AsyncCloses):
         try:
             if position <= self.reached:
                 self._echo_due = False
+                self.start_is_there = self.start_is_there or position == self._after
                 self._pass_over(entry)
             else:
                 self._accept(position, entry)

@@ -24,6 +24,7 @@ from interpulse.model.errors import (
     PulsarError,
     TopicNotFound,
 )
+from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.offsets import TopicRange
@@ -183,28 +184,41 @@ async def _read_range(
         poll_timeout_ms=options.poll_timeout_ms,
         reconnect_timeout_ms=0 if outages is None else outages.timeout_ms,
     )
-    count = 0
+    count, first = 0, None
     try:
         await patiently(session, reader.open)
         while entries := await reader.read_batch():
-            count += len(entries)
+            count, first = count + len(entries), first or entries[0].position
             yield entries
     except DataLoss as gone:
         _lost(options, str(gone))
+        return
     except TopicNotFound as gone:
         _lost(options, f"{item.topic} no longer exists, its entries up to {item.upto} were not read: {gone}")
+        return
     finally:
         await reader.close()
-    _check_complete(options, item, count)
+    if item.sparse or options.read_compacted:
+        return
+    if item.after.ledger == item.upto.ledger:
+        _check_complete(options, item, count)
+    elif not reader.start_is_there:
+        _check_start(options, item, first)
+
+
+def _check_start(options: ReadOptions, item: TopicRange, first: Position | None) -> None:
+    """Brokers trim whole ledgers, the oldest first: what begins in a later ledger than planned has lost its start."""
+    if item.first is None or (first is not None and first.ledger <= item.first.ledger):
+        return
+    now = "none of them is there" if first is None else f"the first one there is {first}"
+    _lost(options, f"{item.topic}: entries behind {item.after} up to {item.upto} are gone, from {item.first} on; {now}")
 
 
 def _check_complete(options: ReadOptions, item: TopicRange, count: int) -> None:
     """Holes inside a ledger are legitimate (markers, compaction); a range that has become empty is not."""
-    if item.sparse or item.after.ledger != item.upto.ledger or options.read_compacted:
-        return
     expected = item.upto.entry - item.after.entry
     if count == 0:
-        _lost(options, f"{item.topic}: none of the {expected} entries ({item.after}, {item.upto}] is there any more")
+        _lost(options, f"{item.topic}: {expected} entries behind {item.after} up to {item.upto} are gone, all of them")
     elif count < expected:
         log.info("entries missing topic=%s expected=%d read=%d upto=%s", item.topic, expected, count, item.upto)
 

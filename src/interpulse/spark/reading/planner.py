@@ -7,22 +7,22 @@ No sockets and no clock: the source cluster is asked through :class:`SourceView`
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.client.outages import Outages, remedy_for
 from interpulse.model.errors import DataLoss, PulsarError, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import StreamOffset, check_points_named, entries_between, plan_end, point_of, share_limit
+from interpulse.spark.reading.backlog.losses import EndsSeen, deleted_topic_loss, trimmed_ledger_loss
+from interpulse.spark.reading.backlog.trigger_minimum import waits_for_more
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
 from interpulse.spark.reading.splitting import Ledger
 from interpulse.spark.reading.times import check_not_late, times_of
-from interpulse.spark.reading.trigger_minimum import waits_for_more
 from interpulse.spark.throttle import Rate, Throttle
 
 __all__ = [
+    "Beginning",
     "Following",
     "HeldBack",
     "SourceView",
@@ -51,6 +51,13 @@ class Following(NamedTuple):
 
     position: Position
     size: int
+
+
+class Beginning(NamedTuple):
+    """The first entry of a range that is there, if any. ``intact``: nothing in front of it was trimmed."""
+
+    first: Position | None
+    intact: bool
 
 
 class HeldBack(NamedTuple):
@@ -86,6 +93,9 @@ class SourceView(Protocol):
     def following(self, topic: str, after: Position, upto: Position) -> Following | None:
         """The first entry of ``(after, upto]``, None if there is none."""
 
+    def beginnings(self, pending: Mapping[str, tuple[Position, Position]]) -> Mapping[str, Beginning]:
+        """How ranges ``(after, upto]`` begin, by topic-partition; topics that are gone are left out."""
+
     def held(self) -> Mapping[str, HeldBack]:
         """What the sink was refused and wants to have again."""
 
@@ -101,22 +111,6 @@ class SourceView(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass
-class _Seen:
-    """When a last position was first seen: tells how old the oldest unread entry is."""
-
-    samples: deque[tuple[Position, float]] = field(default_factory=lambda: deque(maxlen=600))
-
-    def record(self, position: Position, now: float) -> None:
-        if not self.samples or self.samples[-1][0] < position:
-            self.samples.append((position, now))
-
-    def age_of_first_after(self, done: Position, now: float) -> float:
-        while self.samples and self.samples[0][0] <= done:
-            self.samples.popleft()
-        return now - self.samples[0][1] if self.samples else 0.0
-
-
 class StreamPlanner:
     """The driver side of one stream. One instance lives as long as the query."""
 
@@ -130,7 +124,7 @@ class StreamPlanner:
         self._polled_at = self._discovered_at = self._acknowledged_at = float("-inf")
         self._target: dict[str, TopicEnd] | None = None
         self._done: Mapping[str, Position] = {}
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, EndsSeen] = {}
         self._sizes: dict[str, int] = {}
         self._followings: dict[str, tuple[Position, Following]] = {}
         self._turn = 0
@@ -208,6 +202,7 @@ class StreamPlanner:
             if self._waits_for_more(after, last, now):
                 return start
             positions = self._limited(after, last, room, entries_max, bytes_max)
+            firsts = self._firsts({topic: after[topic] for topic in positions if topic not in begins}, positions)
         except PulsarError as error:
             if self._target is not None:
                 raise  # with Trigger.AvailableNow, nothing to do is the end
@@ -219,7 +214,7 @@ class StreamPlanner:
             self._idle_ends = self._ends
             return start
         attempt = sum(item.attempts for item in again.values())
-        return StreamOffset(positions, self._options.max_partitions, begins=begins, attempt=attempt)
+        return StreamOffset(positions, self._options.max_partitions, begins=begins, attempt=attempt, firsts=firsts)
 
     def is_idle(self, now: float) -> bool:
         """Whether nothing came since :meth:`latest_offset` had nothing to do; False also where that is not known."""
@@ -281,17 +276,11 @@ class StreamPlanner:
     def _check_deleted(self, positions: Mapping[str, Position]) -> None:
         """A topic that no pattern finds any more was deleted; spec spark-pipeline 5.4."""
         for topic in sorted(self._deleted):
-            seen, read = self._seen.pop(topic, _Seen()).samples, positions.get(topic, EARLIEST)
-            last = seen[-1][0] if seen else EARLIEST
-            if last.entry < 0 or last <= read:
+            loss = deleted_topic_loss(topic, self._seen.pop(topic, EndsSeen()), positions.get(topic, EARLIEST))
+            if loss is None:
                 log.info("topic was deleted, all of it was read topic=%s", topic)
-                continue
-            text = f"{topic} was deleted, its entries behind {read} up to {last} were not read"
-            if self._options.fail_on_data_loss:
-                raise DataLoss(
-                    f"{text}. Start with a new checkpoint, or set failOnDataLoss=false to go on without them"
-                )
-            log.warning("data loss reason=%s", text)
+            else:
+                self._lose(loss)
         self._deleted.clear()
 
     def _check_backwards(self, after: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> None:
@@ -341,6 +330,30 @@ class StreamPlanner:
         nothing_left = {topic: last[topic] for topic, item in nexts.items() if item is None}
         return ended | nothing_left
 
+    def _firsts(self, after: Mapping[str, Position], upto: Mapping[str, Position]) -> dict[str, Position]:
+        """The first entries of ranges that go on in a later ledger. Inside of one ledger entries are counted.
+
+        A durable subscription keeps what it has not acknowledged, and a start at the earliest entry takes any.
+        """
+        if self._options.predefined_subscription is not None or self._options.read_compacted:
+            return {}
+        crossing = {
+            topic: (begin, upto[topic])
+            for topic, begin in after.items()
+            if begin != EARLIEST and begin.ledger < upto[topic].ledger and upto[topic].entry >= 0
+        }
+        found = self._view.beginnings(crossing) if crossing else {}
+        for topic, beginning in found.items():
+            loss = trimmed_ledger_loss(topic, self._seen[topic], after[topic], beginning.first)
+            if loss is not None and not beginning.intact:
+                self._lose(loss)
+        return {topic: beginning.first for topic, beginning in found.items() if beginning.first is not None}
+
+    def _lose(self, loss: str) -> None:
+        if self._options.fail_on_data_loss:
+            raise DataLoss(f"{loss}. Start with a new checkpoint, or set failOnDataLoss=false to go on without them")
+        log.warning("data loss reason=%s", loss)
+
     def _next_of(self, topic: str, after: Position, last: Position, *, sized: bool) -> Following | None:
         """The entry after ``after``: known inside one ledger, asked for across ledgers or to learn its size."""
         size = self._sizes.get(topic)
@@ -381,7 +394,7 @@ class StreamPlanner:
             return
         before, self._ends = self._ends, ends
         for topic, end in ends.items():
-            self._seen.setdefault(topic, _Seen()).record(end.last, now)
+            self._seen.setdefault(topic, EndsSeen()).record(end.last, now)
             if topic in before:
                 self._throttle.note_published(topic, entries_between(before[topic].last, end.last))
 

@@ -1,7 +1,7 @@
 """The source cluster over the binary protocol, as the driver's planner sees it. It never creates a topic.
 
 Per topic-partition one consumer is kept open (``source_cursor.py``). Few are all asked at every poll; of many, those
-that are idle are asked less and less (``poll_pace.py``), until the broker says by itself that something came.
+that are idle are asked less and less (``backlog/poll_pace.py``), until the broker says by itself that something came.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from interpulse.model.ids import LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.spark.connection_options import admin_client
 from interpulse.spark.process_client import process_portal, session_for
+from interpulse.spark.reading.backlog.poll_pace import PollPace
 from interpulse.spark.reading.ledger_tables import ledger_tables
-from interpulse.spark.reading.planner import Following, HeldBack, TopicEnd, WrittenBatch
-from interpulse.spark.reading.poll_pace import PollPace
+from interpulse.spark.reading.planner import Beginning, Following, HeldBack, TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
 from interpulse.spark.reading.source_cursor import SourceCursor
 from interpulse.spark.reading.splitting import Ledger
@@ -248,7 +248,27 @@ class BrokerSourceView:
     def following(self, topic: str, after: Position, upto: Position) -> Following | None:
         return process_portal().call(lambda: self._following(topic, after, upto))
 
+    def beginnings(self, pending: Mapping[str, tuple[Position, Position]]) -> Mapping[str, Beginning]:
+        return process_portal().call(lambda: self._beginnings(pending))
+
+    async def _beginnings(self, pending: Mapping[str, tuple[Position, Position]]) -> dict[str, Beginning]:
+        async def ask(topic: str, after: Position, upto: Position) -> Beginning | None:
+            async with self._slots:
+                try:
+                    following, intact = await self._entry_after(topic, after, upto)
+                except TopicNotFound:
+                    return None
+            first = None if following is None else following.position
+            return Beginning(first, intact or (first is not None and first.ledger == after.ledger))
+
+        found = await asyncio.gather(*(ask(topic, after, upto) for topic, (after, upto) in pending.items()))
+        return {topic: item for topic, item in zip(pending, found, strict=True) if item is not None}
+
     async def _following(self, topic: str, after: Position, upto: Position) -> Following | None:
+        return (await self._entry_after(topic, after, upto))[0]
+
+    async def _entry_after(self, topic: str, after: Position, upto: Position) -> tuple[Following | None, bool]:
+        """Also whether the entry at ``after`` is there itself."""
         session = await self._session()
         reader = EntryReader(
             session,
@@ -262,7 +282,7 @@ class BrokerSourceView:
         async with reader:
             await reader.open()
             found = await reader.read_batch()
-            return Following(found[0].position, len(found[0].raw)) if found else None
+            return (Following(found[0].position, len(found[0].raw)) if found else None), reader.start_is_there
 
     def held(self) -> Mapping[str, HeldBack]:
         """What the job's sink put on hold: its file lies beside the list of topics."""

@@ -95,7 +95,12 @@ def _cut(item: TopicRange, runs: Sequence[_Run], pieces: int) -> list[TopicRange
     ends = [_nth(runs, count * number // pieces) for number in range(1, pieces)] + [item.upto]
     starts = [item.after, *ends]
     return [
-        item._replace(after=after, upto=upto, bytes_estimate=size // pieces)
+        item._replace(
+            after=after,
+            upto=upto,
+            bytes_estimate=size // pieces,
+            first=item.first if after == item.after else Position(after.ledger, after.entry + 1),
+        )
         for after, upto in zip(starts, ends, strict=False)
         if after < upto
     ]

@@ -201,6 +201,25 @@ async def test_topic_when_trimmed_behind_an_entry_that_arrived_then_data_loss(
         await reader.close()
 
 
+async def test_range_when_all_of_it_is_gone_before_any_arrived_then_data_loss(sessions: list[Session]) -> None:
+    async with LogBroker({}) as broker:
+        reader = EntryReader(
+            session_for(broker, sessions), TOPIC, after=Position(1, 2), upto=Position(1, 4), silence_ms=10
+        )
+        with pytest.raises(DataLoss, match="entries behind 1:2 are gone"):
+            await read_all(reader)
+
+
+@pytest.mark.parametrize(("after", "is_there"), [(Position(1, 1), True), (Position(1, -1), False), (EARLIEST, False)])
+async def test_start_is_there_when_the_broker_shows_its_entry(
+    sessions: list[Session], after: Position, is_there: bool
+) -> None:
+    async with LogBroker(log_of(3)) as broker:
+        reader = EntryReader(session_for(broker, sessions), TOPIC, after=after, upto=Position(1, 2))
+        await read_all(reader)
+        assert reader.start_is_there == is_there
+
+
 async def test_range_when_the_topic_never_reaches_its_end_then_operation_timeout(sessions: list[Session]) -> None:
     async with LogBroker(log_of(3)) as broker:
         reader = EntryReader(

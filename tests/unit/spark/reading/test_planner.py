@@ -6,7 +6,7 @@ from interpulse.model.errors import AuthenticationError, DataLoss, NotConnected,
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import StreamOffset, ranges_between
 from interpulse.spark.options import Purpose
-from interpulse.spark.reading.planner import Following, HeldBack, StreamPlanner, TopicEnd, WrittenBatch
+from interpulse.spark.reading.planner import Beginning, Following, HeldBack, StreamPlanner, TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import parse_read_options
 from interpulse.spark.throttle import Rate
 
@@ -43,6 +43,13 @@ class Source:
         entries = [Position(ledger, entry) for ledger, count in self.topics[topic].items() for entry in range(count)]
         later = [position for position in entries if after < position <= upto]
         return Following(min(later), 100) if later else None
+
+    def beginnings(self, pending):
+        return {topic: self.beginning(topic, *ends) for topic, ends in pending.items()}
+
+    def beginning(self, topic, after, upto):
+        following = self.following(topic, after, upto)
+        return Beginning(following and following.position, after.ledger in self.topics[topic])
 
     def before(self, times):
         return {topic: self.first_at[topic] for topic in times if topic in self.first_at}
@@ -238,6 +245,56 @@ def test_deleted_topic_with_unread_entries_is_data_loss(caplog):
     assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
         f"data loss reason={told}"
     ]
+
+
+def test_range_that_goes_on_in_a_later_ledger_knows_its_first_entry():
+    source = Source(a={3: 5, 7: 2})
+    start = StreamOffset({A: Position(3, 1)}, 16)
+    end = planner(source).latest_offset(start, 1)
+    assert StreamOffset.from_json(end.to_json()) == end
+    assert [(item.after, item.first) for item in ranges_between(start, end)] == [(Position(3, 1), Position(3, 2))]
+
+
+@pytest.mark.parametrize(
+    ("start", "options"),
+    [
+        ("7:0", {}),
+        ("-1:-1", {}),
+        ("3:1", {"predefinedSubscription": "s"}),
+        ("3:1", {"readCompacted": "true"}),
+    ],
+    ids=["one-ledger", "earliest", "kept-by-subscription", "compacted"],
+)
+def test_range_that_may_begin_anywhere_or_is_counted_has_no_first_entry(start, options):
+    source = Source(a={3: 5, 7: 2})
+    assert not planner(source, **options).latest_offset(StreamOffset({A: Position.parse(start)}, 16), 1).firsts
+
+
+@pytest.mark.parametrize(
+    ("seen", "at", "told"),
+    [
+        ({3: 5}, "3:1", "3 or more entries behind 3:1 up to 3:4 are gone, the first one there is 7:0"),
+        ({3: 5, 5: 2}, "3:4", "2 or more entries behind 3:4 up to 5:1 are gone, the first one there is 7:0"),
+        ({7: 1}, "3:4", "ledger 3, read up to 3:4, is gone with what came behind it, the first one there is 7:0"),
+        ({3: 5}, "3:4", None),
+        ({7: 1}, "3:-1", None),
+    ],
+    ids=["slow", "ledger-between", "was-away", "had-read-all", "had-read-none-of-an-empty-ledger"],
+)
+def test_ledger_that_is_gone_is_data_loss_unless_it_was_seen_to_end(seen, at, told, caplog):
+    source = Source(a=seen)
+    start = StreamOffset({A: Position.parse(at)}, 16)
+    strict, lenient = planner(source), planner(source, failOnDataLoss="false")
+    for plan in (strict, lenient):
+        plan.initial_offset(0)
+    source.topics[A] = {7: 3}
+    if told is None:
+        assert strict.latest_offset(start, 1).firsts == {A: Position(7, 0)}
+        return
+    with pytest.raises(DataLoss, match=f"{A}: {told}. Start with a new checkpoint, or set failOnDataLoss=false"):
+        strict.latest_offset(start, 1)
+    assert lenient.latest_offset(start, 1).positions == {A: Position(7, 2)}
+    assert [record.message for record in caplog.records] == [f"data loss reason={A}: {told}"]
 
 
 def test_source_that_went_backwards_is_an_error():

@@ -1,6 +1,6 @@
 """How often one of many topic-partitions is asked; time is an argument."""
 
-from interpulse.spark.reading.poll_pace import PollPace
+from interpulse.spark.reading.backlog.poll_pace import PollPace
 
 
 def due_times(pace, end, *, until):

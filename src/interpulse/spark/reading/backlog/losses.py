@@ -1,0 +1,54 @@
+"""Whether entries that a stream has not read are gone, as far as the driver has seen the ends of topics. No IO."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.spark.offsets import entries_between
+
+__all__ = ["EndsSeen", "deleted_topic_loss", "trimmed_ledger_loss"]
+
+
+@dataclass
+class EndsSeen:
+    """When a last position was first seen: tells how old the oldest unread entry is. ``since`` is the very first."""
+
+    since: Position = EARLIEST
+    samples: deque[tuple[Position, float]] = field(default_factory=lambda: deque(maxlen=600))
+
+    def record(self, position: Position, now: float) -> None:
+        if self.since == EARLIEST:
+            self.since = position
+        if not self.samples or self.samples[-1][0] < position:
+            self.samples.append((position, now))
+
+    def age_of_first_after(self, done: Position, now: float) -> float:
+        while self.samples and self.samples[0][0] <= done:
+            self.samples.popleft()
+        return now - self.samples[0][1] if self.samples else 0.0
+
+
+def deleted_topic_loss(topic: str, seen: EndsSeen, read: Position) -> str | None:
+    """What is lost with a topic that no pattern finds any more; None: all of it was read. Spec spark-pipeline 5.4."""
+    last = seen.samples[-1][0] if seen.samples else EARLIEST
+    if last.entry < 0 or last <= read:
+        return None
+    return f"{topic} was deleted, its entries behind {read} up to {last} were not read"
+
+
+def trimmed_ledger_loss(topic: str, seen: EndsSeen, read: Position, first: Position | None) -> str | None:
+    """What is lost where the ledger of ``read`` is gone, and ``first`` is the first entry there is, if any.
+
+    None: the stream has seen that ledger end where it has read to, or has read nothing of it. Where it has not seen
+    it, nothing says how long it was, and that is a loss. Spec spark-pipeline 6.5.
+    """
+    there = "none is there" if first is None else f"the first one there is {first}"
+    missed = [each for each, _ in seen.samples if read < each and (first is None or each.ledger < first.ledger)]
+    if missed:
+        count = entries_between(read, missed[-1])
+        return f"{topic}: {count} or more entries behind {read} up to {missed[-1]} are gone, {there}"
+    if seen.since.ledger > read.ledger and read.entry >= 0:
+        return f"{topic}: ledger {read.ledger}, read up to {read}, is gone with what came behind it, {there}"
+    return None

@@ -30,7 +30,7 @@ __all__ = ["Cursor", "CursorRecord", "EntryNumbers", "Ledgers"]
 RANGES_PERSISTED_MAX = 10_000
 """Ranges beyond this many are forgotten by a restart and delivered again (managedLedgerMaxUnackedRangesToPersist)."""
 
-LOOSE_MAX = 10_000
+LOOSE_MAX = 30_000
 """Loose numbers of one ledger, or as many as it has ranges; more of them become ranges, which may be fewer."""
 
 _ledger, _entry = itemgetter(0), itemgetter(1)

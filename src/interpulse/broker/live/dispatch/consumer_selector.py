@@ -38,6 +38,9 @@ class ConsumerSelector(Protocol):
     def waiting(self) -> int:
         """How many replays there are."""
 
+    def entries_wanted(self, ready: Sequence[Consumer]) -> int:
+        """How many new entries to read so that these get what they have permits for, or much of it."""
+
     def select(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
         """Select consumers for entries that come from the log; what is held is among the replays now."""
 

@@ -15,7 +15,7 @@ owner, so that an owner without permits costs the others nothing; those of a dra
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
@@ -25,6 +25,7 @@ from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.consumer_choice import covered_by
 from interpulse.broker.live.dispatch.consumer_selector import Assignments, Selection
 from interpulse.broker.live.dispatch.replays import Replays
+from interpulse.broker.live.dispatch.seen_slots import SeenSlots
 from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
 from interpulse.broker.live.entry_metadata import sticky_slots_of
 from interpulse.model.ids import Position
@@ -63,8 +64,8 @@ class KeySelector:
         """Not ``ordered``: the owner of a slot gets its entries whatever others still hold of it."""
         self._ordered = ordered
         self._sticky_keys = StickyKeys()
-        self._slot_of: dict[Position, int] = {}
-        """Of every entry that a consumer holds, or that waits and was seen."""
+        self._slots = SeenSlots()
+        """Of every entry that a consumer holds, or that waits and was seen, and of some that were acknowledged."""
         self._draining: dict[int, _DrainingSlot] = {}
         self._drained: Counter[Consumer] = Counter()
         """Per consumer: how many of its slots have been drained."""
@@ -80,6 +81,10 @@ class KeySelector:
     @property
     def waiting(self) -> int:
         return self._waiting + len(self._unseen)
+
+    def entries_wanted(self, ready: Sequence[Consumer]) -> int:
+        """Each consumer gets its share of the entries only: for fewer consumers more have to be read."""
+        return sum(each.permits for each in ready) * len(self._sticky_keys.consumers) // len(ready)
 
     def select(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
         budgets = _budgets(ready)
@@ -102,7 +107,7 @@ class KeySelector:
         assignments: Assignments = []
         filed = self._file_unseen(batch) if self._unseen else []
         if filed and self._draining:
-            batch = [each for each in batch if self._slot_of[each.position] not in self._draining]
+            batch = [each for each in batch if self._slots.of(each.position) not in self._draining]
         for owner, part in self._replays_by_owner(batch, ready, all_seen=not filed).items():
             count = covered_by(part, budgets.get(owner, 0))
             if count and owner is not None:
@@ -127,14 +132,14 @@ class KeySelector:
         self._unseen.add_all(positions)
 
     def give_back(self, positions: Sequence[Position]) -> None:
-        slots = list(map(self._slot_of.__getitem__, positions))
+        slots = self._slots.of_all(positions)
         self._queue(slots, positions)
         if self._draining:
             self._release(slots)
 
     def acknowledged(self, position: Position, *, held: bool) -> bool:
-        slot = self._slot_of.pop(position, None)
-        if slot is None:
+        slot = self._slots.of(position)
+        if not slot:
             self._unseen.discard(position)
             return False
         if held:
@@ -145,19 +150,15 @@ class KeySelector:
         return False
 
     def acknowledged_all(self, positions: Iterable[Position]) -> bool:
-        slots = list(map(self._slot_of.pop, positions))
-        return bool(self._draining) and self._release(slots)
+        return bool(self._draining) and self._release(self._slots.of_all(positions))
 
     def forget_upto(self, position: Position) -> None:
         self._unseen.pop_upto(position)
         for queue in self._all_queues():
-            gone = queue.pop_upto(position)
-            self._waiting -= len(gone)
-            for each in gone:
-                del self._slot_of[each]
+            self._waiting -= len(queue.pop_upto(position))
 
     def reset(self) -> None:
-        for state in (self._slot_of, self._draining, self._queues, self._unseen):
+        for state in (self._slots, self._draining, self._queues, self._unseen):
             state.clear()
         self._waiting = 0
 
@@ -176,11 +177,9 @@ class KeySelector:
 
     def _held(self) -> dict[int, _Holding]:
         """Of each slot that a consumer holds entries of, unless order does not matter."""
-        if not self._ordered or not self._slot_of:
+        if not self._ordered:
             return {}
-        counts = Counter(self._slot_of.values())
-        counts.subtract(map(self._slot_of.__getitem__, chain.from_iterable(self._all_queues())))
-        out = {slot: count for slot, count in counts.items() if count}
+        out = Counter(self._slots.of_all(self._held_positions()))
         found = dict(zip(out, map(_Holding, self._sticky_keys.owners(out), out.values()), strict=True))
         return found | {each.number: _Holding(each.holder, each.out) for each in self._draining.values()}
 
@@ -194,7 +193,7 @@ class KeySelector:
             if holding.holder is not owner:
                 blocked = before[number].blocked if number in before else 0
                 self._draining[number] = _DrainingSlot(number, holding, blocked)
-        self._queue(list(map(self._slot_of.__getitem__, waiting)), waiting)
+        self._queue(self._slots.of_all(waiting), waiting)
 
     # --- statistics
 
@@ -226,7 +225,9 @@ class KeySelector:
     def _seen(self, batch: Sequence[Delivery], blocked: list[Delivery]) -> dict[Consumer | None, list[Delivery]]:
         """New entries by the owners of their slots; those of draining slots wait, and go to ``blocked``."""
         slots: Sequence[int] = sticky_slots_of(list(map(_entry, batch)))
-        self._slot_of.update(zip(map(_position, batch), slots, strict=True))
+        if self._slots.full:
+            self._slots.keep_only(chain(self._held_positions(), *self._all_queues()))
+        self._slots.note(list(map(_position, batch)), slots)
         if self._draining and not self._draining.keys().isdisjoint(slots):
             free = [slot not in self._draining for slot in slots]
             blocked += [each for each, is_free in zip(batch, free, strict=True) if not is_free]
@@ -237,14 +238,14 @@ class KeySelector:
 
     def _block(self, position: Position) -> None:
         """An entry of a draining slot waits until it is drained; the first one is counted as refused."""
-        draining = self._draining[self._slot_of[position]]
+        draining = self._draining[self._slots.of(position)]
         draining.blocked += not draining.replays
         draining.replays.add(position)
         self._waiting += 1
 
     def _file_unseen(self, batch: Sequence[Delivery]) -> list[Delivery]:
         """Replays that were read for the first time go to the others of their owner."""
-        filed = [each for each in batch if each.position not in self._slot_of]
+        filed = [each for each in batch if not self._slots.of(each.position)]
         self._unseen.discard_all(list(map(_position, filed)))
         for owner, part in self._seen(filed, []).items():
             self._queues[owner].add_all(map(_position, part))
@@ -258,7 +259,7 @@ class KeySelector:
         able = [each for each in ready if self._queues.get(each)]
         if all_seen and len(able) == 1:
             return {able[0]: batch}
-        return self._dealt(map(self._slot_of.__getitem__, map(_position, batch)), batch)
+        return self._dealt(self._slots.of_all(map(_position, batch)), batch)
 
     def _queue(self, slots: Iterable[int], positions: Sequence[Position]) -> None:
         """Entries of these slots, in order, wait from now on."""
@@ -270,7 +271,7 @@ class KeySelector:
                     self._draining[slot].replays.add(position)
                 else:
                     free.append(position)
-            slots, positions = map(self._slot_of.__getitem__, free), free
+            slots, positions = self._slots.of_all(free), free
         for owner, part in self._dealt(slots, positions).items():
             self._queues[owner].add_all(part)
 
@@ -298,6 +299,9 @@ class KeySelector:
         if slot.holder is not None and slot.holder in self._sticky_keys:
             self._drained[slot.holder] += 1
         self._queues[self._sticky_keys.owner(slot.number)].add_all(slot.replays)
+
+    def _held_positions(self) -> Iterator[Position]:
+        return chain.from_iterable(each.pending for each in self._sticky_keys.consumers)
 
     def _all_queues(self) -> list[Replays]:
         return [*self._queues.values(), *(slot.replays for slot in self._draining.values())]

@@ -41,6 +41,9 @@ class RoundRobinSelector:
     def waiting(self) -> int:
         return len(self._replays)
 
+    def entries_wanted(self, ready: Sequence[Consumer]) -> int:
+        return sum(each.permits for each in ready)
+
     def select(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
         budgets = [each.permits for each in ready]
         if not self._has_chunks(batch):

@@ -292,8 +292,8 @@ class SharedDispatch:
         self.selector.give_back(replays)
 
     def _pump_new(self, ready: Sequence[Consumer]) -> bool:
-        permits = sum(each.permits for each in ready)
-        batch = self.feed.peek(permits if self.gate is None else min(permits, self.gate.room()))
+        wanted = self.selector.entries_wanted(ready)
+        batch = self.feed.peek(wanted if self.gate is None else min(wanted, self.gate.room()))
         if not batch:
             return False
         done = self._dispatch_new(batch, ready)

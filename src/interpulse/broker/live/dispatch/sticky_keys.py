@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import repeat
 
 from interpulse.broker.live.dispatch.consumer import Consumer
@@ -27,6 +27,10 @@ class StickyKeys:
 
     def __contains__(self, consumer: Consumer) -> bool:
         return consumer in self._consumers.values()
+
+    @property
+    def consumers(self) -> Collection[Consumer]:
+        return self._consumers.values()
 
     @property
     def mode(self) -> str:

@@ -20,6 +20,7 @@ MAKE = Callable[..., bytes]
 class FakeConsumer:
     def __init__(self, name: str, *ranges: tuple[int, int], permits: int = 100) -> None:
         self.name, self.permits = name, permits
+        self.pending: dict[Position, int] = {}
         sharing = KeySharing(tuple(KeyRange(*each) for each in ranges))
         self.request = SubscribeRequest(1, "s", SubType.KEY_SHARED, name, key_sharing=sharing)
 
@@ -29,7 +30,15 @@ def entry(make_entry: MAKE) -> Callable[[int, str], Delivery]:
     return lambda number, key: Delivery(Position(1, number), make_entry(number, partition_key=key))
 
 
+def sent(result: Any) -> Any:
+    """The consumers hold what they got."""
+    for consumer, part in result.assignments:
+        consumer.pending.update((each.position, each.message_count) for each in part)
+    return result
+
+
 def selected(result: Any) -> dict[str, list[int]]:
+    sent(result)
     return {consumer.name: [each.position.entry for each in part] for consumer, part in result.assignments}
 
 
@@ -59,7 +68,7 @@ def test_new_entries_wait_behind_those_that_wait_for_their_consumer_already(entr
 def test_key_drains_before_its_new_owner_gets_it_and_statistics_tell(entry: Any) -> None:
     low, high = FakeConsumer("low", (0, 299)), FakeConsumer("high", (300, 65535))
     selector = joined(low, high)
-    selector.select([entry(0, "key1"), entry(1, "key1"), entry(2, "key2")], [low, high])
+    sent(selector.select([entry(0, "key1"), entry(1, "key1"), entry(2, "key2")], [low, high]))
     selector.left(low)
     heir = FakeConsumer("heir", (0, 299))
     selector.joined(heir)
@@ -76,10 +85,10 @@ def test_key_drains_before_its_new_owner_gets_it_and_statistics_tell(entry: Any)
 def test_draining_is_shown_of_the_consumer_that_holds_the_key(entry: Any) -> None:
     consumers = [FakeConsumer(name) for name in "abcdefgh"]
     selector = joined(consumers[0])
-    selector.select([entry(0, "key1")], consumers[:1])
+    sent(selector.select([entry(0, "key1")], consumers[:1]))
     for other in consumers[1:]:
         selector.joined(other)
-    selector.select([entry(1, "key1")], consumers)
+    sent(selector.select([entry(1, "key1")], consumers))
     shown = selector.consumer_stats(consumers[0])
     assert shown["drainingHashes"] == [{"hash": 293, "unackMsgs": 1, "blockedAttempts": 1}]
     assert (shown["drainingHashesCount"], shown["drainingHashesUnackedMessages"]) == (1, 1)
@@ -108,7 +117,7 @@ def test_ranges_of_a_sticky_consumer_are_those_it_asked_for() -> None:
 def test_any_order_allowed_then_a_key_goes_to_its_new_owner_at_once(entry: Any) -> None:
     low = FakeConsumer("low", (0, 299))
     selector = joined(low, ordered=False)
-    selector.select([entry(0, "key1")], [low])
+    sent(selector.select([entry(0, "key1")], [low]))
     selector.left(low)
     heir = FakeConsumer("heir", (0, 299))
     selector.joined(heir)
@@ -132,7 +141,7 @@ def test_replays_that_were_not_read_find_their_consumer(entry: Any) -> None:
 def test_replays_that_were_skipped_are_forgotten(entry: Any) -> None:
     consumer = FakeConsumer("a", permits=0)
     selector = joined(consumer)
-    selector.select([entry(0, "key1"), entry(1, "key2"), entry(2, "key1")], [])
+    sent(selector.select([entry(0, "key1"), entry(1, "key2"), entry(2, "key1")], []))
     selector.await_turn([Position(0, 9)])
     selector.forget_upto(Position(1, 1))
     assert selector.waiting == 1
@@ -143,7 +152,7 @@ def test_replays_that_were_skipped_are_forgotten(entry: Any) -> None:
 def test_replays_that_are_acknowledged_while_they_wait_then_new_ones_of_their_consumer_wait_no_more(entry: Any) -> None:
     consumer = FakeConsumer("a", permits=0)
     selector = joined(consumer)
-    selector.select([*(entry(number, "key1") for number in range(3)), entry(3, "key2")], [])
+    sent(selector.select([*(entry(number, "key1") for number in range(3)), entry(3, "key2")], []))
     consumer.permits = 10
     for number, left in ((1, 3), (0, 2), (2, 1)):
         assert not selector.acknowledged(Position(1, number), held=False)
@@ -158,7 +167,7 @@ def test_replays_that_are_acknowledged_while_they_wait_then_new_ones_of_their_co
 def test_consumer_that_left_is_not_kept_by_what_it_gave_back(entry: Any) -> None:
     consumer = FakeConsumer("a")
     selector = joined(consumer)
-    selector.select([entry(0, "key1"), entry(1, "key2")], [consumer])
+    sent(selector.select([entry(0, "key1"), entry(1, "key2")], [consumer]))
     selector.left(consumer)
     selector.give_back([Position(1, 0), Position(1, 1)])
     left = weakref.ref(consumer)
@@ -182,7 +191,7 @@ def test_new_selector_when_asked_then_nothing_waits() -> None:
 def test_next_replays_are_those_of_every_ready_consumer_as_far_as_its_permits_go(entry: Any) -> None:
     low, high = halves()
     selector = joined(low, high)
-    selector.select([entry(0, "key1"), entry(1, "key2"), entry(2, "key1"), entry(3, "key2")], [])
+    sent(selector.select([entry(0, "key1"), entry(1, "key2"), entry(2, "key1"), entry(3, "key2")], []))
     selector.await_turn(at(4))
     low.permits = high.permits = 1
     assert selector.next_replays([low, high], 10) == at(0, 1, 4)
@@ -203,7 +212,7 @@ def draining(entry: Any) -> Any:
     """The slots of "key1" and "key3" drain: their holder has one entry of each, and another consumer came."""
     holder, heir = FakeConsumer("holder", (0, 65535)), FakeConsumer("heir", (0, 65535))
     selector = joined(holder)
-    selector.select([entry(0, "key1"), entry(1, "key3")], [holder])
+    sent(selector.select([entry(0, "key1"), entry(1, "key3")], [holder]))
     selector.left(holder)
     selector.joined(heir)
     return selector, holder, heir
@@ -223,7 +232,7 @@ def test_entry_that_waits_for_its_key_to_drain_when_acknowledged_then_it_waits_n
     entry: Any, draining: Any
 ) -> None:
     selector, _, heir = draining
-    selector.select([entry(2, "key1")], [heir])
+    sent(selector.select([entry(2, "key1")], [heir]))
     assert selector.waiting == 1
     selector.acknowledged(Position(1, 2), held=False)
     assert selector.waiting == 0
@@ -233,7 +242,7 @@ def test_entry_that_waits_for_its_key_to_drain_when_acknowledged_then_it_waits_n
 
 def test_keys_that_drain_together_then_one_that_waits_is_enough_to_go_on(entry: Any, draining: Any) -> None:
     selector, _, heir = draining
-    selector.select([entry(2, "key1")], [heir])
+    sent(selector.select([entry(2, "key1")], [heir]))
     assert selector.acknowledged_all(at(0, 1)) is True
     assert selector.next_replays([heir], 10) == at(2)
 
@@ -242,13 +251,13 @@ def test_statistics_of_draining_keys_count_attempts_over_every_change(entry: Any
     holder, others = FakeConsumer("h"), [FakeConsumer(name) for name in "abcdefgh"]
     selector = joined(holder)
     # The slots of "key1" and "key3" are 293 and 60248; both go to other consumers.
-    selector.select([entry(0, "key3"), entry(1, "key1")], [holder])
+    sent(selector.select([entry(0, "key3"), entry(1, "key1")], [holder]))
     for other in others:
         selector.joined(other)
     everyone = [holder, *others]
-    selector.select([entry(2, "key1")], everyone)
+    sent(selector.select([entry(2, "key1")], everyone))
     selector.acknowledged(Position(1, 2), held=False)
-    selector.select([entry(3, "key1"), entry(4, "key1")], everyone)
+    sent(selector.select([entry(3, "key1"), entry(4, "key1")], everyone))
     selector.joined(FakeConsumer("late"))
     shown = selector.consumer_stats(holder)
     assert [(each["hash"], each["blockedAttempts"]) for each in shown["drainingHashes"]] == [(293, 2), (60248, 0)]

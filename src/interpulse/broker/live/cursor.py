@@ -200,7 +200,7 @@ class CursorRecord:
     def dump(self) -> bytes:
         body: dict[str, Any] = {"markDeletePosition": str(self.mark_delete)}
         if self.ranges:
-            body["individuallyDeletedMessages"] = [list(each) for each in self.ranges]
+            body["individuallyDeletedMessages"] = self.ranges
         if self.batches:
             body["batchedEntryDeletionIndexInfo"] = {str(position): list(words) for position, words in self.batches}
         if self.properties:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import compress, repeat
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -178,6 +179,13 @@ class Consumer:
         if self.permits < self._granted:
             self._count_permits()
         return True
+
+    def release_all(self, positions: Sequence[Position]) -> Sequence[Position]:
+        """As `release`, of entries that are done with as a whole; those of them that this consumer held, once each."""
+        released = list(map(self.pending.pop, positions, repeat(0)))
+        self.unacknowledged -= sum(released)
+        self._count_permits()
+        return positions if all(released) else list(compress(positions, released))
 
     def give_up(self, positions: Iterable[Position]) -> None:
         """Others get these entries, all of which it holds."""

@@ -14,10 +14,10 @@ from interpulse.model.ids import Position
 
 __all__ = ["SeenSlots"]
 
-PAGES_MAX = 1024
+PAGES_MAX = 512
 """Pages, or twice as many as were needed when last looked: more of them are to be looked through."""
 
-_PAGE_BITS = 6
+_PAGE_BITS = 8
 _PAGE_ENTRIES = 1 << _PAGE_BITS
 _WITHIN = _PAGE_ENTRIES - 1
 _NOTHING_SEEN = bytes(2 * _PAGE_ENTRIES)

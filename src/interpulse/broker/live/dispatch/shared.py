@@ -187,16 +187,17 @@ class SharedDispatch:
 
     def released_all(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         """Acknowledgements of whole entries by ``consumer``."""
-        pending, was_blocked = consumer.pending, consumer.blocked
-        held = {position: None for position in positions if position in pending}
-        consumer.give_up(held)
+        was_blocked = consumer.blocked
+        held = consumer.release_all(positions)
         if self._redeliveries:
             for position in held:
                 self._redeliveries.pop(position, None)
         playable = self.selector.acknowledged_all(held)
-        for position in positions:
-            if position not in held:
-                self.released(consumer, position, 0)
+        if len(held) < len(positions):
+            found = set(held)
+            for position in positions:
+                if position not in found:
+                    self.released(consumer, position, 0)
         if playable or self.blocked or (was_blocked and not consumer.blocked):
             self._wake()
 

@@ -235,6 +235,20 @@ def test_statistics_tell_first_and_last_times_sums_and_rates() -> None:
     )
 
 
+def test_entries_released_together_then_those_that_it_held_are_named_once_and_make_room() -> None:
+    consumer, _, _ = opened()
+    consumer.hold_at_most(5)
+    consumer.flow(20)
+    consumer.hold([FOUR, SINGLE])
+    assert (consumer.unacknowledged, consumer.release_all([]), consumer.unacknowledged) == (5, [], 5)
+    consumer.release(TWO)
+    assert list(consumer.release_all([TWO, ONE, ONE])) == [ONE]
+    assert (consumer.pending, consumer.unacknowledged, consumer.permits, consumer.blocked) == ({}, 0, 5, False)
+    consumer.hold([FOUR, SINGLE])
+    assert list(consumer.release_all([TWO, ONE])) == [TWO, ONE]
+    assert (consumer.pending, consumer.unacknowledged) == ({}, 0)
+
+
 def test_calls_are_passed_on_with_everything_they_name() -> None:
     consumer, owner, _ = opened()
     consumer.flow(1)

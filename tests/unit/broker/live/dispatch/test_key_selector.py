@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.dispatch import seen_slots
 from interpulse.broker.live.dispatch.key_selector import KeySelector
 from interpulse.broker.live.requests import KeyRange, KeySharing, SubscribeRequest, SubType
 from interpulse.model.ids import Position
@@ -205,6 +206,35 @@ def test_replay_that_was_not_read_when_acknowledged_then_it_waits_no_more() -> N
     selector.await_turn(at(4, 5))
     assert selector.acknowledged(Position(1, 4), held=False) is False
     assert (selector.waiting, selector.next_replays([consumer], 10)) == (1, at(5))
+
+
+def test_as_many_entries_are_read_as_the_ready_consumers_have_a_share_in() -> None:
+    a, b, c = (FakeConsumer(name, permits=permits) for name, permits in (("a", 10), ("b", 5), ("c", 0)))
+    selector = joined(a, b, c)
+    assert selector.entries_wanted([a]) == 30
+    assert selector.entries_wanted([a, b]) == 22
+    selector.left(c)
+    assert selector.entries_wanted([a, b]) == 15
+
+
+def test_however_many_entries_were_seen_then_the_slots_of_those_held_and_waiting_are_known(
+    entry: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seen_slots, "PAGES_MAX", 0)
+    low, high = halves()
+    selector = joined(low, high)
+    sent(selector.select([entry(0, "key1")], [low]))
+    sent(selector.select([entry(1000, "key2")], [low]))
+    for number in range(2000, 9000, 1000):
+        sent(selector.select([entry(number, "key1")], [low]))
+        del low.pending[Position(1, number)]
+        assert not selector.acknowledged(Position(1, number), held=True)
+    selector.left(low)
+    assert selector.stats()["drainingHashesUnackedMessages"] == 1
+    selector.give_back(at(0))
+    selector.joined(low)
+    assert selector.next_replays([low, high], 10) == at(0, 1000)
+    assert selector.next_replays([high], 10) == at(1000)
 
 
 @pytest.fixture

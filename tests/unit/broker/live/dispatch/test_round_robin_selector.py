@@ -45,6 +45,10 @@ def numbers(result: Any) -> tuple[dict[str, list[int]], list[int]]:
     return parts, [each.position.entry for each in result.held]
 
 
+def test_as_many_entries_are_read_as_consumers_have_permits_for(selector: RoundRobinSelector) -> None:
+    assert selector.entries_wanted([FakeConsumer("a", 3), FakeConsumer("b", 4)]) == 7
+
+
 def waiting(selector: RoundRobinSelector, *consumers: Any, entries_max: int = 10) -> list[int]:
     return [each.entry for each in selector.next_replays(consumers, entries_max)]
 

@@ -4,4 +4,9 @@
   wrong
 * `ledger_metadata`, `ledger_paths`, `bookie_addresses`: what lies in ZooKeeper, and where; `metadata_store` reads and
   writes it
+* `connection`: a socket to a bookie; `bookies`: all of them, and the choice of some for a ledger
+* `pending`: which entries are acknowledged; `replica`: entries sent to one bookie until it has them; `writer`: a ledger
+  that grows
+* `reader`: entries of a ledger, from the bookie that has them; `recovery`: the end of a ledger that another wrote
+* `client`: ledgers created, opened, recovered, deleted
 """

@@ -13,11 +13,19 @@ from interpulse.model.errors import PersistenceError
 
 __all__ = [
     "BookKeeperError",
+    "BookieAway",
     "BrokenConnection",
     "Code",
+    "EntryDamaged",
+    "EntryTooLarge",
+    "EntryUnreachable",
     "LedgerChanged",
+    "LedgerFailed",
+    "LedgerFenced",
     "LedgerUnusable",
     "NoLedger",
+    "NotEnoughBookies",
+    "RecoveryStopped",
     "WrongDigest",
     "meaning",
 ]
@@ -77,6 +85,93 @@ class LedgerChanged(_OfLedger):
     """The metadata of the ledger are not what they were when they were read; nothing was written."""
 
     text = "the metadata of ledger {} were changed meanwhile"
+
+
+class LedgerFailed(_OfLedger):
+    """Nothing more of the ledger is acknowledged; what was, stays. It has to be recovered, and another one written."""
+
+    text = "ledger {} cannot be written any more: {}"
+
+
+class LedgerFenced(LedgerFailed):
+    """Another process recovers the ledger or has recovered it: what it was written for is that one's now."""
+
+    text = "ledger {} cannot be written any more: {}"
+
+
+class RecoveryStopped(_OfLedger):
+    """Too few bookies answer to say where the ledger ends; it is as recoverable as before."""
+
+    text = "ledger {} cannot be recovered now: {}"
+
+
+class _OfEntry(BookKeeperError):
+    """About one entry."""
+
+    text = "entry {}:{}: {}"
+
+    def __init__(self, ledger_id: int, entry_id: int, reason: str) -> None:
+        super().__init__(self.text.format(ledger_id, entry_id, reason))
+        self.ledger_id = ledger_id
+        self.entry_id = entry_id
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.ledger_id, self.entry_id, self.reason)
+
+
+class EntryUnreachable(_OfEntry):
+    """Bookies that may have the entry do not answer."""
+
+    text = "entry {}:{} cannot be read now: {}"
+
+
+class EntryDamaged(_OfEntry):
+    """Every bookie that should have the entry has it not, or not as it was written."""
+
+    text = "entry {}:{} is lost: {}"
+    retriable = False
+
+
+class EntryTooLarge(BookKeeperError):
+    """The entry is larger than bookies take."""
+
+    retriable = False
+
+    def __init__(self, size: int, size_max: int) -> None:
+        super().__init__(
+            f"an entry of {size} bytes is larger than bookies take, {size_max};"
+            " raise bookkeeperMaxFrameBytes, and nettyMaxFrameSizeBytes of every bookie before"
+        )
+        self.size = size
+        self.size_max = size_max
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.size, self.size_max)
+
+
+class NotEnoughBookies(BookKeeperError):
+    """A ledger needs more writable bookies than are registered."""
+
+    def __init__(self, needed: int, there: int) -> None:
+        super().__init__(f"{needed} writable bookies are needed, and {there} are registered; start more bookies")
+        self.needed = needed
+        self.there = there
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.needed, self.there)
+
+
+class BookieAway(BookKeeperError):
+    """No connection to a bookie can be made."""
+
+    def __init__(self, bookie_id: str, reason: str) -> None:
+        super().__init__(f"bookie {bookie_id} cannot be reached: {reason}")
+        self.bookie_id = bookie_id
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.bookie_id, self.reason)
 
 
 class WrongDigest(Exception):

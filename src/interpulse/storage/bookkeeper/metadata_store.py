@@ -25,6 +25,7 @@ from interpulse.storage.zookeeper.errors import (
     BadVersion,
     NodeExists,
     NoNode,
+    NotConnected,
     OutcomeUnknown,
     SessionExpired,
     ZooKeeperError,
@@ -176,10 +177,19 @@ class LedgerMetadataStore:
             return await self._nodes.create(path, value, **kind)
 
     async def _surely(self, write: Callable[[], Awaitable[T]]) -> T:
-        """The answer to a write, which is sent again while its answer is lost."""
-        for _ in range(_LOST_ANSWERS_MAX):
+        """The answer to a write, which is sent again while its answer is lost.
+
+        `NotConnected` says that it was not done: it is not raised once the write may have been.
+        """
+        lost = 0
+        while True:
             try:
                 return await write()
             except (OutcomeUnknown, SessionExpired) as error:
+                lost += 1
+                if lost > _LOST_ANSWERS_MAX:
+                    raise
                 log.debug("answer to a write of ledger metadata lost problem=%s", error)
-        return await write()
+            except NotConnected:
+                if not lost:
+                    raise

@@ -1,0 +1,113 @@
+"""Connections to bookies, one each, made when they are first needed; and which bookies failed lately."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Collection
+from functools import partial
+from typing import Final
+
+from interpulse.storage.bookkeeper.connection import BookieConnection, ConnectionConfig
+from interpulse.storage.bookkeeper.errors import BookieAway, BookKeeperError, NotEnoughBookies
+from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore
+
+__all__ = ["Bookies"]
+
+log = logging.getLogger(__name__)
+
+_AVOIDED_S: Final = 30.0  # a bookie that failed, if enough others are there
+
+
+class Bookies:
+    """All bookies of a cluster. Close it at the end."""
+
+    def __init__(self, store: LedgerMetadataStore, config: ConnectionConfig) -> None:
+        self._store = store
+        self._config = config
+        self._connections: dict[str, BookieConnection] = {}
+        self._connecting: dict[str, asyncio.Task[BookieConnection]] = {}
+        self._failed_at: dict[str, float] = {}
+        self._without_batches: set[str] = set()
+        self._closed = False
+
+    def connected(self, bookie_id: str) -> BookieConnection | None:
+        """The connection to a bookie, if there is one now."""
+        connection = self._connections.get(bookie_id)
+        return None if connection is None or connection.lost.done() else connection
+
+    async def connect(self, bookie_id: str) -> BookieConnection:
+        """A connection to the bookie; raises `BookieAway`."""
+        connection = self.connected(bookie_id)
+        if connection is not None:
+            return connection
+        if self._closed:
+            raise BookieAway(bookie_id, "this client is closed")
+        task = self._connecting.get(bookie_id)
+        if task is None:
+            task = asyncio.create_task(self._open(bookie_id), name=f"connection to bookie {bookie_id}")
+            self._connecting[bookie_id] = task
+            task.add_done_callback(partial(self._tried, bookie_id))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise BookieAway(bookie_id, "this client is closed") from None
+            raise
+        except (OSError, BookKeeperError) as error:
+            raise BookieAway(bookie_id, str(error) or type(error).__name__) from None
+
+    def avoid(self, bookie_id: str) -> None:
+        """Give new entries to others for a while, if there are others."""
+        self._failed_at[bookie_id] = asyncio.get_running_loop().time()
+
+    async def writable(self, *, without: Collection[str] = ()) -> list[str]:
+        """The ids of bookies that take new entries, at random, those that failed lately last."""
+        there = [each for each in await self._store.writable_bookies() if each not in without]
+        since = asyncio.get_running_loop().time() - _AVOIDED_S
+        random.shuffle(there)
+        there.sort(key=lambda each: self._failed_at.get(each, since) > since)
+        return there
+
+    async def choose(self, count: int) -> tuple[str, ...]:
+        """So many of them; raises `NotEnoughBookies`."""
+        there = await self.writable()
+        if len(there) < count:
+            raise NotEnoughBookies(count, len(there))
+        return tuple(there[:count])
+
+    def reads_batches(self, bookie_id: str) -> bool:
+        """Whether batch reads may be asked of it."""
+        return bookie_id not in self._without_batches
+
+    async def close(self) -> None:
+        """End all connections."""
+        self._closed = True
+        for task in list(self._connecting.values()):
+            task.cancel()
+        if self._connecting:
+            await asyncio.wait(list(self._connecting.values()))
+        for connection in list(self._connections.values()):
+            connection.end("the client is closed")
+
+    async def _open(self, bookie_id: str) -> BookieConnection:
+        address = await self._store.address(bookie_id)
+        connection = await BookieConnection.open(address, self._config)
+        log.debug("bookie connected bookie=%s address=%s", bookie_id, address)
+        self._connections[bookie_id] = connection
+        connection.lost.add_done_callback(lambda reason: self._lost(bookie_id, connection, reason.result()))
+        return connection
+
+    def _tried(self, bookie_id: str, task: asyncio.Task[BookieConnection]) -> None:
+        del self._connecting[bookie_id]
+        if not task.cancelled():
+            task.exception()  # those who wait get it; perhaps they do not wait any more
+
+    def _lost(self, bookie_id: str, connection: BookieConnection, reason: str) -> None:
+        if self._connections.get(bookie_id) is connection:
+            del self._connections[bookie_id]
+        if connection.ended_at_a_batch:
+            self._without_batches.add(bookie_id)
+        if not self._closed:
+            log.warning("bookie disconnected bookie=%s problem=%s", bookie_id, reason)

@@ -1,0 +1,215 @@
+"""Entries of a ledger read from its bookies, checked, from another bookie where one does not have them.
+
+Nothing is read beyond the last entry that is known to be acknowledged: what lies there may vanish when the ledger is
+recovered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from interpulse.storage.bookkeeper.bookies import Bookies
+from interpulse.storage.bookkeeper.connection import Reply
+from interpulse.storage.bookkeeper.errors import (
+    BookieAway,
+    Code,
+    EntryDamaged,
+    EntryUnreachable,
+    LedgerUnusable,
+    WrongDigest,
+    meaning,
+)
+from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, LedgerMetadata
+from interpulse.storage.bookkeeper.packets import Digest, Packet
+from interpulse.storage.bookkeeper.protocol import LAST_ENTRY
+
+__all__ = ["NOT_THERE", "FoundLedger", "LedgerReader", "Readable", "ask_last_confirmed"]
+
+log = logging.getLogger(__name__)
+
+_NEXT_AFTER_S: Final = 1.0  # a bookie that does not answer: the next one is asked as well
+_AT_ONCE_MAX: Final = 100  # single reads
+NOT_THERE: Final = (Code.NO_LEDGER, Code.NO_ENTRY)
+"""What a bookie says that surely does not have an entry."""
+
+
+class Readable(Protocol):
+    """A ledger as far as it can be read."""
+
+    @property
+    def ledger_id(self) -> int:
+        """Its number."""
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        """Who has its entries."""
+
+    @property
+    def last_confirmed(self) -> int:
+        """The last entry that may be read, -1 if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLedger:
+    """A ledger as it was found, which this process does not write."""
+
+    ledger_id: int
+    metadata: LedgerMetadata
+    last_confirmed: int
+
+
+async def ask_last_confirmed(
+    ledger_id: int, bookie_id: str, digest: Digest, bookies: Bookies, *, fence: bool = False
+) -> int | None:
+    """The last entry of which this bookie knows that it is acknowledged, -1 of none; None if it does not say.
+
+    With ``fence`` it takes no more entries of the ledger's writer before it says so. Raises `LedgerUnusable` if the
+    ledger has another password.
+    """
+    try:
+        connection = await bookies.connect(bookie_id)
+    except BookieAway:
+        return None
+    reply = await connection.read(ledger_id, LAST_ENTRY, fence_key=digest.master_key if fence else b"")
+    if reply.code == Code.UNAUTHORIZED:
+        raise LedgerUnusable(ledger_id, f"bookie {bookie_id} refuses: {meaning(reply.code)}")
+    if reply.code != Code.OK:
+        return NO_ENTRY_YET if reply.code in NOT_THERE else None
+    try:
+        return digest.open(reply.packets[0], ledger_id).last_confirmed
+    except WrongDigest as error:
+        log.error("last entry damaged bookie=%s ledger=%d problem=%s", bookie_id, ledger_id, error)
+        return NO_ENTRY_YET
+
+
+class LedgerReader:
+    """Reads one ledger, which may be written by this process meanwhile."""
+
+    def __init__(self, source: Readable, bookies: Bookies) -> None:
+        self._source = source
+        self._bookies = bookies
+        self._digest = Digest(source.metadata.digest, source.metadata.password)
+        self._preferred = ""  # the bookie that answered last: what it read ahead is of use
+
+    @property
+    def ledger_id(self) -> int:
+        """The ledger's number."""
+        return self._source.ledger_id
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        """Who has its entries, and whether it is closed."""
+        return self._source.metadata
+
+    @property
+    def last_confirmed(self) -> int:
+        """The last entry that may be read, -1 if there is none."""
+        return self._source.last_confirmed
+
+    async def read(self, first: int, *, entries_max: int, bytes_max: int) -> list[bytes]:
+        """Payloads from an entry on: at least one, not much more than so many bytes.
+
+        Raises `EntryUnreachable` while bookies are away, `EntryDamaged` if the entry is lost, ValueError beyond
+        `last_confirmed`.
+        """
+        last = min(self.last_confirmed, first + max(entries_max, 1) - 1)
+        if not 0 <= first <= last:
+            raise ValueError(f"ledger {self.ledger_id} is readable up to entry {self.last_confirmed}, not {first}")
+        batch = await self._read_batch(first, last, bytes_max)
+        if batch:
+            return batch
+        payloads = [(await self.read_entry(first)).payload]
+        size = len(payloads[0])
+        while first + len(payloads) <= last and size < bytes_max:
+            fitting = (bytes_max - size) * len(payloads) // max(size, 1)
+            more = await self._read_some(first + len(payloads), last, fitting)
+            payloads += more
+            size += sum(map(len, more))
+        return payloads
+
+    async def read_entry(self, entry_id: int) -> Packet:
+        """One entry, whether it is acknowledged or not."""
+        asked: dict[asyncio.Task[Packet | str], str] = {}
+        problems: list[str] = []
+        lost = True
+        waiting = self._in_turn(entry_id)
+        try:
+            while asked or waiting:
+                if waiting:
+                    bookie_id = waiting.pop(0)
+                    asked[asyncio.create_task(self._ask(bookie_id, entry_id))] = bookie_id
+                timeout = _NEXT_AFTER_S if waiting else None
+                done, _ = await asyncio.wait(asked, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    bookie_id, found = asked.pop(task), task.result()
+                    if isinstance(found, Packet):
+                        self._preferred = bookie_id
+                        return found
+                    lost = lost and not found.startswith("?")
+                    problems.append(f"bookie {bookie_id}: {found.removeprefix('?')}")
+        finally:
+            for task in asked:
+                task.cancel()
+        kind = EntryDamaged if lost else EntryUnreachable
+        raise kind(self.ledger_id, entry_id, "; ".join(problems))
+
+    async def _read_some(self, first: int, last: int, wanted: int) -> list[bytes]:
+        """As many as are wanted by their average size, at least one, asked for at once."""
+        count = max(1, min(wanted, _AT_ONCE_MAX, last - first + 1))
+        packets = await asyncio.gather(*(self.read_entry(first + each) for each in range(count)))
+        return [packet.payload for packet in packets]
+
+    async def _read_batch(self, first: int, last: int, bytes_max: int) -> list[bytes]:
+        """What one bookie gives in one answer; nothing where that cannot be, or the bookie has it not."""
+        metadata = self.metadata
+        bookie_id = self._in_turn(first)[0]
+        striped = metadata.quorum.ensemble != metadata.quorum.write
+        if striped or first == last or not self._bookies.reads_batches(bookie_id):
+            return []
+        try:
+            connection = await self._bookies.connect(bookie_id)
+            async with asyncio.timeout(_NEXT_AFTER_S):
+                reply = await connection.read_batch(
+                    self.ledger_id, first, count_max=last - first + 1, bytes_max=bytes_max
+                )
+        except (BookieAway, TimeoutError):
+            return []
+        payloads: list[bytes] = []
+        for raw in reply.packets:
+            found = self._opened(bookie_id, raw, first + len(payloads))
+            if found is None:
+                break
+            payloads.append(found.payload)
+        if payloads:
+            self._preferred = bookie_id
+        return payloads
+
+    def _in_turn(self, entry_id: int) -> list[str]:
+        bookies = list(self.metadata.bookies_of(entry_id))
+        if self._preferred in bookies:
+            bookies.remove(self._preferred)
+            bookies.insert(0, self._preferred)
+        return bookies
+
+    async def _ask(self, bookie_id: str, entry_id: int) -> Packet | str:
+        """The entry, or why not; with a question mark in front if the bookie may have it all the same."""
+        try:
+            connection = await self._bookies.connect(bookie_id)
+        except BookieAway as error:
+            return f"?{error.reason}"
+        reply: Reply = await connection.read(self.ledger_id, entry_id)
+        if reply.code != Code.OK:
+            return meaning(reply.code) if reply.code in NOT_THERE else f"?{meaning(reply.code)}"
+        return self._opened(bookie_id, reply.packets[0], entry_id) or "it has other bytes than were written"
+
+    def _opened(self, bookie_id: str, raw: bytes, entry_id: int) -> Packet | None:
+        try:
+            return self._digest.open(raw, self.ledger_id, entry_id)
+        except WrongDigest as error:
+            log.error(
+                "entry damaged bookie=%s ledger=%d entry=%d problem=%s", bookie_id, self.ledger_id, entry_id, error
+            )
+            return None

@@ -1,0 +1,234 @@
+"""A ledger ended for ever at one agreed length, whoever was writing it; several may do so at once, and begin again.
+
+1. Its metadata say that it is being recovered: its writer can change them no more.
+2. Its bookies are fenced: its writer can have nothing acknowledged any more.
+3. What lies behind the last entry that is known to be acknowledged is read, written to every bookie that should have
+   it, and is the ledger's up to the first entry that too many bookies do not have.
+4. Its metadata say where it ends.
+
+An entry that was acknowledged is always found: so many bookies have it that too few are left to miss it. Silence,
+faults and damaged entries are never an answer: if too few bookies answer, recovery stops, and nothing is decided.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Container
+from typing import Final, NamedTuple
+
+from interpulse.storage.bookkeeper.bookies import Bookies
+from interpulse.storage.bookkeeper.errors import (
+    BookieAway,
+    Code,
+    LedgerChanged,
+    RecoveryStopped,
+    WrongDigest,
+)
+from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, LedgerMetadata, LedgerState
+from interpulse.storage.bookkeeper.metadata_store import Kept, LedgerMetadataStore
+from interpulse.storage.bookkeeper.packets import Digest, Packet
+from interpulse.storage.bookkeeper.protocol import add_frame
+from interpulse.storage.bookkeeper.reader import NOT_THERE, FoundLedger, LedgerReader, ask_last_confirmed
+
+__all__ = ["recover"]
+
+log = logging.getLogger(__name__)
+
+_WINDOW_MAX: Final = 128  # entries read and written back at once
+_WINDOW_BYTES: Final = 8 << 20
+_LATE_S: Final = 1.0  # how long bookies are waited for that are not needed
+
+
+async def recover(ledger_id: int, store: LedgerMetadataStore, bookies: Bookies) -> LedgerMetadata:
+    """The metadata of the ledger, closed; raises `RecoveryStopped` if too few bookies answer, or `NoLedger`."""
+    while True:
+        kept = await store.read(ledger_id)
+        if kept.ledger.closed:
+            return kept.ledger
+        try:
+            if kept.ledger.state is LedgerState.OPEN:
+                recovering = kept.ledger.recovering()
+                kept = Kept(recovering, await store.write(ledger_id, recovering, kept.version))
+            closed = await _Recovery(ledger_id, kept.ledger, bookies).run()
+            await store.write(ledger_id, closed, kept.version)
+        except LedgerChanged:
+            continue  # by another recovery, or by its writer before the first step
+        log.info("ledger recovered ledger=%d last=%d", ledger_id, closed.last_entry)
+        return closed
+
+
+class _Found(NamedTuple):
+    """An entry, as it was read."""
+
+    packet: Packet
+    raw: bytes
+
+
+class _Recovery:
+    """Steps 2 and 3."""
+
+    def __init__(self, ledger_id: int, ledger: LedgerMetadata, bookies: Bookies) -> None:
+        self._ledger_id = ledger_id
+        self._ledger = ledger  # as its writer left it: where entries are read
+        self._target = ledger  # where they are written, and what is kept in the end
+        self._bookies = bookies
+        self._digest = Digest(ledger.digest, ledger.password)
+
+    async def run(self) -> LedgerMetadata:
+        """The closed ledger, which is to be written into the metadata."""
+        last = max(await self._fence(), self._ledger.last_segment.first - 1)
+        length: int | None = None
+        window = 2
+        while True:
+            found = await self._read(last + 1, window)
+            if found:
+                await self._write(found)
+                last, length = found[-1].packet.entry_id, found[-1].packet.length
+            if len(found) < window:
+                break
+            average = sum(len(each.raw) for each in found) // len(found) + 1
+            window = max(1, min(window * 2, _WINDOW_MAX, _WINDOW_BYTES // average))
+        if length is None:
+            length = await self._length_upto(last)
+        return self._target.closed_at(last, length)
+
+    async def _fence(self) -> int:
+        """The last entry that a bookie knows to be acknowledged, once enough of them take nothing of its writer."""
+        ensemble = self._ledger.last_segment.ensemble
+        fenced: dict[int, int] = {}
+
+        async def fence(place: int, bookie_id: str) -> None:
+            last = await ask_last_confirmed(self._ledger_id, bookie_id, self._digest, self._bookies, fence=True)
+            if last is not None:
+                fenced[place] = last
+
+        tasks = [asyncio.create_task(fence(place, bookie)) for place, bookie in enumerate(ensemble)]
+        try:
+            for task in asyncio.as_completed(tasks):
+                await task
+                if self._none_acknowledges(fenced):
+                    return max(fenced.values())
+        finally:
+            for each in tasks:
+                each.cancel()
+        missing = ", ".join(bookie for place, bookie in enumerate(ensemble) if place not in fenced)
+        raise RecoveryStopped(self._ledger_id, f"these bookies do not answer: {missing}")
+
+    def _none_acknowledges(self, fenced: Container[int]) -> bool:
+        """Whether no write set has an ack quorum of bookies that are not fenced."""
+        quorum = self._ledger.quorum
+        return all(
+            sum(place not in fenced for place in quorum.positions(start)) < quorum.ack
+            for start in range(quorum.ensemble)
+        )
+
+    async def _read(self, first: int, count: int) -> list[_Found]:
+        """The entries from the first one on, up to one that does not exist."""
+        asked = (self._read_one(first + each) for each in range(count))
+        found: list[_Found] = []
+        for each in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(each, BaseException):
+                raise each
+            if each is None:
+                break
+            found.append(each)
+        return found
+
+    async def _read_one(self, entry_id: int) -> _Found | None:
+        quorum = self._ledger.quorum
+        tasks = [asyncio.create_task(self._ask(each, entry_id)) for each in self._ledger.bookies_of(entry_id)]
+        without = 0
+        try:
+            for task in asyncio.as_completed(tasks):
+                answer = await task
+                if isinstance(answer, _Found):
+                    return answer
+                without += answer
+                if without > quorum.write - quorum.ack:
+                    return None
+        finally:
+            for each in tasks:
+                each.cancel()
+        raise RecoveryStopped(self._ledger_id, f"too few bookies say whether entry {entry_id} exists")
+
+    async def _ask(self, bookie_id: str, entry_id: int) -> _Found | bool:
+        """The entry, or whether the bookie surely does not have it."""
+        try:
+            connection = await self._bookies.connect(bookie_id)
+        except BookieAway:
+            return False
+        key = self._digest.master_key
+        reply = await connection.read(self._ledger_id, entry_id, fence_key=key, recovery=True)
+        if reply.code != Code.OK:
+            return reply.code in NOT_THERE
+        try:
+            return _Found(self._digest.open(reply.packets[0], self._ledger_id, entry_id), reply.packets[0])
+        except WrongDigest as error:
+            log.error(
+                "entry damaged bookie=%s ledger=%d entry=%d problem=%s", bookie_id, self._ledger_id, entry_id, error
+            )
+            return False
+
+    async def _write(self, found: list[_Found]) -> None:
+        """Give these entries to every bookie that should have them, or to others in the place of those that fail."""
+        stored: dict[int, set[int]] = {each.packet.entry_id: set() for each in found}
+        places = set(range(self._target.quorum.ensemble))
+        while places:
+            failed = await self._write_to(places, found, stored)
+            ensemble = list(self._target.last_segment.ensemble)
+            spares = await self._bookies.writable(without=ensemble) if failed else []
+            chosen = dict(zip(sorted(failed), spares, strict=False))
+            for place, bookie_id in chosen.items():
+                ensemble[place] = bookie_id
+                for places_of_entry in stored.values():
+                    places_of_entry.discard(place)
+            if chosen:
+                self._target = self._target.with_ensemble(found[0].packet.entry_id, tuple(ensemble))
+            places = set(chosen)
+        if not self._enough(stored):
+            raise RecoveryStopped(self._ledger_id, "too few bookies take the entries at its end")
+
+    async def _write_to(self, places: set[int], found: list[_Found], stored: dict[int, set[int]]) -> set[int]:
+        """The places whose bookies did not take all; the others are waited for, but not for long if not needed."""
+        waiting = {asyncio.create_task(self._write_to_one(each, found, stored)): each for each in places}
+        failed = set()
+        try:
+            while waiting:
+                timeout = _LATE_S if self._enough(stored) else None
+                done, _ = await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+                if not done:
+                    break
+                failed |= {place for task in done if (place := waiting.pop(task)) is not None and not task.result()}
+        finally:
+            for task in waiting:
+                task.cancel()
+        return failed | set(waiting.values())
+
+    def _enough(self, stored: dict[int, set[int]]) -> bool:
+        return all(len(places) >= self._target.quorum.ack for places in stored.values())
+
+    async def _write_to_one(self, place: int, found: list[_Found], stored: dict[int, set[int]]) -> bool:
+        try:
+            connection = await self._bookies.connect(self._target.last_segment.ensemble[place])
+        except BookieAway:
+            return False
+
+        async def write(each: _Found) -> bool:
+            entry_id = each.packet.entry_id
+            if place not in self._target.quorum.positions(entry_id):
+                return True
+            frame = add_frame(self._digest.master_key, each.raw, recovery=True)
+            if await connection.add_until_taken(self._ledger_id, entry_id, frame) != Code.OK:
+                return False
+            stored[entry_id].add(place)
+            return True
+
+        return all(await asyncio.gather(*(write(each) for each in found)))
+
+    async def _length_upto(self, last: int) -> int:
+        """The bytes of all payloads up to an entry."""
+        if last == NO_ENTRY_YET:
+            return 0
+        reader = LedgerReader(FoundLedger(self._ledger_id, self._ledger, last), self._bookies)
+        return (await reader.read_entry(last)).length

@@ -1,0 +1,155 @@
+"""One place in the ensemble of a ledger that is being written: its bookie, and what that has not answered yet."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from interpulse.storage.bookkeeper.bookies import Bookies
+from interpulse.storage.bookkeeper.connection import BookieConnection
+from interpulse.storage.bookkeeper.errors import BookieAway, Code, meaning
+from interpulse.storage.bookkeeper.pending import PendingEntry
+
+__all__ = ["Replica", "ReplicaConfig"]
+
+_PAUSE_S: Final = 0.05  # between attempts to connect again
+_REFUSED_PAUSE_S: Final = (0.01, 1.0)  # before entries are sent again that the bookie was too busy for
+_FATAL: Final = (Code.FENCED, Code.UNAUTHORIZED, Code.BAD_REQUEST, Code.BAD_VERSION)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaConfig:
+    """When a bookie has failed for a ledger."""
+
+    reconnect_s: float = 1.0  # a lost connection is not back
+    busy_s: float = 30.0  # it is too busy for so long
+
+
+class Replica:
+    """Sends entries to a bookie, again where that is needed, until it has failed. Entries are `send`, or it is stopped.
+
+    ``on_stored(entry)``: the bookie has it; ``on_failed(reason)``: it has failed, once; ``on_refused(code)``: the
+    ledger cannot be written by this client any more. They must not raise.
+    """
+
+    def __init__(
+        self,
+        bookie_id: str,
+        ledger_id: int,
+        bookies: Bookies,
+        config: ReplicaConfig,
+        *,
+        on_stored: Callable[[PendingEntry], None],
+        on_failed: Callable[[str], None],
+        on_refused: Callable[[int], None],
+    ) -> None:
+        self.bookie_id = bookie_id
+        self._ledger_id = ledger_id
+        self._bookies = bookies
+        self._config = config
+        self._on_stored = on_stored
+        self._on_failed = on_failed
+        self._on_refused = on_refused
+        self._loop = asyncio.get_running_loop()
+        self._unanswered: dict[int, PendingEntry] = {}
+        self._busy: list[int] = []  # entries that were refused for now
+        self._busy_since: float | None = None
+        self._pause_s = _REFUSED_PAUSE_S[0]
+        self._timer: asyncio.TimerHandle | None = None
+        self._connection: BookieConnection | None = bookies.connected(bookie_id)
+        self._connecting: asyncio.Task[None] | None = None
+        self._stopped = False
+
+    def send(self, entry: PendingEntry) -> None:
+        """Give the bookie an entry."""
+        if self._stopped:
+            return
+        self._unanswered[entry.entry_id] = entry
+        if self._connection is not None:
+            self._connection.add(self._ledger_id, entry.entry_id, entry.frame, self._answered)
+        elif self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect(0.0), name=f"ledger {self._ledger_id} to a bookie")
+
+    def send_all(self, entries: Iterable[PendingEntry]) -> None:
+        """Give it several, in this order."""
+        for entry in entries:
+            self.send(entry)
+
+    def stop(self) -> None:
+        """Wait for nothing any more."""
+        self._stopped = True
+        self._unanswered.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._connecting is not None and self._connecting is not asyncio.current_task():
+            self._connecting.cancel()
+
+    def _answered(self, entry_id: int, code: int) -> None:
+        entry = self._unanswered.get(entry_id)
+        if entry is None or self._stopped:
+            return
+        if code == Code.OK:
+            del self._unanswered[entry_id]
+            self._busy_since = None
+            self._on_stored(entry)
+        elif code == Code.TOO_MANY_REQUESTS:
+            self._refused_for_now(entry_id)
+        elif code == Code.CONNECTION_LOST:
+            self._reconnect()
+        elif code in _FATAL:
+            self.stop()
+            self._on_refused(code)
+        else:
+            self._fail(meaning(code))
+
+    def _refused_for_now(self, entry_id: int) -> None:
+        now = self._loop.time()
+        if self._busy_since is None:
+            self._busy_since, self._pause_s = now, _REFUSED_PAUSE_S[0]
+        if now - self._busy_since > self._config.busy_s:
+            self._fail(f"{meaning(Code.TOO_MANY_REQUESTS)} for {self._config.busy_s:g} s")
+            return
+        self._busy.append(entry_id)
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._pause_s * random.uniform(1, 2), self._send_busy)
+            self._pause_s = min(self._pause_s * 2, _REFUSED_PAUSE_S[1])
+
+    def _send_busy(self) -> None:
+        self._timer = None
+        busy, self._busy = self._busy, []
+        if self._connection is not None:
+            self.send_all(self._unanswered[each] for each in busy if each in self._unanswered)
+
+    def _reconnect(self) -> None:
+        """The first of all entries that are answered so begins it; all of them are sent again."""
+        self._connection = None
+        self._busy.clear()
+        if self._connecting is None:
+            seconds = self._config.reconnect_s
+            self._connecting = asyncio.create_task(self._connect(seconds), name=f"ledger {self._ledger_id} to a bookie")
+
+    async def _connect(self, seconds: float) -> None:
+        """Try for so long, at least once."""
+        until = self._loop.time() + seconds
+        while True:
+            try:
+                async with asyncio.timeout_at(until if seconds else None):
+                    self._connection = await self._bookies.connect(self.bookie_id)
+            except (BookieAway, TimeoutError) as error:
+                if self._loop.time() >= until:
+                    self._connecting = None
+                    self._fail(str(error) or meaning(Code.CONNECTION_LOST))
+                    return
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            self._connecting = None
+            self.send_all(list(self._unanswered.values()))
+            return
+
+    def _fail(self, reason: str) -> None:
+        if not self._stopped:
+            self.stop()
+            self._on_failed(reason)

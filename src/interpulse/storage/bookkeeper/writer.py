@@ -1,0 +1,367 @@
+"""A ledger that is being written: entries are spread over bookies, and acknowledged in order.
+
+* What `LedgerListener.on_confirmed` tells of is synced by as many bookies as the ack quorum says, and so is all before.
+* A bookie that fails is replaced by another, from the first entry on that is not acknowledged. Without another the
+  ledger goes on as long as each entry can have its ack quorum.
+* A bookie that is slow is waited for, but only with so much in memory.
+* After a failure nothing is acknowledged any more, and the ledger is never touched again: it has to be recovered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
+from typing import Final, Protocol
+
+from interpulse.storage.bookkeeper.bookies import Bookies
+from interpulse.storage.bookkeeper.errors import (
+    BookieAway,
+    BookKeeperError,
+    Code,
+    EntryTooLarge,
+    LedgerChanged,
+    LedgerFailed,
+    LedgerFenced,
+    NoLedger,
+    meaning,
+)
+from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, LedgerState
+from interpulse.storage.bookkeeper.metadata_store import Kept, LedgerMetadataStore
+from interpulse.storage.bookkeeper.packets import Digest
+from interpulse.storage.bookkeeper.pending import PendingEntries, PendingEntry
+from interpulse.storage.bookkeeper.protocol import FRAME_OVERHEAD, add_frame
+from interpulse.storage.bookkeeper.replica import Replica, ReplicaConfig
+from interpulse.storage.zookeeper.errors import NotConnected, Refused, ZooKeeperError
+
+__all__ = ["LedgerListener", "LedgerWriter", "WriterConfig"]
+
+log = logging.getLogger(__name__)
+
+_BEHIND_AT_ONCE: Final = 4  # times the limit: a bookie so far behind gets no time to catch up
+
+
+@dataclass(frozen=True, slots=True)
+class WriterConfig:
+    """How a writer behaves."""
+
+    frame_bytes_max: int = 5_242_880  # `bookkeeperMaxFrameBytes`; bookies have `nettyMaxFrameSizeBytes`
+    behind_entries: int = 5_000  # how far a bookie may lag behind the acknowledgements
+    behind_bytes: int = 32 << 20
+    behind_s: float = 5.0
+    retry_s: float = 5.0  # how often another bookie is looked for while there is none
+    stall_s: float = 30.0  # how long nothing can be acknowledged before the ledger has failed
+    replica: ReplicaConfig = field(default_factory=ReplicaConfig)
+
+
+class LedgerListener(Protocol):
+    """Hears of a ledger in the event loop; must not raise."""
+
+    def on_confirmed(self, last_entry: int) -> None:
+        """This entry and all before it are durable."""
+
+    def on_ledger_failed(self, error: BookKeeperError) -> None:
+        """Nothing more is acknowledged; told once."""
+
+
+class LedgerWriter:
+    """The only writer of one ledger. `BookKeeperClient.create` makes it."""
+
+    def __init__(
+        self,
+        ledger_id: int,
+        kept: Kept,
+        store: LedgerMetadataStore,
+        bookies: Bookies,
+        config: WriterConfig,
+        listener: LedgerListener | None = None,
+    ) -> None:
+        self.ledger_id = ledger_id
+        self._metadata, self._version = kept
+        self._store = store
+        self._bookies = bookies
+        self._config = config
+        self._listener = listener
+        self._digest = Digest(self._metadata.digest, self._metadata.password)
+        self._loop = asyncio.get_running_loop()
+        self._pending = PendingEntries(self._metadata.quorum)
+        self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []  # a heap, by entry
+        self._turns = count()
+        self._failed_places: dict[int, float] = {}  # since when
+        self._behind_since: dict[int, float] = {}
+        self._changing: asyncio.Task[None] | None = None
+        self._held = False  # an ensemble change is being written: nothing is acknowledged
+        self._metadata_turn = asyncio.Lock()
+        self._confirming = False
+        self._closing = False
+        self._error: BookKeeperError | None = None
+        self._replicas = [
+            self._replica(position, bookie_id)
+            for position, bookie_id in enumerate(self._metadata.last_segment.ensemble)
+        ]
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        """What ZooKeeper has of the ledger, as far as this writer knows."""
+        return self._metadata
+
+    @property
+    def last_confirmed(self) -> int:
+        """The last acknowledged entry, -1 if there is none."""
+        return self._pending.confirmed
+
+    @property
+    def last_appended(self) -> int:
+        """The last entry, acknowledged or not, -1 if there is none."""
+        return self._pending.last
+
+    @property
+    def length(self) -> int:
+        """Bytes of all acknowledged payloads."""
+        return self._pending.confirmed_length
+
+    @property
+    def kept_entries(self) -> int:
+        """How many entries are in memory: not acknowledged, or not answered by every bookie."""
+        return len(self._pending)
+
+    @property
+    def failure(self) -> BookKeeperError | None:
+        """Why nothing is acknowledged any more."""
+        return self._error
+
+    def append(self, payload: bytes) -> int:
+        """Send one entry; its number. The listener hears when it is acknowledged.
+
+        Raises `EntryTooLarge`, and what ended the ledger if something did.
+        """
+        if self._error is not None:
+            raise self._error
+        if self._closing:
+            raise LedgerFailed(self.ledger_id, "it is being closed")
+        size_max = self._config.frame_bytes_max - FRAME_OVERHEAD
+        if len(payload) > size_max:
+            raise EntryTooLarge(len(payload), size_max)
+        pending = self._pending
+        packet = self._digest.seal(
+            self.ledger_id, pending.last + 1, pending.confirmed, pending.length + len(payload), payload
+        )
+        entry = pending.append(add_frame(self._digest.master_key, packet), len(payload))
+        for position in pending.positions(entry):
+            self._replicas[position].send(entry)
+        return entry.entry_id
+
+    async def add(self, payload: bytes) -> int:
+        """Send one entry and wait until it is acknowledged; its number."""
+        entry_id = self.append(payload)
+        await self.confirmed(entry_id)
+        return entry_id
+
+    async def confirmed(self, entry_id: int) -> None:
+        """Wait until an entry is acknowledged; raises what ended the ledger."""
+        if entry_id <= self.last_confirmed:
+            return
+        if self._error is not None:
+            raise self._error
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        heappush(self._waiters, (entry_id, next(self._turns), waiter))
+        await waiter
+
+    async def close(self) -> LedgerMetadata:
+        """Wait for what was appended, and end the ledger for ever.
+
+        Raises what ends the ledger, or `ZooKeeperError` if ZooKeeper is away: then it may be called again.
+        """
+        self._closing = True
+        await self.confirmed(self.last_appended)
+        async with self._metadata_turn:
+            if self._error is not None:
+                raise self._error
+            if not self._metadata.closed:
+                await self._write_end()
+        self._stop()
+        return self._metadata
+
+    def abandon(self) -> None:
+        """Touch the ledger no more, as after a failure; what is not acknowledged may be in it or not."""
+        self._fail(LedgerFailed(self.ledger_id, "it was given up"))
+
+    async def _write_end(self) -> None:
+        closed = self._metadata.closed_at(self.last_confirmed, self.length)
+        try:
+            self._version = await self._store.write(self.ledger_id, closed, self._version)
+        except LedgerChanged:
+            found = (await self._store.read(self.ledger_id)).ledger
+            if not (found.closed and (found.last_entry, found.length) == (closed.last_entry, closed.length)):
+                self._fail(LedgerFenced(self.ledger_id, "another has recovered it"))
+                raise LedgerFenced(self.ledger_id, "another has recovered it") from None
+        except NoLedger as error:
+            self._fail(error)
+            raise
+        self._metadata = closed
+
+    def _replica(self, position: int, bookie_id: str) -> Replica:
+        return Replica(
+            bookie_id,
+            self.ledger_id,
+            self._bookies,
+            self._config.replica,
+            on_stored=partial(self._stored, position),
+            on_failed=partial(self._bookie_failed, position),
+            on_refused=self._refused,
+        )
+
+    def _stored(self, position: int, entry: PendingEntry) -> None:
+        self._pending.stored(entry, position)
+        if not self._confirming:
+            self._confirming = True
+            self._loop.call_soon(self._confirm)
+
+    def _confirm(self) -> None:
+        self._confirming = False
+        if self._held or self._error is not None or not self._pending.confirm():
+            return
+        last = self.last_confirmed
+        while self._waiters and self._waiters[0][0] <= last:
+            *_, waiter = heappop(self._waiters)
+            if not waiter.done():
+                waiter.set_result(None)
+        self._look_for_slow()
+        if self._listener is not None:
+            self._listener.on_confirmed(last)
+
+    def _look_for_slow(self) -> None:
+        """Give up bookies that are too far behind what is acknowledged: memory is bounded by those that live."""
+        config, pending = self._config, self._pending
+        for position, (entries, size) in enumerate(zip(pending.behind_entries, pending.behind_bytes, strict=True)):
+            times = max(entries / config.behind_entries, size / config.behind_bytes)
+            if times <= 1:
+                self._behind_since.pop(position, None)
+                continue
+            since = self._behind_since.setdefault(position, self._loop.time())
+            if times > _BEHIND_AT_ONCE or self._loop.time() - since > config.behind_s:
+                self._replicas[position].stop()
+                self._bookie_failed(position, f"it is {entries} entries and {size} bytes behind")
+
+    def _refused(self, code: int) -> None:
+        if code == Code.FENCED:
+            self._fail(LedgerFenced(self.ledger_id, "another recovers it"))
+        else:
+            self._fail(LedgerFailed(self.ledger_id, f"a bookie refused its entries: {meaning(code)}"))
+
+    def _bookie_failed(self, position: int, reason: str) -> None:
+        bookie_id = self._replicas[position].bookie_id
+        log.warning("bookie failed ledger=%d bookie=%s problem=%s", self.ledger_id, bookie_id, reason)
+        self._bookies.avoid(bookie_id)
+        self._behind_since.pop(position, None)
+        self._pending.give_up(position)
+        self._failed_places[position] = self._loop.time()
+        if self._changing is None and self._error is None:
+            self._changing = asyncio.create_task(self._change(), name=f"ensemble of ledger {self.ledger_id}")
+
+    async def _change(self) -> None:
+        """Replace what has failed, and look for a replacement again while there is none."""
+        stalled_since = self._loop.time()
+        try:
+            while self._failed_places:
+                problem = await self._replace_failed()
+                if self._pending.possible:
+                    stalled_since = self._loop.time()
+                elif self._loop.time() - stalled_since > self._config.stall_s:
+                    self._fail(LedgerFailed(self.ledger_id, f"entries cannot have their ack quorum: {problem}"))
+                if problem:
+                    await asyncio.sleep(self._config.retry_s)
+        except BookKeeperError as error:
+            self._fail(error)
+        except Exception as error:
+            log.exception("ensemble change failed ledger=%d", self.ledger_id)
+            self._fail(LedgerFailed(self.ledger_id, f"its ensemble could not be changed: {error!r}"))
+        finally:
+            self._changing = None
+
+    async def _replace_failed(self) -> str:
+        """Why a bookie could not be replaced, or nothing."""
+        living = [each.bookie_id for position, each in enumerate(self._replicas) if position not in self._failed_places]
+        try:
+            writable = await self._bookies.writable(without=living)
+            own = {replica.bookie_id for replica in self._replicas}
+            spares = [each for each in writable if each not in own]
+            chosen = dict(zip(sorted(self._failed_places), spares, strict=False))
+            if chosen:
+                await self._write_change(chosen)
+            for position in [each for each in self._failed_places if each not in chosen]:
+                await self._revive(position, writable)
+        except ZooKeeperError as error:
+            return str(error)
+        missing = [self._replicas[each].bookie_id for each in self._failed_places if each not in chosen]
+        return f"no bookie takes the place of {', '.join(missing)}" if missing else ""
+
+    async def _write_change(self, chosen: dict[int, str]) -> None:
+        async with self._metadata_turn:
+            if self._metadata.state is not LedgerState.OPEN or self._error is not None:
+                return
+            self._held = True
+            try:
+                await self._write_ensemble(chosen)
+            finally:
+                self._held = False
+        self._confirm()
+
+    async def _write_ensemble(self, chosen: dict[int, str]) -> None:
+        ensemble = list(self._metadata.last_segment.ensemble)
+        for position, bookie_id in chosen.items():
+            ensemble[position] = bookie_id
+        changed = self._metadata.with_ensemble(self.last_confirmed + 1, tuple(ensemble))
+        try:
+            self._version = await self._store.write(self.ledger_id, changed, self._version)
+        except LedgerChanged:
+            raise LedgerFenced(self.ledger_id, "another has changed its metadata") from None
+        except (NotConnected, Refused):
+            raise  # it was not done
+        except ZooKeeperError as error:
+            raise LedgerFailed(self.ledger_id, f"it is not known which bookies it has: {error}") from error
+        self._metadata = changed
+        for position, bookie_id in chosen.items():
+            former = self._replicas[position].bookie_id
+            log.info("bookie replaced ledger=%d bookie=%s by=%s", self.ledger_id, former, bookie_id)
+            self._failed_places.pop(position, None)
+            self._replicas[position] = self._replica(position, bookie_id)
+            self._replicas[position].send_all(self._pending.replace(position))
+
+    async def _revive(self, position: int, writable: list[str]) -> None:
+        """There is no other bookie; the one that failed a while ago may be there again."""
+        bookie_id = self._replicas[position].bookie_id
+        failed_at = self._failed_places[position]
+        if bookie_id not in writable or self._loop.time() < failed_at + self._config.retry_s:
+            return
+        try:
+            await self._bookies.connect(bookie_id)
+        except BookieAway:
+            return
+        if self._error is None and position in self._failed_places:
+            log.info("bookie is there again ledger=%d bookie=%s", self.ledger_id, bookie_id)
+            del self._failed_places[position]
+            self._replicas[position] = self._replica(position, bookie_id)
+            self._replicas[position].send_all(self._pending.revive(position))
+
+    def _fail(self, error: BookKeeperError) -> None:
+        if self._error is not None or self._metadata.closed:
+            return
+        self._error = error
+        log.warning("ledger failed ledger=%d confirmed=%d problem=%s", self.ledger_id, self.last_confirmed, error)
+        self._stop()
+        for *_, waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(error)
+        self._waiters.clear()
+        if self._listener is not None:
+            self._listener.on_ledger_failed(error)
+
+    def _stop(self) -> None:
+        for replica in self._replicas:
+            replica.stop()
+        if self._changing is not None and self._changing is not asyncio.current_task():
+            self._changing.cancel()

@@ -12,16 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from interpulse.spark.class_archive.archive import java_options
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["SparkMissing", "check_spark_installed", "file_url", "recommended_conf", "start_session", "starting_a_query"]
 
 _STARTING: Final = threading.Lock()
-
-_QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java moves our data and computes nothing: without its second compiler it is warm sooner, and not slower afterwards
-(benchmarks/replication.py: first copy after 15 instead of 25 s, delays at low rates almost halved, rates no lower)."""
 
 
 class SparkMissing(Exception):
@@ -79,7 +77,7 @@ def start_session(
         settings |= {
             "spark.master": master,
             "spark.driver.memory": driver_memory,
-            "spark.driver.extraJavaOptions": _QUICK_JAVA,
+            "spark.driver.extraJavaOptions": java_options(),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",

@@ -1,0 +1,60 @@
+"""The archive of Spark's classes is found by the Java and the PySpark that it was made with, and by no other."""
+
+import pytest
+
+from interpulse.spark.class_archive.archive import ArchiveFailed, archive_path, java_options, make_archive
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def java(tmp_path, monkeypatch):
+    """A Java whose release can be changed."""
+    home = tmp_path / "java"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").touch(mode=0o755)
+    (home / "release").write_text('JAVA_VERSION="17.0.15"')
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    return home
+
+
+def test_path_when_java_is_updated_then_is_another(java, cache):
+    before = archive_path()
+    assert before.parent == cache / "interpulse"
+    assert archive_path() == before
+    (java / "release").write_text('JAVA_VERSION="17.0.16"')
+    assert archive_path() != before
+
+
+def test_path_when_java_says_no_release_then_its_program_counts(java):
+    before = archive_path()
+    (java / "release").unlink()
+    assert archive_path() not in (before, None)
+
+
+def test_options_when_there_is_an_archive_then_name_it(java):
+    quick = java_options()
+    assert "SharedArchiveFile" not in quick
+    path = archive_path()
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert java_options() == f"{quick} -Xlog:cds=off -Xlog:cds+dynamic=off -XX:SharedArchiveFile={path}"
+
+
+def test_archive_when_there_is_no_java_then_says_what_is_needed(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert archive_path() is None
+    assert "SharedArchiveFile" not in java_options()
+    with pytest.raises(ArchiveFailed, match="Java 17 or newer and the spark extra are needed"):
+        make_archive()
+
+
+def test_archive_when_java_cannot_run_then_shows_what_was_printed_and_leaves_nothing(java, cache):
+    (java / "bin" / "java").write_text("#!/bin/sh\necho no such Java >&2\nexit 3\n")
+    with pytest.raises(ArchiveFailed, match=r"(?s)Java wrote no archive of Spark's classes .*no such Java"):
+        make_archive()
+    assert list((cache / "interpulse").iterdir()) == []

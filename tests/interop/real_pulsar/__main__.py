@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from tests.interop.real_pulsar.jars import Unavailable, class_path
-from tests.interop.real_pulsar.launcher import DidNotStart, RealPulsar
+from tests.interop.real_pulsar.launcher import DidNotStart, RealPulsar, archive_classes
 
 
 def run(directory: Path, settings: dict[str, str]) -> None:
@@ -19,7 +19,10 @@ def run(directory: Path, settings: dict[str, str]) -> None:
 def main(arguments: list[str]) -> int:
     """Runs one verb; returns the exit code."""
     match arguments:
-        case ["install" | "classpath"]:
+        case ["install"]:
+            class_path()
+            print(archive_classes())
+        case ["classpath"]:
             print(class_path())
         case ["run", directory, *settings]:
             run(Path(directory), dict(setting.split("=", 1) for setting in settings))

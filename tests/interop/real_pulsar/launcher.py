@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -20,12 +21,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from tests.interop.real_pulsar.java import QUICK_JAVA, java_command, run_java
+from tests.interop.real_pulsar.java import QUICK_JAVA, class_archive, java_command, quick_java, run_java
 
 METADATA_PROGRAM = Path(__file__).with_name("MetadataKeys.java")
 LOGGING = Path(__file__).with_name("log4j2-broker.xml")
 START_SECONDS_MAX = 180
 STOP_SECONDS_MAX = 15
+ARCHIVE_SECONDS_MAX = 180
 START_ATTEMPTS = 3
 
 # One bookie, everything on this machine, every entry synced: what a fair comparison with one process of ours needs.
@@ -84,13 +86,18 @@ class RealPulsar:
         settings: Mapping[str, str] | None = None,
         heap_max_mb: int = 1024,
         measured: bool = False,
+        archive: Path | None = None,
     ) -> None:
-        """`measured`: Java compiles all it can, as where figures are taken; otherwise it starts in half the time."""
+        """`measured`: Java compiles all it can, as where figures are taken; otherwise it starts in half the time.
+
+        `archive`: where Java keeps the classes that it loaded when it is stopped.
+        """
         self.directory = directory.resolve()
         self.cluster_name = cluster_name
         self.settings = dict(settings or {})
         self.heap_max_mb = heap_max_mb
         self.measured = measured
+        self.archive = archive
         self._ports: tuple[int, int] | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -157,7 +164,7 @@ class RealPulsar:
             return
         self._process.terminate()
         try:
-            self._process.wait(STOP_SECONDS_MAX)
+            self._process.wait(ARCHIVE_SECONDS_MAX if self.archive else STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -237,12 +244,17 @@ class RealPulsar:
     def _command(self) -> list[str]:
         assert self._ports is not None
         memory = ["-Xms256m", f"-Xmx{self.heap_max_mb}m", "-XX:MaxDirectMemorySize=1g"]
-        memory += ["-XX:+UseZGC"] if self.measured else QUICK_JAVA
+        memory += self._java_options()
         system = [f"-Dlog4j2.configurationFile={LOGGING}", "-Dio.netty.tryReflectionSetAccessible=true"]
         program = ["org.apache.pulsar.PulsarStandaloneStarter", "--config", "standalone.conf"]
         program += ["--no-functions-worker", "--no-stream-storage"]
         program += ["--metadata-dir", "data/metadata", "--bookkeeper-dir", "data/bookkeeper"]
         return [*_dying_with_this_thread(), *java_command(*memory, *system, *program)]
+
+    def _java_options(self) -> tuple[str, ...]:
+        if self.archive is not None:
+            return (*QUICK_JAVA, f"-XX:ArchiveClassesAtExit={self.archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+        return ("-XX:+UseZGC",) if self.measured else quick_java()
 
     def _wait_until_ready(self, deadline: float) -> None:
         url = f"{self.web_url}/admin/v2/namespaces/public/default"
@@ -256,6 +268,18 @@ class RealPulsar:
     def _log_end(self) -> str:
         files = (self.directory / name for name in ("out", "broker.log"))
         return "\n".join(file.read_text(errors="replace")[-2000:] for file in files if file.exists())
+
+
+def archive_classes() -> Path:
+    """Let one cluster start, and keep the classes that it loaded for all later ones and for Java clients; once."""
+    target = class_archive()
+    if not target.exists():
+        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            made = Path(scratch, target.name)
+            with RealPulsar(Path(scratch), archive=made):
+                pass
+            made.replace(target)
+    return target
 
 
 def _free_ports() -> tuple[int, int]:

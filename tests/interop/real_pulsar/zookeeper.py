@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.interop.real_pulsar.java import QUICK_JAVA, java_command
+from tests.interop.real_pulsar.java import java_command, quick_java
 
 LOGGING = Path(__file__).with_name("log4j2-check.xml")
 START_SECONDS_MAX = 60
@@ -63,7 +63,7 @@ class RealZooKeeper:
         self.directory.mkdir(parents=True, exist_ok=True)
         configuration = self.directory / "zoo.cfg"
         configuration.write_text(_CONFIGURATION.format(directory=self.directory, port=self._port))
-        options = ("-Xmx128m", *QUICK_JAVA, f"-Dlog4j2.configurationFile={LOGGING}")
+        options = ("-Xmx128m", *quick_java(), f"-Dlog4j2.configurationFile={LOGGING}")
         command = java_command(*options, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(configuration))
         setpriv = shutil.which("setpriv")
         with (self.directory / "out").open("ab") as out:

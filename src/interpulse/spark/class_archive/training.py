@@ -44,6 +44,8 @@ class Counting(DataSource):
 
 
 class Numbers(DataSourceReader):
+    """Two partitions of a table."""
+
     def partitions(self) -> list[InputPartition]:
         return [InputPartition(0), InputPartition(1)]
 
@@ -52,6 +54,8 @@ class Numbers(DataSourceReader):
 
 
 class NumbersAgain(DataSourceStreamReader):
+    """The same rows as a stream that ends."""
+
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()
 
@@ -72,6 +76,8 @@ class NumbersAgain(DataSourceStreamReader):
 
 
 class Nowhere(DataSourceStreamWriter):
+    """Takes rows and keeps none."""
+
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         for _ in iterator:
             pass

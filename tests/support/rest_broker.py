@@ -10,6 +10,7 @@ from interpulse.broker.app import BrokerApp
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.stores import Stores
+from interpulse.storage.api import MetadataStore
 from interpulse.storage.memory import MemoryMetadataStore, memory_log_store
 
 __all__ = ["RestBroker", "rest_broker"]
@@ -32,15 +33,18 @@ class RestBroker:
 
 
 @asynccontextmanager
-async def rest_broker(config: BrokerConfig | None = None, *, provisioning: bool = False) -> AsyncIterator[RestBroker]:
+async def rest_broker(
+    config: BrokerConfig | None = None, *, provisioning: bool = False, metadata: MetadataStore | None = None
+) -> AsyncIterator[RestBroker]:
     """A broker of cluster ``standalone`` (unless the settings say otherwise) without a replication job.
 
-    With ``provisioning`` it sees to it that replicated topics exist on other clusters.
+    With ``provisioning`` it sees to it that replicated topics exist on other clusters. ``metadata`` lies in memory
+    unless it is given.
     """
     store = MemoryMetadataStore()
 
     async def open_stores(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
-        return Stores(store, memory_log_store(store))
+        return Stores(metadata or store, memory_log_store(metadata or store))
 
     settings = replace(config or BrokerConfig(), broker_service_port=0, web_service_port=0, replication_job="external")
     app = BrokerApp(settings, open_stores=open_stores)

@@ -355,6 +355,7 @@ class BrokerApp:
         opened.push_async_callback(self.registry.close)
         opened.callback(self.stores.metadata.watch(keys.POLICIES, self._on_policies_changed))
         self.dynamic.watch(lambda _: self.registry.begin_applying())
+        opened.callback(self.dynamic.follow())
 
     async def _start_upkeep(self, opened: AsyncExitStack) -> None:
         """What the broker does by itself from now on."""
@@ -393,7 +394,7 @@ class BrokerApp:
 
     def _on_policies_changed(self, key: str) -> None:
         namespace = keys.namespace_of_policies_key(key)
-        if namespace is None:
+        if namespace is None and key != keys.POLICIES:
             return
         self.registry.begin_applying(namespace)
         if self.access is not None:

@@ -1,6 +1,8 @@
 """The keys of the metadata store: Pulsar's own paths.
 
 Topic and cursor names are form-encoded in keys (a blank is ``+``), so that no name holds a ``/``.
+The inverse functions give None for a key of another kind: where keys are nodes of a tree, those above a record are keys
+too, with empty values.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ REPLICATION_STATUS = "/replication-status"
 SCHEMAS = "/schemas"
 TOPIC_POLICIES = "/admin/topic-policies"
 TOPIC_RECORDS = "/managed-ledgers"
+_PARTS_OF_TOPIC = 4  # tenant, namespace, domain and local name
 _FAILURE_DOMAINS = "/admin/failure-domains"
 _FORCED_DELETIONS = "/admin/forced-deletions"
 
@@ -81,7 +84,7 @@ def namespace_policies(namespace: NamespaceName) -> str:
 def namespace_of_policies_key(key: str) -> NamespaceName | None:
     """The inverse of `namespace_policies`; None for the key of a tenant."""
     parts = key.removeprefix(f"{POLICIES}/").split("/")
-    return NamespaceName(*parts) if len(parts) == 2 else None
+    return NamespaceName(*parts) if len(parts) == 2 and all(parts) else None
 
 
 def forced_deletion(namespace: NamespaceName) -> str:
@@ -104,14 +107,19 @@ def partitioned_topic(topic: TopicName) -> str:
     return f"{PARTITIONED_TOPICS}/{topic.log_name}"
 
 
-def topic_of_partitioned_topic(key: str) -> TopicName:
+def topic_of_partitioned_topic(key: str) -> TopicName | None:
     """The inverse of `partitioned_topic`."""
-    return TopicName.from_log_name(key.removeprefix(f"{PARTITIONED_TOPICS}/"))
+    return _topic(key.removeprefix(f"{PARTITIONED_TOPICS}/"))
 
 
-def topic_of_record(key: str) -> TopicName:
+def topic_of_record(key: str) -> TopicName | None:
     """The inverse of `topic_record`, also for the key of a cursor."""
-    return TopicName.from_log_name("/".join(key.split("/", 6)[2:6]))
+    return _topic("/".join(key.split("/", 6)[2:6]))
+
+
+def _topic(log_name: str) -> TopicName | None:
+    parts = log_name.split("/")
+    return TopicName.from_log_name(log_name) if len(parts) == _PARTS_OF_TOPIC and all(parts) else None
 
 
 def topic_records(namespace: NamespaceName, domain: Domain) -> str:
@@ -144,9 +152,9 @@ def topic_policies(topic: TopicName) -> str:
     return f"{TOPIC_POLICIES}/{topic.base.log_name}"
 
 
-def topic_of_topic_policies(key: str) -> TopicName:
+def topic_of_topic_policies(key: str) -> TopicName | None:
     """The inverse of `topic_policies`."""
-    return TopicName.from_log_name(key.removeprefix(f"{TOPIC_POLICIES}/"))
+    return _topic(key.removeprefix(f"{TOPIC_POLICIES}/"))
 
 
 def all_topic_policies(namespace: NamespaceName, domain: Domain) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 
 from interpulse.storage.api import (
@@ -95,6 +96,16 @@ class MemoryMetadataStore:
             self._apply(Delete(key))
         self._watches.announce(gone)
         self.session.renew()
+
+    @contextmanager
+    def out_of_sight(self) -> Iterator[None]:
+        """As a connection that breaks: watches are told only afterwards, and only that anything may have changed."""
+        watches, self._watches = self._watches, Watches()
+        try:
+            yield
+        finally:
+            self._watches = watches
+        watches.announce_all()
 
     async def close(self) -> None:
         self._closed = True

@@ -23,6 +23,7 @@ from typing import Any
 from interpulse.model.ids import Position
 from interpulse.storage.api import (
     Change,
+    CommitTooLarge,
     CompactedLedger,
     Delete,
     LedgerRecord,
@@ -39,6 +40,7 @@ LEDGER_COUNTER_KEY = "/ledgers/id-counter"
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 _RECORDS_AT_ONCE = 100  # of many that are deleted together; then it is others' turn in the event loop
+_DELETED_AT_ONCE = 500  # names have at most a thousand characters, mostly
 _BLOCK = 1000  # one commit per thousand ledgers; a restart skips at most so many ids
 
 
@@ -154,23 +156,32 @@ class TopicRecords:
     ) -> list[int]:
         """Remove records, everything below them and the owners of their ledgers, and apply ``also``, in one commit.
 
-        Gives the ids of these ledgers. Raises `CommitConflict` only for what ``expect`` says. A record that cannot be
-        understood goes as well; its ledgers have no record then, and are taken for dead by the next start.
+        What is more than the store takes in one is removed in several: what lies below the records first, then the
+        records with ``also``; begun again it finishes. Gives the ids of these ledgers. Raises `CommitConflict` only for
+        what ``expect`` says. A record that cannot be understood goes as well; its ledgers have no record then, and are
+        taken for dead by the next start.
         """
         keys = {record_key(name): name for name in names}
 
         async def attempt() -> list[int]:
             stored = await self._metadata.get_many(list(keys))
             ledgers = [ledger for key, found in stored.items() for ledger in _ledgers_of(keys[key], found.value)]
-            doomed = [*stored, *map(ledger_key, ledgers)]
+            below = [*map(ledger_key, ledgers)]
             for number, key in enumerate(keys, 1):
-                doomed += [f"{key}/{child}" for child in await self._metadata.children(key)]
+                below += [f"{key}/{child}" for child in await self._metadata.children(key)]
                 if number % _RECORDS_AT_ONCE == 0:
                     await asyncio.sleep(0)
-            if not doomed and not also:
+            if not stored and not below and not also:
                 return []
             versions = {key: stored[key].version if key in stored else None for key in keys}
-            await self._metadata.commit([*map(Delete, doomed), *also], {**versions, **expect})
+            expected = {**versions, **expect}
+            try:
+                await self._metadata.commit([*map(Delete, (*stored, *below)), *also], expected)
+            except CommitTooLarge:
+                await self._metadata.commit([], expected)
+                for first in range(0, len(below), _DELETED_AT_ONCE):
+                    await self._metadata.commit([*map(Delete, below[first : first + _DELETED_AT_ONCE])])
+                await self._metadata.commit([*map(Delete, stored), *also], expected)
             return ledgers
 
         return await retry_on_conflict(attempt, raised_for=expect)

@@ -28,4 +28,13 @@ def test_keys() -> None:
 
 def test_namespace_of_policies_key() -> None:
     assert keys.namespace_of_policies_key("/admin/policies/demo/a") == DEMO
-    assert keys.namespace_of_policies_key("/admin/policies/demo") is None
+    for key in ("/admin/policies/demo", "/admin/policies/", "/admin/policies"):
+        assert keys.namespace_of_policies_key(key) is None
+
+
+def test_topic_of_a_key_above_topics_then_none() -> None:
+    """Nodes of a tree, and the prefix of a watch."""
+    for above in ("", "/", "/demo", "/demo/a", "/demo/a/persistent", "/demo/a/persistent/"):
+        assert keys.topic_of_record(f"/managed-ledgers{above}") is None
+        assert keys.topic_of_partitioned_topic(f"/admin/partitioned-topics{above}") is None
+        assert keys.topic_of_topic_policies(f"/admin/topic-policies{above}") is None

@@ -80,8 +80,11 @@ class BinaryServer:
             connection.drop(reason)
         return len(connections)
 
-    async def permissions_changed(self, namespace: NamespaceName) -> None:
-        """Close the producers, consumers and watchers in this namespace whose clients lost their permission."""
+    async def permissions_changed(self, namespace: NamespaceName | None) -> None:
+        """Close the producers, consumers and watchers in this namespace whose clients lost their permission.
+
+        None: in any namespace.
+        """
         for connection in list(self._connections):
             if connection.session is not None:
                 await connection.session.recheck(namespace)

@@ -6,6 +6,7 @@ whole `BrokerConfig` is replaced at once, and its watchers are told.
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import json
 import logging
@@ -16,7 +17,7 @@ from typing import Final
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig, ConfigError, dynamic_keys
 from interpulse.broker.config.pulsar_keys import PULSAR_KEYS
-from interpulse.model.errors import PreconditionFailed
+from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.storage.api import MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict
 
@@ -35,6 +36,8 @@ class DynamicConfig:
         self._startup = startup
         self._watchers: list[Callable[[BrokerConfig], None]] = []
         self.config = startup
+        self._changed = False
+        self._reading: asyncio.Task[None] | None = None
 
     async def load(self) -> None:
         """Take over what was set in an earlier life of the broker; a value that is no longer valid is left out."""
@@ -44,6 +47,30 @@ class DynamicConfig:
             except (ConfigError, KeyError) as problem:
                 logger.warning("ignored a stored dynamic setting key=%s value=%s reason=%s", key, value, problem)
         self._apply(await self.values())
+
+    def follow(self) -> Callable[[], None]:
+        """Take over what other brokers and tools set, until the returned function is called."""
+        end_watch = self._store.watch(keys.CONFIGURATION, self._on_changed)
+
+        def cancel() -> None:
+            end_watch()
+            if self._reading is not None:
+                self._reading.cancel()
+
+        return cancel
+
+    def _on_changed(self, key: str) -> None:
+        self._changed = True
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._take_over(), name="dynamic configuration")
+
+    async def _take_over(self) -> None:
+        while self._changed:
+            self._changed = False
+            try:
+                self._apply(await self.values())
+            except MetadataError as error:
+                logger.error("dynamic settings not read error=%s", error)
 
     def watch(self, callback: Callable[[BrokerConfig], None]) -> None:
         """Call back with the new settings after each change. A callback must not raise."""
@@ -86,7 +113,10 @@ class DynamicConfig:
         for key, value in values.items():
             if key in allowed:
                 config = _with(config, key, value)
-        self.config = _clamped(config, values)
+        config = _clamped(config, values)
+        if config == self.config:  # as when this broker is told of what it set itself
+            return
+        self.config = config
         for callback in self._watchers:
             callback(self.config)
 

@@ -26,7 +26,7 @@ from interpulse.broker.topics.partition_records import stored_partitions
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.client.transport.backoff import Backoff
 from interpulse.clock import Clock
-from interpulse.model.errors import PulsarError
+from interpulse.model.errors import MetadataError, PulsarError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topics import TopicKind
 from interpulse.replication.provision import Provisioned, TopicProvisioner, describe_problem
@@ -98,6 +98,8 @@ class RemoteTopics:
         self._replicated: set[NamespaceName] = set()
         self._changed_namespaces: set[NamespaceName] = set()
         self._changed_topics: set[TopicName] = set()
+        self._unsure = False
+        """Anything may have changed: at the start, and after the store lost sight of its server."""
         self._changed = asyncio.Event()
         self._cancel_watches: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
@@ -115,9 +117,7 @@ class RemoteTopics:
             (keys.CLUSTERS, self._on_cluster),
         )
         self._cancel_watches = [self._store.watch(f"{prefix}/", callback) for prefix, callback in watched]
-        for tenant in await self._store.children(keys.POLICIES):
-            for name in await self._store.children(keys.tenant(tenant)):
-                self._changed_namespaces.add(NamespaceName(tenant, name))
+        self._unsure = True
         self._changed.set()
         self._task = asyncio.create_task(self._follow(), name="remote topics")
 
@@ -149,12 +149,19 @@ class RemoteTopics:
         if namespace is not None:
             self._changed_namespaces.add(namespace)
             self._changed.set()
+        elif key == f"{keys.POLICIES}/":
+            self._unsure = True
+            self._changed.set()
 
     def _on_topic_policies(self, key: str) -> None:
-        self._topic_changed(keys.topic_of_topic_policies(key))
+        topic = keys.topic_of_topic_policies(key)
+        if topic is not None:
+            self._topic_changed(topic)
 
     def _on_partitions(self, key: str) -> None:
         topic = keys.topic_of_partitioned_topic(key)
+        if topic is None:
+            return
         for pair in self._pairs.get(topic, {}).values():
             pair.woken.set()
         self._topic_changed(topic)
@@ -164,16 +171,34 @@ class RemoteTopics:
         if not self._replicated:
             return
         parts = key.split("/", 6)
-        if len(parts) == 6 and NamespaceName(parts[2], parts[3]) in self._replicated:
-            self._topic_changed(keys.topic_of_record(key))
+        if len(parts) != 6 or NamespaceName(parts[2], parts[3]) not in self._replicated:
+            return
+        topic = keys.topic_of_record(key)
+        if topic is not None:
+            self._topic_changed(topic)
 
     def _on_cluster(self, key: str) -> None:
-        """Other addresses or credentials: tried at once."""
-        cluster = key.removeprefix(f"{keys.CLUSTERS}/")
-        self._away.pop(cluster, None)
+        """Other addresses or credentials: tried at once. The prefix alone stands for all clusters."""
+        changed = key.removeprefix(f"{keys.CLUSTERS}/")
+        for cluster in [changed] if changed else list(self._away):
+            self._away.pop(cluster, None)
         for pairs in self._pairs.values():
-            if cluster in pairs:
-                pairs[cluster].woken.set()
+            for pair in pairs.values():
+                if changed in ("", pair.cluster):
+                    pair.woken.set()
+
+    async def _all_namespaces(self) -> set[NamespaceName]:
+        """Those that there are, and those that had pairs."""
+        self._unsure = False
+        namespaces = {topic.namespace_name for topic in self._pairs}
+        try:
+            for tenant in await self._store.children(keys.POLICIES):
+                names = await self._store.children(keys.tenant(tenant))
+                namespaces |= {NamespaceName(tenant, name) for name in names}
+        except MetadataError:
+            self._unsure = True
+            raise
+        return namespaces
 
     def _topic_changed(self, name: TopicName) -> None:
         if name.is_persistent:
@@ -189,6 +214,8 @@ class RemoteTopics:
             namespaces, self._changed_namespaces = self._changed_namespaces, set()
             topics, self._changed_topics = self._changed_topics, set()
             try:
+                if self._unsure:
+                    namespaces |= await self._all_namespaces()
                 for namespace in sorted(namespaces, key=str):
                     topics |= await self._topics_of(namespace)
                 for number, topic in enumerate(sorted(topics, key=str), 1):

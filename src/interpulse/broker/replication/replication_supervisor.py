@@ -252,7 +252,9 @@ class ReplicationSupervisor:
                 clusters = NamespacePolicies.load(stored.value).replication_clusters
                 wanted.update(remote_clusters(self._command.cluster, clusters))
         async for page in scan_pages(self._metadata, f"{keys.TOPIC_POLICIES}/", limit=_RECORDS_PER_PAGE):
-            for _, stored in page:
+            for key, stored in page:
+                if keys.topic_of_topic_policies(key) is None:
+                    continue
                 own = topic_level(TopicPolicyRecord.load(stored.value)).replication_clusters or ()
                 wanted.update(remote_clusters(self._command.cluster, own))
         return tuple(sorted(wanted & registered))

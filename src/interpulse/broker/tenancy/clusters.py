@@ -132,8 +132,11 @@ class Clusters:
                     return f"namespace {namespace}"
         async for page in scan_pages(self._store, f"{keys.TOPIC_POLICIES}/", limit=_KEYS_PER_PAGE):
             for key, stored in page:
+                topic = keys.topic_of_topic_policies(key)
+                if topic is None:
+                    continue
                 record = TopicPolicyRecord.load(stored.value)
                 levels = (record.here.replication_clusters, record.everywhere.replication_clusters)
                 if any(name in (clusters or ()) for clusters in levels):
-                    return f"topic {keys.topic_of_topic_policies(key)}"
+                    return f"topic {topic}"
         return None

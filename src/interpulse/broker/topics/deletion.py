@@ -209,8 +209,8 @@ class Deletion:
                 await self._registry.delete(*topics, force=True)
                 yield
         for prefix in keys.namespace_contents(namespace):
-            async for page in self._pages(prefix):
-                await self._store.commit([Delete(key) for key in page])
+            async for deletable in _from_below(self._pages(prefix)):
+                await self._store.commit([Delete(key) for key in deletable])
                 yield
 
     async def _pages(self, prefix: str) -> AsyncIterator[Sequence[str]]:
@@ -218,10 +218,27 @@ class Deletion:
             yield [key for key, _ in page]
 
 
+async def _from_below(pages: AsyncIterator[Sequence[str]]) -> AsyncIterator[list[str]]:
+    """The same keys, each after those below it, of which some may come on a later page."""
+    held: list[str] = []
+    async for page in pages:
+        seen = [*held, *page]
+        is_last = len(page) < _KEYS_AT_ONCE
+        held = [] if is_last else [key for key in seen if page[-1] < _behind_all_below(key)]
+        yield [key for key in seen if key not in held]
+    if held:
+        yield held
+
+
+def _behind_all_below(key: str) -> str:
+    return f"{key}0"  # "0" follows "/"
+
+
 def _topics_of(record_keys: Sequence[str]) -> list[TopicName]:
     """The topics these records and cursors belong to. A key that is none of a topic goes with what is left."""
     found: dict[TopicName, None] = {}
     for key in record_keys:
         with suppress(InvalidTopicName, ValueError):
-            found[keys.topic_of_record(key)] = None
+            if (topic := keys.topic_of_record(key)) is not None:
+                found[topic] = None
     return list(found)

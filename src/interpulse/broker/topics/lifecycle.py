@@ -44,7 +44,7 @@ from interpulse.rules.decision import AskRemotes, Decision
 from interpulse.rules.inactivity import decide_delete_orphaned_metadata
 from interpulse.rules.topic_view import Part, TopicView, existence, looked_at, metadata_names
 from interpulse.storage.api import Change as StoreChange
-from interpulse.storage.api import Delete, MetadataStore, Put, scan_pages
+from interpulse.storage.api import CommitConflict, CommitTooLarge, Delete, MetadataStore, Put, scan_pages
 from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["AssociatedMetadata", "PartitionedDeletion", "TopicLifecycle"]
@@ -194,7 +194,8 @@ class TopicLifecycle:
         counts: dict[TopicName, int | None] = {}
         prefix = f"{keys.partitioned_topics(namespace, domain)}/"
         async for page in scan_pages(self._store, prefix, limit=_NAMES_AT_ONCE):
-            counts |= {keys.topic_of_partitioned_topic(key): count_if_clear(key, each.value) for key, each in page}
+            topics = ((keys.topic_of_partitioned_topic(key), key, each) for key, each in page)
+            counts |= {topic: count_if_clear(key, each.value) for topic, key, each in topics if topic is not None}
         return {name: counts[name] for name in _listed(counts, include_system=include_system)}
 
     # --- creating and expanding
@@ -306,7 +307,7 @@ class TopicLifecycle:
         found: list[TopicName] = []
         async for page in scan_pages(self._store, f"{keys.PARTITIONED_TOPICS}/", limit=_KEYS_PER_PAGE):
             marked = [key for key, stored in page if _is_marked(key, stored.value)]
-            found += map(keys.topic_of_partitioned_topic, marked)
+            found += filter(None, map(keys.topic_of_partitioned_topic, marked))
         return found
 
     async def delete_orphaned_metadata(self, name: TopicName) -> bool:
@@ -387,7 +388,32 @@ class TopicLifecycle:
                 expect.setdefault(update.key, None)
         if updates or more:
             with self._claimed(reading, changes):
-                await self._store.commit([*updates, *more], expect)
+                try:
+                    await self._store.commit([*updates, *more], expect)
+                except CommitTooLarge:
+                    await self._commit_in_parts([*updates, *more], expect)
+
+    async def _commit_in_parts(self, updates: Sequence[StoreChange], expect: Mapping[str, int | None]) -> None:
+        """The records of many new partitions come after everything else, as they do in Pulsar.
+
+        Where this ends early, a partition without record is created when it is opened.
+        """
+        new = [each.key for each in updates if isinstance(each, Put) and each.key.startswith(f"{keys.TOPIC_RECORDS}/")]
+        later = {key for key in new if expect.get(key, 0) is None}
+        first = [each for each in updates if each.key not in later]
+        await self._store.commit(first, {key: version for key, version in expect.items() if key not in later})
+        records = [each for each in updates if each.key in later]
+        for begin in range(0, len(records), _NAMES_AT_ONCE):
+            await self._create_missing({each.key: each for each in records[begin : begin + _NAMES_AT_ONCE]})
+
+    async def _create_missing(self, records: dict[str, StoreChange]) -> None:
+        """One that was opened meanwhile is there, and stays as it is."""
+        while records:
+            try:
+                return await self._store.commit(list(records.values()), dict.fromkeys(records))
+            except CommitConflict as conflict:
+                if records.pop(conflict.key, None) is None:
+                    raise
 
     def _claimed(self, reading: Reading, changes: Sequence[Change]) -> AbstractContextManager[None]:
         """Topics that are being stored count for later ones in a namespace with a limit."""

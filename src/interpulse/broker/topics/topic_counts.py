@@ -39,6 +39,7 @@ class _Counted:
     state: int = 0  # grows with every change
     listing: asyncio.Lock = field(default_factory=asyncio.Lock)
     listed: bool = False
+    unsure: bool = False  # anything may have changed since the listing began
 
 
 class TopicCounts:
@@ -80,11 +81,12 @@ class TopicCounts:
     async def _list(self, namespace: NamespaceName, counted: _Counted) -> None:
         """Find every record there is; what changes meanwhile is looked at again afterwards."""
         prefix = f"{keys.topic_records(namespace, PERSISTENT)}/"
-        if counted.listed:
-            return  # by an earlier caller
-        async for page in scan_pages(self._store, prefix, limit=_KEYS_PER_PAGE):
-            counted.names.update(key for key, _ in page if key.find("/", len(prefix)) < 0 and _counts(key))
-        counted.listed = True
+        while not counted.listed:  # an earlier caller may have done it
+            names: set[str] = set()
+            counted.unsure = False
+            async for page in scan_pages(self._store, prefix, limit=_KEYS_PER_PAGE):
+                names.update(key for key, _ in page if key.find("/", len(prefix)) < 0 and _counts(key))
+            counted.names, counted.listed = names, not counted.unsure
 
     async def _look_again(self, counted: _Counted) -> None:
         while counted.touched:
@@ -95,6 +97,10 @@ class TopicCounts:
             counted.names.update(filter(_counts, found))
 
     def _on_changed(self, key: str) -> None:
+        if key == f"{keys.TOPIC_RECORDS}/":
+            for each in self._counted.values():
+                each.listed, each.unsure = False, True
+                each.state += 1
         parts = key.split("/", 6)
         counted = self._counted.get("/".join(parts[2:4])) if len(parts) == 6 else None
         if counted is not None:
@@ -103,4 +109,5 @@ class TopicCounts:
 
 
 def _counts(record_key: str) -> bool:
-    return not keys.topic_of_record(record_key).is_system
+    topic = keys.topic_of_record(record_key)
+    return topic is not None and not topic.is_system

@@ -64,7 +64,8 @@ class TopicPolicyRecords:
         parent = keys.all_topic_policies(namespace, PERSISTENT)
         paths = [f"{parent}/{name}" for name in await self._store.children(parent)]
         found = (await self._store.get_many(paths)).items()
-        return {keys.topic_of_topic_policies(path): TopicPolicyRecord.load(stored.value) for path, stored in found}
+        topics = ((keys.topic_of_topic_policies(path), stored) for path, stored in found)
+        return {topic: TopicPolicyRecord.load(stored.value) for topic, stored in topics if topic is not None}
 
     async def record_of_existing(self, name: TopicName) -> TopicPolicyRecord:
         """The policies of the topic; raises PreconditionFailed for a partition, and TopicNotFound."""

@@ -147,7 +147,9 @@ def parsed_metadata(key: str, stored: bytes) -> PartitionedTopicMetadata:
         return _loaded_metadata(stored)
     except (ValueError, TypeError, AttributeError) as error:
         name = keys.topic_of_partitioned_topic(key)
-        raise MetadataError(f"{name} has partition metadata that cannot be understood: {stored[:100]!r}") from error
+        raise MetadataError(
+            f"{name or key} has partition metadata that cannot be understood: {stored[:100]!r}"
+        ) from error
 
 
 def count_if_clear(key: str, stored: bytes) -> int | None:

@@ -157,6 +157,17 @@ async def test_topics_when_created_later_then_exist_there_too(bench: Bench) -> N
     await eventually(lambda: dict(bench.remotes["west"].created) == {P: 2, X: 0})
 
 
+async def test_topics_when_the_store_lost_sight_of_its_server_then_followed_all_the_same(bench: Bench) -> None:
+    await bench.topics.start()
+    with bench.store.out_of_sight():
+        await bench.replicate("east", "west")
+        await bench.lifecycle.create_plain(X)
+    await eventually(lambda: bench.is_ready(X))
+    with bench.store.out_of_sight():
+        await bench.replicate("east")
+    await eventually(lambda: bench.topics.state(X, "west") is None)
+
+
 async def test_system_topic_is_made_equal_there_as_it_is_compared(bench: Bench) -> None:
     """The ``__change_events`` that another cluster brought; what transactions keep for themselves stays here."""
     events = TopicName.parse("__change_events")

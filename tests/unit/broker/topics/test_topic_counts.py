@@ -60,6 +60,18 @@ async def test_count_follows_what_is_stored_and_removed() -> None:
     assert (await counts.of(PUBLIC_DEFAULT)).topics == 1
 
 
+async def test_count_when_the_store_lost_sight_of_its_server_then_counted_anew() -> None:
+    store = MemoryMetadataStore()
+    counts = TopicCounts(store)
+    await store.commit([record("a"), record("b")])
+    before = await counts.of(PUBLIC_DEFAULT)
+    with store.out_of_sight():
+        await store.commit([Delete(keys.topic_record(topic("a"))), record("c"), record("d")])
+    with pytest.raises(CommitConflict), counts.claim(PUBLIC_DEFAULT, [topic("e")], before):
+        pass
+    assert (await counts.of(PUBLIC_DEFAULT)).topics == 3
+
+
 async def test_question_looks_at_what_changed_since_the_last_one_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_counts, "_KEYS_PER_PAGE", 7)
     store = CountingStore()

@@ -97,19 +97,25 @@ class Session:
         self._challenged = False
         self._watch()
 
-    async def recheck(self, namespace: NamespaceName) -> None:
-        """The permissions of a namespace have changed: close what the client is not allowed to have open any more."""
+    async def recheck(self, namespace: NamespaceName | None) -> None:
+        """The permissions of a namespace have changed: close what the client is not allowed to have open any more.
+
+        None: those of any namespace may have.
+        """
         self.rechecks += 1
         for opened in list(self._connection.producers.values()):
             topic = opened.topic.name
-            if topic.namespace_name == namespace and not await self._may(TopicOperation.PRODUCE, topic):
+            concerned = namespace in (None, topic.namespace_name)
+            if concerned and not await self._may(TopicOperation.PRODUCE, topic):
                 opened.producer.close_by_broker()
         for reading in list(self._connection.consumers.values()):
             topic, subscription = reading.topic.name, reading.consumer.subscription_name
-            if topic.namespace_name == namespace and not await self._may(TopicOperation.CONSUME, topic, subscription):
+            concerned = namespace in (None, topic.namespace_name)
+            if concerned and not await self._may(TopicOperation.CONSUME, topic, subscription):
                 reading.consumer.close_by_broker()
         for watcher_id, watcher in list(self._connection.topic_watchers.items()):
-            allowed = watcher.namespace != namespace or await self._may_list(namespace)
+            concerned = namespace in (None, watcher.namespace)
+            allowed = not concerned or await self._may_list(watcher.namespace)
             if not allowed and self._connection.topic_watchers.get(watcher_id) is watcher:
                 del self._connection.topic_watchers[watcher_id]
                 watcher.close()  # no command tells the client; it is refused when it asks for the list again

@@ -139,8 +139,10 @@ class _WatchedNamespace:
         self._listed = False
         self._reading = asyncio.Lock()
         self._changed_keys: set[str] = set()
+        self._unsure = False  # anything may have changed
         self._looking = False
-        self.close = store.watch(f"{keys.topic_records(namespace, PERSISTENT)}/", self._on_key)
+        self._prefix = f"{keys.topic_records(namespace, PERSISTENT)}/"
+        self.close = store.watch(self._prefix, self._on_key)
 
     async def list(self) -> None:
         """Return when the names are known. Raises what keeps them from us."""
@@ -151,9 +153,12 @@ class _WatchedNamespace:
                 self._listed = True
 
     def _on_key(self, key: str) -> None:
-        if key.count("/") != _SLASHES_IN_RECORD_KEY:
+        if key == self._prefix:
+            self._unsure = True
+        elif key.count("/") == _SLASHES_IN_RECORD_KEY:
+            self._changed_keys.add(key)
+        else:
             return
-        self._changed_keys.add(key)
         if not self._looking:
             self._looking = True
             self._spawn(self._look_again())
@@ -161,8 +166,10 @@ class _WatchedNamespace:
     async def _look_again(self) -> None:
         """Look at the records that changed until no more did; what comes in between is looked at together."""
         try:
-            while self._changed_keys and self.watchers:
+            while (self._unsure or self._changed_keys) and self.watchers:
                 async with self._reading:
+                    if self._unsure:
+                        self._changed_keys |= await self._all_keys()
                     changed, self._changed_keys = self._changed_keys, set()
                     self._apply(changed, await self._store.get_many(list(changed)))
         except MetadataError as error:
@@ -170,9 +177,15 @@ class _WatchedNamespace:
         finally:
             self._looking = False
 
+    async def _all_keys(self) -> set[str]:
+        """The records of all topics that there are, or were."""
+        self._unsure = False
+        names = await self._lifecycle.list_topics(self._namespace, PERSISTENT, include_system=False)
+        return {keys.topic_record(topic) for topic in (*names, *self.topics)}
+
     def _apply(self, changed: Collection[str], present: Collection[str]) -> None:
         """Not every changed record is a change of the list: it is also written when a ledger is added."""
-        topics = {key: topic for key in changed if not (topic := keys.topic_of_record(key)).is_system}
+        topics = {key: topic for key in changed if (topic := keys.topic_of_record(key)) and not topic.is_system}
         new = {topic for key, topic in topics.items() if key in present} - self.topics
         gone = {topic for key, topic in topics.items() if key not in present} & self.topics
         self.topics |= new

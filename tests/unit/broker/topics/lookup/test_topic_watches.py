@@ -110,6 +110,16 @@ async def test_watch_when_topics_come_and_go_then_tells_those_that_match(bench: 
     assert watch.take_changes() == (complete("a1"), [])
 
 
+async def test_watch_when_the_store_lost_sight_of_its_server_then_tells_what_came_and_went(bench: Bench) -> None:
+    await bench.commit(*created("a1", "a2", "b1"))
+    watch = await bench.watch("public/default/a.*")
+    with bench.store.out_of_sight():
+        await bench.store.commit([*created("a3", "b2"), *deleted("a1")])
+    await bench.settled()
+    assert watch.take_changes() == (complete("a3"), complete("a1"))
+    assert watch.names == complete("a2", "a3")
+
+
 async def test_watch_when_many_come_in_one_commit_then_told_once(bench: Bench) -> None:
     watch = await bench.watch("public/default/p")
     await bench.commit(*created(*(f"p-partition-{index}" for index in range(100))))

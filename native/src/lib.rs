@@ -1,8 +1,9 @@
 //! The frame codec as a Python module. `interpulse/wire/codec.py` says what each function does, and has its twin.
 
 use interpulse_frames::{
-    Answer, Delivery, Messages, Receipt, sticky_key, take_acks as read_acks, take_questions as read_questions,
-    take_sends as read_sends, write_receipts,
+    Answer, Delivery, Messages, Receipt, Stamp, last_of, sticky_key, take_acks as read_acks,
+    take_messages as read_messages, take_questions as read_questions, take_receipts as read_receipts,
+    take_sends as read_sends, write_receipts, write_send_head,
 };
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -11,6 +12,8 @@ use std::panic::{UnwindSafe, catch_unwind};
 
 type SendRun<'py> = (u64, Bound<'py, PyList>, Bound<'py, PyList>, usize);
 type AckRun<'py> = (u64, Bound<'py, PyList>, usize);
+type MessageRun<'py> = (u64, Bound<'py, PyList>, Bound<'py, PyList>, Bound<'py, PyList>, usize);
+type ReceiptRun<'py> = (u64, Bound<'py, PyList>, Bound<'py, PyList>, usize);
 type QuestionRun<'py> = (bool, Bound<'py, PyList>, usize);
 
 #[pyfunction]
@@ -43,6 +46,109 @@ fn take_questions<'py>(
 ) -> PyResult<Option<QuestionRun<'py>>> {
     let run = guarded(|| read_questions(data, start, frame_bytes_max));
     run.map(|run| Ok((run.flag, PyList::new(py, run.topics)?, run.end))).transpose()
+}
+
+#[pyfunction]
+fn take_messages<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    start: usize,
+    frame_bytes_max: usize,
+) -> PyResult<Option<MessageRun<'py>>> {
+    let run = guarded(|| read_messages(data, start, frame_bytes_max));
+    run.map(|run| {
+        let entries = PyList::new(py, run.entries.iter().map(|entry| PyBytes::new(py, entry)))?;
+        Ok((run.consumer_id, PyList::new(py, run.positions)?, entries, PyList::new(py, run.counts)?, run.end))
+    })
+    .transpose()
+}
+
+#[pyfunction]
+fn take_receipts<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    start: usize,
+    frame_bytes_max: usize,
+) -> PyResult<Option<ReceiptRun<'py>>> {
+    let run = guarded(|| read_receipts(data, start, frame_bytes_max));
+    run.map(|run| Ok((run.producer_id, PyList::new(py, run.sequence_ids)?, PyList::new(py, run.positions)?, run.end)))
+        .transpose()
+}
+
+#[pyfunction]
+fn encode_sends<'py>(
+    py: Python<'py>,
+    producer_id: u64,
+    sequence_ids: Vec<u64>,
+    counts: Vec<u64>,
+    entries: Vec<Bound<'py, PyBytes>>,
+    piece_bytes_large: usize,
+) -> PyResult<Bound<'py, PyList>> {
+    let pieces = PyList::empty(py);
+    let mut out = Vec::new();
+    for ((entry, sequence_id), count) in entries.iter().zip(sequence_ids).zip(counts) {
+        let bytes = entry.as_bytes();
+        write_send_head(&mut out, producer_id, sequence_id, count, bytes.len());
+        if bytes.len() < piece_bytes_large {
+            out.extend_from_slice(bytes);
+        } else {
+            pieces.append(PyBytes::new(py, &out))?;
+            pieces.append(entry)?;
+            out.clear();
+        }
+    }
+    if !out.is_empty() {
+        pieces.append(PyBytes::new(py, &out))?;
+    }
+    Ok(pieces)
+}
+
+#[pyfunction]
+#[pyo3(signature = (constant, keys, entries, positions, sequence_ids, start, schemas, /))]
+#[expect(clippy::too_many_arguments, reason = "Python has them in two calls")]
+fn stamp_entries<'py>(
+    py: Python<'py>,
+    constant: &[u8],
+    keys: (Vec<u8>, Vec<u8>, Vec<u8>),
+    entries: &Bound<'py, PyList>,
+    positions: &Bound<'py, PyList>,
+    sequence_ids: &Bound<'py, PyList>,
+    start: usize,
+    schemas: Vec<(Vec<u8>, Vec<u8>)>,
+) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+    let schemas: Vec<_> = schemas.iter().map(|(here, there)| (here.as_slice(), there.as_slice())).collect();
+    let stamp = Stamp { constant, keys: [&keys.0, &keys.1, &keys.2], schemas: &schemas };
+    let (copies, counts) = (PyList::empty(py), PyList::empty(py));
+    for index in start..entries.len() {
+        let entry = entries.get_item(index)?;
+        let entry = entry.cast::<PyBytes>()?.as_bytes();
+        let position: (u64, u64) = positions.get_item(index)?.extract()?;
+        let sequence_id = number(&sequence_ids.get_item(index)?)?;
+        let Some((copy, count)) = guarded(|| stamp.copy(entry, position, sequence_id)) else { break };
+        copies.append(PyBytes::new(py, &copy))?;
+        counts.append(count)?;
+    }
+    Ok((copies, counts))
+}
+
+#[pyfunction]
+fn last_sequences<'py>(
+    py: Python<'py>,
+    entries: Vec<Bound<'py, PyBytes>>,
+) -> PyResult<Option<(String, Bound<'py, PyList>)>> {
+    let mut of_all: Option<&str> = None;
+    let mut numbers = Vec::with_capacity(entries.len());
+    for entry in &entries {
+        let bytes = entry.as_bytes();
+        match guarded(|| last_of(bytes)) {
+            Some((name, last)) if of_all.is_none_or(|known| known == name) => {
+                of_all = Some(name);
+                numbers.push(last);
+            }
+            _ => return Ok(None),
+        }
+    }
+    of_all.map(|name| Ok((name.to_owned(), PyList::new(py, numbers)?))).transpose()
 }
 
 #[pyfunction]
@@ -167,5 +273,8 @@ fn written<'py>(
 #[pymodule]
 mod interpulse_codec {
     #[pymodule_export]
-    use super::{encode_answers, encode_messages, encode_receipts, sticky_keys, take_acks, take_questions, take_sends};
+    use super::{
+        encode_answers, encode_messages, encode_receipts, encode_sends, last_sequences, stamp_entries, sticky_keys,
+        take_acks, take_messages, take_questions, take_receipts, take_sends,
+    };
 }

@@ -4,10 +4,16 @@
 //! off, too large, damaged or merely unusual: the caller reads that one with protobuf, which knows every form and has
 //! the errors. So no rule about wrong input is here, and no byte of a peer can make this fail.
 
+mod metadata;
 mod reading;
+mod varints;
 mod writing;
 
-pub use reading::{Acks, Questions, Sends, sticky_key, take_acks, take_questions, take_sends};
-pub use writing::{Answer, Delivery, Messages, Receipt, write_receipts};
+pub use metadata::{Plain, Stamp, last_of};
+pub use reading::{
+    Acks, Arrivals, Questions, Receipts, Sends, sticky_key, take_acks, take_messages, take_questions, take_receipts,
+    take_sends,
+};
+pub use writing::{Answer, Delivery, Messages, Receipt, write_receipts, write_send_head};
 
 const CHECKSUM_MARK: [u8; 2] = [0x0e, 0x01];

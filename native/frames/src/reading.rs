@@ -1,11 +1,13 @@
-//! SEND, ACK and questions about topics, read in runs, and the keys of entries.
+//! SEND, ACK, MESSAGE, `SEND_RECEIPT` and questions about topics, read in runs, and the keys of entries.
 
-use crate::CHECKSUM_MARK;
-use crc32c::crc32c;
+use crate::metadata::{fits_its_checksum, parts, plain};
+use crate::varints::{split_u32, take_bytes, take_varint};
 
 /// What stands before the size of the content: the type of the command and the tag of its field.
 const SEND: [u8; 3] = [0x08, 0x06, 0x32];
 const ACK: [u8; 3] = [0x08, 0x0a, 0x52];
+const MESSAGE: [u8; 3] = [0x08, 0x09, 0x4a];
+const RECEIPT: [u8; 3] = [0x08, 0x07, 0x3a];
 
 /// What two questions differ in: the envelope, and the tag and the default of their flag.
 type Question = ([u8; 4], u8, bool);
@@ -28,6 +30,27 @@ pub struct Sends<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Acks {
     pub consumer_id: u64,
+    /// Ledger and entry of each; -1 travels as 2^64-1.
+    pub positions: Vec<(i64, i64)>,
+    pub end: usize,
+}
+
+/// MESSAGEs to one consumer that follow each other: whole, delivered for the first time, with a checksum that fits.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Arrivals<'a> {
+    pub consumer_id: u64,
+    pub positions: Vec<(i64, i64)>,
+    pub entries: Vec<&'a [u8]>,
+    /// How many messages each entry has.
+    pub counts: Vec<u64>,
+    pub end: usize,
+}
+
+/// `SEND_RECEIPT`s to one producer that follow each other.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Receipts {
+    pub producer_id: u64,
+    pub sequence_ids: Vec<u64>,
     /// Ledger and entry of each; -1 travels as 2^64-1.
     pub positions: Vec<(i64, i64)>,
     pub end: usize,
@@ -76,6 +99,46 @@ pub fn take_acks(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<Ac
     }
 }
 
+/// The run of MESSAGEs that begins at `start`; None if the frame there is no plain MESSAGE.
+#[must_use]
+pub fn take_messages(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<Arrivals<'_>> {
+    let mut run = Arrivals { consumer_id: 0, positions: vec![], entries: vec![], counts: vec![], end: start };
+    while let Some((command, entry, end)) = frame_at(data, run.end, frame_bytes_max) {
+        let Some((consumer_id, position)) = content_of(command, &MESSAGE).and_then(plain_message) else { break };
+        let Some(count) = parts(entry).and_then(|parts| plain(parts.metadata)).map(|found| found.batch_messages) else {
+            break;
+        };
+        if (consumer_id != run.consumer_id && !run.entries.is_empty()) || !fits_its_checksum(entry) {
+            break;
+        }
+        run.consumer_id = consumer_id;
+        run.positions.push(position);
+        run.entries.push(entry);
+        run.counts.push(count.unwrap_or(1));
+        run.end = end;
+    }
+    (!run.entries.is_empty()).then_some(run)
+}
+
+/// The run of receipts that begins at `start`; None if the frame there is no plain receipt.
+#[must_use]
+pub fn take_receipts(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<Receipts> {
+    let mut run = Receipts { producer_id: 0, sequence_ids: vec![], positions: vec![], end: start };
+    while let Some((command, entry, end)) = frame_at(data, run.end, frame_bytes_max) {
+        let Some((producer_id, sequence_id, position)) = content_of(command, &RECEIPT).and_then(plain_receipt) else {
+            break;
+        };
+        if (producer_id != run.producer_id && !run.positions.is_empty()) || !entry.is_empty() {
+            break;
+        }
+        run.producer_id = producer_id;
+        run.sequence_ids.push(sequence_id);
+        run.positions.push(position);
+        run.end = end;
+    }
+    (!run.positions.is_empty()).then_some(run)
+}
+
 /// The run of questions that begins at `start`; None if the frame there is no plain question.
 #[must_use]
 pub fn take_questions(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<Questions<'_>> {
@@ -97,33 +160,11 @@ pub fn take_questions(data: &[u8], start: usize, frame_bytes_max: usize) -> Opti
 /// The ordering key of an entry, else its partition key; None for one without, in base64, or of an unusual form.
 #[must_use]
 pub fn sticky_key(entry: &[u8]) -> Option<&[u8]> {
-    let (_checksum, rest) = split_u32(entry.strip_prefix(&CHECKSUM_MARK)?)?;
-    let mut metadata = split_u32(rest).and_then(|(size, rest)| rest.get(..size))?;
-    let (mut partition_key, mut ordering_key, mut required) = (None, &[][..], 0);
-    while !metadata.is_empty() {
-        let tag = take_small(&mut metadata)?;
-        let bytes = if tag & 7 == 2 { take_bytes(&mut metadata)? } else { &[] };
-        match tag {
-            0x0a => required |= tag,
-            0x22 => plain_property(bytes)?,
-            0x32 => partition_key = Some(bytes),
-            0x92 => ordering_key = bytes,
-            0x2a | 0x3a | 0x82 => {} // replicated_from, replicate_to, schema_version
-            0x10 | 0x18 => required |= take_varint(&mut metadata).map(|_| tag)?,
-            0x88 => (take_varint(&mut metadata)? == 0).then_some(())?, // partition_key_b64_encoded
-            0x40 | 0x48 | 0x58 | 0x60 | 0x98 | 0xb0 | 0xb8 | 0xc0 | 0xc8 => drop(take_varint(&mut metadata)?),
-            _ => return None,
-        }
+    let found = plain(parts(entry)?.metadata)?;
+    if found.is_key_base64 {
+        return None;
     }
-    if ordering_key.is_empty() { partition_key } else { Some(ordering_key) }.filter(|_| required == 0x1a)
-}
-
-fn plain_property(mut property: &[u8]) -> Option<()> {
-    for tag in [0x0a, 0x12] {
-        property = property.strip_prefix(&[tag])?;
-        take_bytes(&mut property)?;
-    }
-    property.is_empty().then_some(())
+    if found.ordering_key.is_empty() { found.partition_key } else { Some(found.ordering_key) }
 }
 
 fn send_at(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<(u64, u64, &[u8], usize)> {
@@ -171,11 +212,6 @@ fn frame_at(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<(&[u8],
     Some((command, entry, start.checked_add(4)?.checked_add(total_size)?))
 }
 
-fn split_u32(data: &[u8]) -> Option<(usize, &[u8])> {
-    let (head, rest) = data.split_first_chunk::<4>()?;
-    Some((usize::try_from(u32::from_be_bytes(*head)).ok()?, rest))
-}
-
 /// The content of a command that consists of its type and this content alone.
 fn content_of<'a>(command: &'a [u8], envelope: &[u8]) -> Option<&'a [u8]> {
     let mut rest = command.strip_prefix(envelope)?;
@@ -198,13 +234,6 @@ fn plain_send(mut content: &[u8]) -> Option<(u64, u64)> {
         }
     }
     Some((producer_id?, sequence_id?))
-}
-
-fn fits_its_checksum(entry: &[u8]) -> bool {
-    let Some((expected, sealed)) = entry.strip_prefix(&CHECKSUM_MARK).and_then(|rest| rest.split_first_chunk()) else {
-        return false;
-    };
-    crc32c(sealed) == u32::from_be_bytes(*expected)
 }
 
 /// The consumer id; the positions go to `into`, also those before something unusual.
@@ -247,33 +276,33 @@ fn whole_entry(mut message_id: &[u8]) -> Option<(i64, i64)> {
     Some((ledger?, entry?))
 }
 
-fn take_bytes<'a>(data: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let size = take_small(data)?;
-    let (bytes, rest) = data.split_at_checked(size)?;
-    *data = rest;
-    Some(bytes)
-}
-
-/// A tag or a size. Those of needlessly many bytes are unusual, and too many bytes are an error.
-fn take_small(data: &mut &[u8]) -> Option<usize> {
-    let before = data.len();
-    let value = take_varint(data)?;
-    if before.saturating_sub(data.len()) > 3 { None } else { usize::try_from(value).ok() }
-}
-
-/// A number of up to ten bytes; None if it is cut off or above 2^64-1.
-fn take_varint(data: &mut &[u8]) -> Option<u64> {
-    let mut value = 0u64;
-    for shift in (0u32..64).step_by(7) {
-        let (&byte, rest) = data.split_first()?;
-        *data = rest;
-        if shift == 63 && byte > 1 {
-            return None;
-        }
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
+/// The consumer id and the position of a message that is delivered whole, and for the first time.
+fn plain_message(mut content: &[u8]) -> Option<(u64, (i64, i64))> {
+    let (mut consumer_id, mut position) = (None, None);
+    while let Some((&tag, rest)) = content.split_first() {
+        content = rest;
+        match tag {
+            0x08 => consumer_id = Some(take_varint(&mut content)?),
+            0x12 => position = Some(whole_entry(take_bytes(&mut content)?)?),
+            0x18 => (take_varint(&mut content)? == 0).then_some(())?, // redelivery_count
+            _ => return None,
         }
     }
-    None
+    Some((consumer_id?, position?))
+}
+
+/// Producer id, sequence id and position.
+fn plain_receipt(mut content: &[u8]) -> Option<(u64, u64, (i64, i64))> {
+    let (mut producer_id, mut sequence_id, mut position) = (None, None, None);
+    while let Some((&tag, rest)) = content.split_first() {
+        content = rest;
+        match tag {
+            0x08 => producer_id = Some(take_varint(&mut content)?),
+            0x10 => sequence_id = Some(take_varint(&mut content)?),
+            0x1a => position = Some(whole_entry(take_bytes(&mut content)?)?),
+            0x20 => drop(take_varint(&mut content)?), // highest_sequence_id
+            _ => return None,
+        }
+    }
+    Some((producer_id?, sequence_id?, position?))
 }

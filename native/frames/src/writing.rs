@@ -1,7 +1,10 @@
-//! `SEND_RECEIPT`, MESSAGE and answers, written in runs, byte for byte as protobuf would.
+//! `SEND_RECEIPT`, MESSAGE, SEND and answers, written in runs, byte for byte as protobuf would.
+
+use crate::varints::{put_field, put_varint, varint_bytes};
 
 const RECEIPT: [u8; 3] = [0x08, 0x07, 0x3a];
 const MESSAGE: [u8; 3] = [0x08, 0x09, 0x4a];
+const SEND: [u8; 3] = [0x08, 0x06, 0x32];
 
 /// The largest content that is written here, but for MESSAGEs with acknowledged parts, is six numbers and their tags.
 const CONTENT_BYTES: usize = 80;
@@ -92,6 +95,20 @@ impl Messages {
     }
 }
 
+/// The frame of a SEND up to its entry, behind what is in `out`; one of several messages has a highest sequence id too.
+pub fn write_send_head(out: &mut Vec<u8>, producer_id: u64, sequence_id: u64, messages: u64, entry_bytes: usize) {
+    let mut content = Vec::with_capacity(CONTENT_BYTES);
+    put_field(&mut content, 0x08, producer_id);
+    put_field(&mut content, 0x10, sequence_id);
+    if messages != 1 {
+        put_field(&mut content, 0x18, messages);
+    }
+    if messages != 1 && sequence_id != 0 {
+        put_field(&mut content, 0x30, sequence_id);
+    }
+    put_frame(out, &SEND, &content, entry_bytes);
+}
+
 fn put_position(out: &mut Vec<u8>, tag: u8, ledger: u64, entry: u64, partition: Option<u64>) {
     let mut size = varint_bytes(ledger).saturating_add(varint_bytes(entry)).saturating_add(2);
     if let Some(partition) = partition {
@@ -118,22 +135,4 @@ fn put_frame(out: &mut Vec<u8>, envelope: &[u8], content: &[u8], entry_bytes: us
 fn put_u32(out: &mut Vec<u8>, value: usize) {
     // A frame has five megabytes, and at most what a broker allows: an entry beyond that was never taken in.
     out.extend_from_slice(&u32::try_from(value).unwrap_or(u32::MAX).to_be_bytes());
-}
-
-fn put_field(out: &mut Vec<u8>, tag: u8, value: u64) {
-    out.push(tag);
-    put_varint(out, value);
-}
-
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn varint_bytes(value: u64) -> usize {
-    let bits = u64::BITS.saturating_sub(value.leading_zeros()).max(1);
-    bits.div_ceil(7) as usize
 }

@@ -4,7 +4,8 @@
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used)]
 
 use interpulse_frames::{
-    Answer, Delivery, Messages, Receipt, sticky_key, take_acks, take_questions, take_sends, write_receipts,
+    Answer, Delivery, Messages, Receipt, Stamp, last_of, sticky_key, take_acks, take_messages, take_questions,
+    take_receipts, take_sends, write_receipts, write_send_head,
 };
 use std::time::{Duration, Instant};
 
@@ -51,6 +52,57 @@ fn question(kind: u8, topic: &str, request_id: u8) -> Vec<u8> {
     let size = u8::try_from(topic.len()).unwrap();
     let tag = if kind == 0x15 { 0xaa } else { 0xba };
     frame(&[&[0x08, kind, tag, 0x01, size + 4, 0x0a, size], topic.as_bytes(), &[0x10, request_id]].concat(), &[])
+}
+
+/// The metadata of one message, in an entry whose checksum covers it.
+fn whole_entry(payload: &[u8]) -> Vec<u8> {
+    let metadata = b"\x0a\x01p\x10\x07\x18\x01\x22\x06\x0a\x01k\x12\x01v\x32\x03key\x92\x01\x00";
+    entry(&[&[0, 0, 0, u8::try_from(metadata.len()).unwrap()], &metadata[..], payload].concat())
+}
+
+fn message(consumer: u8, number: u8, payload: &[u8]) -> Vec<u8> {
+    frame(&[0x08, 0x09, 0x4a, 8, 0x08, consumer, 0x12, 4, 0x08, 3, 0x10, number], &whole_entry(payload))
+}
+
+fn receipt(producer: u8, number: u8) -> Vec<u8> {
+    frame(&[0x08, 0x07, 0x3a, 10, 0x08, producer, 0x10, number, 0x1a, 4, 0x08, 3, 0x10, number], &[])
+}
+
+#[test]
+fn messages_and_receipts_make_runs() {
+    let stream = [message(4, 1, b"a"), message(4, 2, b""), message(5, 3, b"c")].concat();
+    let run = take_messages(&stream, 0, 1000).unwrap();
+    assert_eq!((run.consumer_id, run.positions, run.counts), (4, vec![(3, 1), (3, 2)], vec![1, 1]));
+    assert_eq!(run.entries, [whole_entry(b"a"), whole_entry(b"")]);
+    assert_eq!(take_messages(&stream, run.end, 1000).unwrap().end, stream.len());
+    let stream = [receipt(4, 1), receipt(4, 2), receipt(5, 3)].concat();
+    let run = take_receipts(&stream, 0, 1000).unwrap();
+    assert_eq!((run.producer_id, run.sequence_ids, run.positions), (4, vec![1, 2], vec![(3, 1), (3, 2)]));
+    assert_eq!(take_receipts(&stream, run.end, 1000).unwrap().end, stream.len());
+    assert_eq!(take_messages(&stream, 0, 1000), None);
+}
+
+#[test]
+fn the_copy_of_any_bytes_is_an_entry_or_none() {
+    let stamp = Stamp { constant: b"\x0a\x04lane", keys: [b"a", b"b", b"c"], schemas: &[(b"v", b"w")] };
+    let whole = whole_entry(b"payload");
+    let (copy, count) = stamp.copy(&whole, (1, 2), 300).unwrap();
+    assert_eq!((count, last_of(&copy)), (1, Some(("lane", 300))));
+    assert_eq!(copy[2..6], crc32c::crc32c(&copy[6..]).to_be_bytes());
+    assert!(copy.ends_with(b"payload"));
+    let mut chance = Chance(11);
+    for _ in 0..50_000 {
+        let mut data = whole.clone();
+        data.truncate(10 + chance.below(whole.len()));
+        for _ in 0..chance.below(4) {
+            let place = chance.below(data.len());
+            data[place] = u8::try_from(chance.below(256)).unwrap();
+        }
+        if let Some((copy, _)) = stamp.copy(&data, (1, 2), 300) {
+            assert_eq!(last_of(&copy).unwrap().0, "lane");
+            assert!(last_of(&data).is_none_or(|(name, _)| name.len() <= data.len()));
+        }
+    }
 }
 
 #[test]
@@ -139,6 +191,9 @@ fn what_is_written_is_as_long_as_it_says() {
         assert_frame(&out, 5);
         out.clear();
         let filler = vec![0; chance.below(300)];
+        write_send_head(&mut out, number, number, number, 5);
+        assert_frame(&out, 5);
+        out.clear();
         let answer = Answer { envelope: &[0x08, 0x16, 0xb2, 0x01], before: &filler, after: &filler };
         answer.write_all(&mut out, &[number, number]);
         assert_frame(&out[..out.len() / 2], 0);
@@ -150,8 +205,10 @@ fn damaged_stream(chance: &mut Chance) -> Vec<u8> {
     for _ in 0..=chance.below(5) {
         let (id, number) = (u8::try_from(chance.below(3)).unwrap(), u8::try_from(chance.below(128)).unwrap());
         let payload = vec![number; chance.below(40)];
-        data.extend(match chance.below(5) {
+        data.extend(match chance.below(7) {
             0 => ack(id, number),
+            3 => message(id, number, &payload),
+            4 => receipt(id, number),
             1 => question(0x15, "topic", number),
             2 => question(0x17, "topic", number),
             _ => send(id, number, &payload),
@@ -181,7 +238,15 @@ fn read_all(data: &[u8]) -> usize {
                 assert!(!run.positions.is_empty());
                 run.end
             });
-            acks.or_else(|| {
+            let arrivals = take_messages(data, start, 10_000).map(|run| {
+                assert_eq!((run.positions.len(), run.counts.len()), (run.entries.len(), run.entries.len()));
+                run.end
+            });
+            let receipts = take_receipts(data, start, 10_000).map(|run| {
+                assert_eq!(run.sequence_ids.len(), run.positions.len());
+                run.end
+            });
+            acks.or(arrivals).or(receipts).or_else(|| {
                 let run = take_questions(data, start, 10_000)?;
                 assert!(run.topics.iter().all(|(_, request_ids)| !request_ids.is_empty()));
                 Some(run.end)

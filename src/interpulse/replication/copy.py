@@ -12,9 +12,13 @@ a topic was reloaded.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.codec import codec
+from interpulse.wire.commands.encoding import varint
+from interpulse.wire.stamps import StampEncoder, schema_version_field, text_field
 
 __all__ = [
     "MARK_PREFIXES",
@@ -59,15 +63,14 @@ def skip_reason(metadata: pb.MessageMetadata, target_cluster: str | None) -> str
 
 
 class EntryMarker:
-    """Appends the marks of one lane: origin cluster, lane name, sequence id, source position.
-
-    Once per entry, so what does not change is encoded beforehand. A copy that is no replication has no origin.
-    """
+    """Appends the marks of one lane: origin cluster, lane name, sequence id, source position."""
 
     def __init__(self, lane_name: str, source_cluster: str | None) -> None:
-        origin = b"" if source_cluster is None else _text_field(5, source_cluster)
-        self._constant = _text_field(1, lane_name) + origin + b"\x10"
-        self._producers: dict[str, bytes] = {}
+        """A copy that is no replication has no origin."""
+        origin = b"" if source_cluster is None else text_field(5, source_cluster)
+        constant = text_field(1, lane_name) + origin
+        self._fields = StampEncoder(constant, _KEYS).fields
+        self._copies = codec().entry_stamper(constant, _KEYS)
 
     def mark(
         self,
@@ -78,31 +81,22 @@ class EntryMarker:
         schema_version: bytes | None = None,
     ) -> bytes:
         """The metadata to write; ``metadata`` is ``raw`` parsed, ``schema_version`` the one on the target if any."""
-        number = _varint(sequence_id)
-        position_text = b"%d:%d" % position
-        original = b"%d" % metadata.sequence_id
-        producer = metadata.producer_name
-        return b"".join(
-            (
-                _for_target(raw, metadata, schema_version),
-                self._constant,
-                number,
-                _POSITION_HEADS[len(position_text)],
-                position_text,
-                self._producers.get(producer) or self._producer_property(producer),
-                _SEQUENCE_HEADS[len(original)],
-                original,
-                b"\xc0\x01",
-                number,
-            )
-        )
+        return _for_target(raw, metadata, schema_version) + self._fields(metadata, position, sequence_id)
 
-    def _producer_property(self, name: str) -> bytes:
-        """A topic has few producers; should it have very many, the memory of them starts anew."""
-        if len(self._producers) >= _PRODUCERS_MAX:
-            self._producers.clear()
-        encoded = self._producers[name] = _property(ORIGINAL_PRODUCER, name)
-        return encoded
+    def copies(
+        self,
+        entries: Sequence[bytes],
+        positions: Sequence[tuple[int, int]],
+        sequence_ids: Sequence[int],
+        start: int,
+        schemas: Sequence[tuple[bytes, bytes]],
+    ) -> tuple[Sequence[bytes], Sequence[int]]:
+        """The entries to write from ``start`` on, as :meth:`mark` makes their metadata, and the message count of each.
+
+        ``schemas`` are versions of the source with those of the target. It ends before an entry that needs a look by
+        itself: there may be a reason to skip it, its schema is another one, or its metadata is unusual.
+        """
+        return self._copies(entries, positions, sequence_ids, start, schemas)
 
 
 def renumber(
@@ -118,7 +112,7 @@ def renumber(
     """
     highest = sequence_id + metadata.num_messages_in_batch - 1
     kept = _for_target(raw, metadata, schema_version)
-    return b"".join((kept, _text_field(1, producer_name), b"\x10", _varint(sequence_id), b"\xc0\x01", _varint(highest)))
+    return b"".join((kept, text_field(1, producer_name), b"\x10", varint(sequence_id), b"\xc0\x01", varint(highest)))
 
 
 def _for_target(raw: bytes, metadata: pb.MessageMetadata, schema_version: bytes | None) -> bytes:
@@ -127,7 +121,7 @@ def _for_target(raw: bytes, metadata: pb.MessageMetadata, schema_version: bytes 
         raw = _without(raw, "schema_version", *_TRANSACTION)
     elif metadata.HasField("txnid_least_bits") or metadata.HasField("txnid_most_bits"):
         raw = _without(raw, *_TRANSACTION)
-    return raw if schema_version is None else b"%b\x82\x01%b%b" % (raw, _varint(len(schema_version)), schema_version)
+    return raw if schema_version is None else raw + schema_version_field(schema_version)
 
 
 def _without(raw: bytes, *fields: str) -> bytes:
@@ -137,33 +131,5 @@ def _without(raw: bytes, *fields: str) -> bytes:
     return bytes(metadata.SerializePartialToString())
 
 
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def _text_field(number: int, text: str) -> bytes:
-    encoded = text.encode()
-    return _varint(number << 3 | 2) + _varint(len(encoded)) + encoded
-
-
-def _property(key: str, value: str) -> bytes:
-    pair = _text_field(1, key) + _text_field(2, value)
-    return b"\x22" + _varint(len(pair)) + pair
-
-
-def _property_heads(key: str) -> list[bytes]:
-    """What stands before the value of a property, by the length of the value: short ones only."""
-    name = _text_field(1, key)
-    return [b"\x22%c%b\x12%c" % (len(name) + 2 + length, name, length) for length in range(_SHORT)]
-
-
-_SHORT = 64
 _TRANSACTION = ("txnid_least_bits", "txnid_most_bits")
-_PRODUCERS_MAX = 1000
-_POSITION_HEADS = _property_heads(SOURCE_POSITION)
-_SEQUENCE_HEADS = _property_heads(ORIGINAL_SEQUENCE)
+_KEYS = (SOURCE_POSITION.encode(), ORIGINAL_PRODUCER.encode(), ORIGINAL_SEQUENCE.encode())

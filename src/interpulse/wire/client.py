@@ -10,7 +10,7 @@ from interpulse.model.received_errors import error_for_wire_code
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import LocalProtocolError, RemoteProtocolError
-from interpulse.wire.frames import FRAME_OVERHEAD, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Frame, FrameDecoder
+from interpulse.wire.frames import FRAME_OVERHEAD, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Frame, FrameDecoder, Received
 from interpulse.wire.keep_alive import KeepAlive
 
 __all__ = ["ClientProtocol"]
@@ -131,16 +131,16 @@ class ClientProtocol:
         self._request_id += 1
         return self._request_id
 
-    def receive_data(self, data: bytes) -> list[Frame]:
-        """The frames to act on, in order; CONNECTED, PING, PONG and AUTH_CHALLENGE are dealt with here.
+    def receive_data(self, data: bytes) -> list[Received]:
+        """The frames and runs to act on, in order; CONNECTED, PING, PONG and AUTH_CHALLENGE are dealt with here.
 
         Raises RemoteProtocolError, or during the greeting the error that the broker refused it with. Close after that.
         """
         self._keep_alive.heard = True
-        frames = self._decoder.feed(data)
-        if self._state is _State.CONNECTED and not any(frame.command.type in _NOT_HANDED_OUT for frame in frames):
-            return frames
-        return [frame for frame in frames if self._step(frame.command) is _Step.HAND_OUT]
+        received = self._decoder.feed_runs(data)
+        if self._state is _State.CONNECTED and not any(map(_is_for_the_protocol, received)):
+            return received
+        return [each for each in received if not isinstance(each, Frame) or self._step(each.command) is _Step.HAND_OUT]
 
     def _step(self, command: pb.BaseCommand) -> _Step:
         """Do what the table says."""
@@ -150,6 +150,7 @@ class ClientProtocol:
             self._connected = command.connected
             self._state = _State.CONNECTED
             self._decoder.raise_limit(self.message_bytes_max + FRAME_OVERHEAD)
+            self._decoder.gather_runs(from_broker=True)
         elif step is _Step.FAIL:
             self._state = _State.FAILED
             raise error_for_wire_code(command.error.error, command.error.message)
@@ -198,3 +199,7 @@ class ClientProtocol:
         self._keep_alive.heard = False
         if self._state is _State.CONNECTED:
             self._outgoing.append(commands.PING)
+
+
+def _is_for_the_protocol(received: Received) -> bool:
+    return isinstance(received, Frame) and received.command.type in _NOT_HANDED_OUT

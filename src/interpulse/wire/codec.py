@@ -21,6 +21,10 @@ __all__ = ["Codec", "Questions", "chosen_codec", "chosen_name", "codec", "native
 Receipts: TypeAlias = Sequence[tuple[int, int, int, int]]
 Questions: TypeAlias = Sequence[tuple[str, Sequence[int]]]
 Messages: TypeAlias = Sequence[tuple[Any, bytes, int, tuple[int, ...], int]]
+Places: TypeAlias = Sequence[tuple[int, int]]
+Stamper: TypeAlias = Callable[
+    [Sequence[bytes], Places, Sequence[int], int, Sequence[tuple[bytes, bytes]]], tuple[Sequence[bytes], Sequence[int]]
+]
 
 _VARIABLE: Final = "INTERPULSE_CODEC"
 _PIECE_BYTES_LARGE: Final = 32 * 1024
@@ -47,11 +51,24 @@ class Codec(NamedTuple):
     nor a listener. Topics stand in the order of the questions, each with the request ids of those that follow each
     other.
     """
+    take_messages: Callable[[bytes, int, int], tuple[int, Places, Sequence[bytes], Sequence[int], int] | None]
+    """(bytes, where to begin, largest frame) -> consumer id, positions, entries, message counts, where to go on.
+
+    The plain MESSAGEs of one consumer that follow each other: each a whole entry that was not delivered before, begins
+    with a checksum that fits, and has plain metadata. The entries are copies.
+    """
+    take_receipts: Callable[[bytes, int, int], tuple[int, Sequence[int], Places, int] | None]
+    """The same for SEND_RECEIPTs of one producer: producer id, sequence ids, positions, where to go on."""
     sticky_keys: Callable[[Sequence[bytes]], Sequence[bytes | None]]
     """Entries -> the key of each that Key_Shared goes by: its ordering key, else its partition key.
 
     None if an entry has none, has it in base64, or is not plain: its first bytes are not the checksum, or its metadata
     is damaged or has unusual fields.
+    """
+    last_sequences: Callable[[Sequence[bytes]], tuple[str, Sequence[int]] | None]
+    """Entries -> the producer name that is in all of them, and the sequence id of the last message of each.
+
+    None if they have several names, or one is not plain, or has a number that is below zero.
     """
     receipt_encoder: Callable[[int, int], Callable[[Receipts], bytes]]
     """(producer id, partition or -1) -> the function that makes the frames of some receipts.
@@ -62,6 +79,20 @@ class Codec(NamedTuple):
     """(consumer id, partition or -1) -> the function that makes the frames of some deliveries.
 
     Its arguments are the deliveries and the consumer epoch, None = without; its pieces joined are the frames.
+    """
+    send_encoder: Callable[[int], Callable[[Sequence[int], Sequence[int], Sequence[bytes]], list[bytes]]]
+    """Producer id -> the function that makes the SEND frames of some entries.
+
+    Its arguments are sequence ids, message counts and entries; its pieces joined are the frames. The SEND of an entry
+    of several messages has the sequence id as its highest one too.
+    """
+    entry_stamper: Callable[[bytes, tuple[bytes, bytes, bytes]], Stamper]
+    """(constant, keys), as of a `StampEncoder` -> the function that makes the copies of some entries.
+
+    Its arguments are lists of entries, of their positions and of the sequence ids of the copies, where to begin in
+    these, and versions of the schema with those that the copies shall have. It gives the copies, ready to be stored,
+    and their message counts, up to the first entry whose metadata is not plain, which has a transaction, an origin or
+    addressees, or a version of the schema that is not among these.
     """
     encode_answers: Callable[[bytes, bytes, bytes, Sequence[int]], bytes]
     """(head, what stands before the request id, what stands behind it, request ids) -> the frames.
@@ -79,9 +110,14 @@ def python_codec() -> Codec:
         module.take_sends,
         module.take_acks,
         module.take_questions,
+        module.take_messages,
+        module.take_receipts,
         module.sticky_keys,
+        module.last_sequences,
         module.receipt_encoder,
         module.message_encoder,
+        module.send_encoder,
+        module.entry_stamper,
         module.encode_answers,
     )
 
@@ -90,7 +126,7 @@ def native_codec() -> Codec:
     """The compiled codec. Raises ImportError where it is not installed, or is older than this."""
     import interpulse_codec as module
 
-    if not hasattr(module, "take_questions"):
+    if not hasattr(module, "stamp_entries"):
         raise ImportError(
             "the installed module interpulse_codec is older than this interpulse:"
             " install it again from the folder native (pip install ./native)"
@@ -105,14 +141,28 @@ def native_codec() -> Codec:
     def receipt_encoder(producer_id: int, partition: int) -> Callable[[Receipts], bytes]:
         return partial(module.encode_receipts, producer_id, partition)
 
+    def send_encoder(producer_id: int) -> Callable[[Sequence[int], Sequence[int], Sequence[bytes]], list[bytes]]:
+        def encode(sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]) -> list[bytes]:
+            return module.encode_sends(producer_id, sequence_ids, counts, entries, _PIECE_BYTES_LARGE)
+
+        return encode
+
+    def entry_stamper(constant: bytes, keys: tuple[bytes, bytes, bytes]) -> Stamper:
+        return partial(module.stamp_entries, constant, keys)
+
     return Codec(
         "native",
         module.take_sends,
         module.take_acks,
         module.take_questions,
+        module.take_messages,
+        module.take_receipts,
         module.sticky_keys,
+        module.last_sequences,
         receipt_encoder,
         message_encoder,
+        send_encoder,
+        entry_stamper,
         module.encode_answers,
     )
 

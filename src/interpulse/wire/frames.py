@@ -30,7 +30,9 @@ __all__ = [
     "Frame",
     "FrameDecoder",
     "LookupRun",
+    "MessageRun",
     "PartitionsRun",
+    "ReceiptRun",
     "Received",
     "Run",
     "SendRun",
@@ -61,6 +63,8 @@ _FIELD_BY_TYPE: Final[dict[int, str]] = {
 _SEND: Final = pb.BaseCommand.SEND
 _SEND_HEAD: Final = bytes((0x08, pb.BaseCommand.SEND))
 _ACK_HEAD: Final = bytes((0x08, pb.BaseCommand.ACK))
+_MESSAGE_HEAD: Final = bytes((0x08, pb.BaseCommand.MESSAGE))
+_RECEIPT_HEAD: Final = bytes((0x08, pb.BaseCommand.SEND_RECEIPT))
 
 _VIEW_BYTES_MIN: Final = 1024
 """Smaller pieces of a frame are gathered: a view takes some 300 bytes and keeps all that was read with it."""
@@ -136,7 +140,37 @@ class LookupRun(NamedTuple):
         return [Frame(_lookup_command(*each, self.authoritative), None) for each in _questions(self.topics)]
 
 
-Run: TypeAlias = SendRun | AckRun | PartitionsRun | LookupRun
+class MessageRun(NamedTuple):
+    """MESSAGEs to one consumer that came one after the other, each with a whole entry that was not delivered before.
+
+    Every entry begins with a checksum that fits, and ``counts`` are the messages that its metadata tells of.
+    """
+
+    consumer_id: int
+    positions: Sequence[Position]
+    entries: Sequence[bytes]
+    counts: Sequence[int]
+
+    def frames(self) -> list[Frame]:
+        """The same MESSAGEs as frames."""
+        pairs = zip(self.positions, self.entries, strict=True)
+        return [Frame(_message_command(self.consumer_id, position), entry) for position, entry in pairs]
+
+
+class ReceiptRun(NamedTuple):
+    """SEND_RECEIPTs to one producer that came one after the other."""
+
+    producer_id: int
+    sequence_ids: Sequence[int]
+    positions: Sequence[Position]
+
+    def frames(self) -> list[Frame]:
+        """The same receipts as frames."""
+        pairs = zip(self.sequence_ids, self.positions, strict=True)
+        return [Frame(_receipt_command(self.producer_id, *each), None) for each in pairs]
+
+
+Run: TypeAlias = SendRun | AckRun | PartitionsRun | LookupRun | MessageRun | ReceiptRun
 Received: TypeAlias = Frame | Run
 _QUESTIONS: Final[dict[bytes, Callable[[bool, Questions], Run]]] = {
     bytes((0x08, pb.BaseCommand.PARTITIONED_METADATA)): PartitionsRun,
@@ -151,10 +185,11 @@ class FrameDecoder:
     they came, and its entry is joined once, alone: nothing large is copied twice, and nothing of its neighbours with
     it. A size above ``frame_bytes_max`` is refused as soon as its four bytes are there.
 
-    After `gather_runs` the plain SENDs, ACKs and questions of one read come in runs, with copies of their entries.
+    After `gather_runs` what is plain in one read comes in runs, with copies of their entries: SENDs, ACKs and questions
+    for a broker, MESSAGEs and receipts for a client.
     """
 
-    __slots__ = ("_bytes_needed", "_bytes_pending", "_codec", "_command_size", "_frame_bytes_max", "_pieces")
+    __slots__ = ("_bytes_needed", "_bytes_pending", "_codec", "_command_size", "_frame_bytes_max", "_pieces", "_take")
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._frame_bytes_max = frame_bytes_max
@@ -163,6 +198,7 @@ class FrameDecoder:
         self._bytes_needed = 4
         self._command_size = 0
         self._codec: Codec | None = None
+        self._take = _taken_from_client
 
     @property
     def bytes_pending(self) -> int:
@@ -173,9 +209,11 @@ class FrameDecoder:
         """Accept larger frames from now on, after a broker announced its limit."""
         self._frame_bytes_max = max(frame_bytes_max, self._frame_bytes_max)
 
-    def gather_runs(self, by: Codec | None = None) -> None:
-        """From now on hand out runs, which are worth the while of a broker. ``by`` None = the codec of the process."""
+    def gather_runs(self, by: Codec | None = None, *, from_broker: bool = False) -> None:
+        """From now on hand out runs: of what clients send, or of what a broker does. ``by`` None = the codec of the
+        process."""
         self._codec = by or codec()
+        self._take = _taken_from_broker if from_broker else _taken_from_client
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that ``data`` completes, in order. Raises RemoteProtocolError; nothing can be fed after that."""
@@ -210,7 +248,7 @@ class FrameDecoder:
                 )
             if end > size:
                 break
-            if self._codec is not None and (taken := _taken_run(self._codec, data, start, self._frame_bytes_max)):
+            if self._codec is not None and (taken := self._take(self._codec, data, start, self._frame_bytes_max)):
                 run, start = taken
                 frames.append(run)
                 continue
@@ -265,9 +303,22 @@ def _send_command(producer_id: int, sequence_id: int) -> pb.BaseCommand:
 
 
 def _ack_command(consumer_id: int, position: Position) -> pb.BaseCommand:
-    message_id = pb.MessageIdData(ledgerId=unsigned(position.ledger), entryId=unsigned(position.entry))
-    ack = pb.CommandAck(consumer_id=consumer_id, ack_type=pb.CommandAck.Individual, message_id=[message_id])
+    ack = pb.CommandAck(consumer_id=consumer_id, ack_type=pb.CommandAck.Individual, message_id=[_place(position)])
     return pb.BaseCommand(type=pb.BaseCommand.ACK, ack=ack)
+
+
+def _message_command(consumer_id: int, position: Position) -> pb.BaseCommand:
+    message = pb.CommandMessage(consumer_id=consumer_id, message_id=_place(position))
+    return pb.BaseCommand(type=pb.BaseCommand.MESSAGE, message=message)
+
+
+def _receipt_command(producer_id: int, sequence_id: int, position: Position) -> pb.BaseCommand:
+    receipt = pb.CommandSendReceipt(producer_id=producer_id, sequence_id=sequence_id, message_id=_place(position))
+    return pb.BaseCommand(type=pb.BaseCommand.SEND_RECEIPT, send_receipt=receipt)
+
+
+def _place(position: Position) -> pb.MessageIdData:
+    return pb.MessageIdData(ledgerId=unsigned(position.ledger), entryId=unsigned(position.entry))
 
 
 def _questions(topics: Questions) -> Iterator[tuple[str, int]]:
@@ -286,8 +337,8 @@ def _lookup_command(topic: str, request_id: int, authoritative: bool) -> pb.Base
     return pb.BaseCommand(type=pb.BaseCommand.LOOKUP, lookupTopic=question)
 
 
-def _taken_run(by: Codec, data: bytes, start: int, frame_bytes_max: int) -> tuple[Run, int] | None:
-    """The run that begins at ``start`` and where it ends; None if it begins with no plain frame."""
+def _taken_from_client(by: Codec, data: bytes, start: int, frame_bytes_max: int) -> tuple[Run, int] | None:
+    """The run for a broker that begins at ``start`` and where it ends; None if it begins with no plain frame."""
     head = data[start + 8 : start + 10]
     if head == _SEND_HEAD:
         if (sends := by.take_sends(data, start, frame_bytes_max)) is not None:
@@ -295,11 +346,28 @@ def _taken_run(by: Codec, data: bytes, start: int, frame_bytes_max: int) -> tupl
     elif head == _ACK_HEAD:
         if (acks := by.take_acks(data, start, frame_bytes_max)) is not None:
             consumer_id, pairs, end = acks
-            return AckRun(consumer_id, list(map(tuple.__new__, repeat(Position), pairs))), end
+            return AckRun(consumer_id, _positions(pairs)), end
     elif head in _QUESTIONS and (asked := by.take_questions(data, start, frame_bytes_max)) is not None:
         flag, topics, end = asked
         return _QUESTIONS[head](flag, topics), end
     return None
+
+
+def _taken_from_broker(by: Codec, data: bytes, start: int, frame_bytes_max: int) -> tuple[Run, int] | None:
+    """The same for a client."""
+    head = data[start + 8 : start + 10]
+    if head == _MESSAGE_HEAD:
+        if (messages := by.take_messages(data, start, frame_bytes_max)) is not None:
+            consumer_id, pairs, entries, counts, end = messages
+            return MessageRun(consumer_id, _positions(pairs), entries, counts), end
+    elif head == _RECEIPT_HEAD and (receipts := by.take_receipts(data, start, frame_bytes_max)) is not None:
+        producer_id, sequence_ids, pairs, end = receipts
+        return ReceiptRun(producer_id, sequence_ids, _positions(pairs)), end
+    return None
+
+
+def _positions(pairs: Sequence[tuple[int, int]]) -> list[Position]:
+    return list(map(tuple.__new__, repeat(Position), pairs))
 
 
 def _other_protocol(size: bytes) -> str | None:

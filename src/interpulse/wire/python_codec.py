@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from struct import Struct
 from typing import Any, Final
 
@@ -11,23 +12,39 @@ from google.protobuf.message import DecodeError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.commands.consuming import MessageHeadEncoder, message_head
 from interpulse.wire.commands.encoding import AnswerTemplate
-from interpulse.wire.commands.producing import ReceiptEncoder
-from interpulse.wire.entries import checksum_fits, metadata_in
+from interpulse.wire.commands.producing import ReceiptEncoder, send_head
+from interpulse.wire.entries import build_entry, checksum_fits, metadata_in
 from interpulse.wire.ids import signed
+from interpulse.wire.stamps import StampEncoder, schema_version_field
 
 __all__ = [
     "encode_answers",
+    "entry_stamper",
+    "last_sequences",
     "message_encoder",
     "receipt_encoder",
+    "send_encoder",
     "sticky_keys",
     "take_acks",
+    "take_messages",
     "take_questions",
+    "take_receipts",
     "take_sends",
 ]
 
 _unpack_sizes: Final = Struct(">II").unpack_from
 _PARTITIONED_METADATA: Final = bytes((0x08, pb.BaseCommand.PARTITIONED_METADATA))
 _LOOKUP: Final = bytes((0x08, pb.BaseCommand.LOOKUP))
+_METADATA_START: Final = 10
+_SIGN: Final = 1 << 63
+_PLAIN_FIELDS: Final = frozenset(
+    (
+        *("producer_name", "sequence_id", "publish_time", "properties", "replicated_from", "partition_key"),
+        *("replicate_to", "compression", "uncompressed_size", "num_messages_in_batch", "event_time", "schema_version"),
+        *("partition_key_b64_encoded", "ordering_key", "deliver_at_time", "txnid_least_bits", "txnid_most_bits"),
+        *("highest_sequence_id", "null_value"),
+    )
+)
 _parse_command: Final = pb.BaseCommand.FromString
 _parse_metadata: Final = pb.MessageMetadata.FromString
 
@@ -92,6 +109,68 @@ def take_questions(
     return (flag_of_run, topics, end) if topics else None
 
 
+def take_messages(
+    data: bytes, start: int, frame_bytes_max: int
+) -> tuple[int, Sequence[tuple[int, int]], Sequence[bytes], Sequence[int], int] | None:
+    """The plain MESSAGEs of one consumer that follow each other."""
+    consumer_id, end = -1, start
+    positions: list[tuple[int, int]] = []
+    entries: list[bytes] = []
+    counts: list[int] = []
+    for command, body, after in _frames(data, start, frame_bytes_max, b"\x08\x09"):
+        message = command.message
+        if not positions:
+            consumer_id = message.consumer_id
+        entry = data[body:after]
+        if message.consumer_id != consumer_id or not _is_first_delivery(message) or not checksum_fits(entry):
+            break
+        metadata = _plain_metadata(entry)
+        if metadata is None:
+            break
+        positions.append(_pair(message.message_id))
+        entries.append(entry)
+        counts.append(metadata.num_messages_in_batch)
+        end = after
+    return (consumer_id, positions, entries, counts, end) if positions else None
+
+
+def take_receipts(
+    data: bytes, start: int, frame_bytes_max: int
+) -> tuple[int, Sequence[int], Sequence[tuple[int, int]], int] | None:
+    """The receipts of one producer that follow each other."""
+    producer_id, end = -1, start
+    sequence_ids: list[int] = []
+    positions: list[tuple[int, int]] = []
+    for command, body, after in _frames(data, start, frame_bytes_max, b"\x08\x07"):
+        receipt = command.send_receipt
+        if not positions:
+            producer_id = receipt.producer_id
+        if receipt.producer_id != producer_id or body < after or not _has_plain_place(receipt):
+            break
+        sequence_ids.append(receipt.sequence_id)
+        positions.append(_pair(receipt.message_id))
+        end = after
+    return (producer_id, sequence_ids, positions, end) if positions else None
+
+
+def last_sequences(entries: Sequence[bytes]) -> tuple[str, Sequence[int]] | None:
+    """The producer name that is in all entries, and the sequence id of the last message of each."""
+    names: set[str] = set()
+    numbers: list[int] = []
+    for entry in entries:
+        metadata = _plain_metadata(entry)
+        if metadata is None:
+            return None
+        last = metadata.sequence_id + metadata.num_messages_in_batch - 1
+        if metadata.HasField("highest_sequence_id"):
+            last = max(metadata.sequence_id, metadata.highest_sequence_id)
+        if last >= _SIGN:
+            return None
+        names.add(metadata.producer_name)
+        numbers.append(last)
+    return (names.pop(), numbers) if len(names) == 1 else None
+
+
 def encode_answers(head: bytes, before: bytes, after: bytes, request_ids: Sequence[int]) -> bytes:
     """The frames of one answer to these requests."""
     return b"".join(map(AnswerTemplate(head, before, after).frame, request_ids))
@@ -131,6 +210,88 @@ def message_encoder(consumer_id: int, partition: int) -> Any:
         return pieces
 
     return encode_all
+
+
+def send_encoder(producer_id: int) -> Any:
+    """The function that makes the SEND frames of entries."""
+
+    def encode(sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]) -> list[bytes]:
+        pieces: list[bytes] = []
+        for sequence_id, count, entry in zip(sequence_ids, counts, entries, strict=True):
+            highest = sequence_id if count != 1 else 0
+            size = len(entry)
+            pieces.append(send_head(producer_id, sequence_id, size, num_messages=count, highest_sequence_id=highest))
+            pieces.append(entry)
+        return pieces
+
+    return encode
+
+
+def entry_stamper(constant: bytes, keys: tuple[bytes, bytes, bytes]) -> Any:
+    """The function that makes the copies of entries."""
+    fields = StampEncoder(constant, keys).fields
+
+    def stamp(
+        entries: Sequence[bytes],
+        positions: Sequence[tuple[int, int]],
+        sequence_ids: Sequence[int],
+        start: int,
+        schemas: Sequence[tuple[bytes, bytes]],
+    ) -> tuple[list[bytes], list[int]]:
+        copies: list[bytes] = []
+        counts: list[int] = []
+        versions = dict(schemas)
+        for entry, position, sequence_id in islice(zip(entries, positions, sequence_ids, strict=True), start, None):
+            metadata = _plain_metadata(entry)
+            if metadata is None or not _is_copied_as_it_is(metadata, versions):
+                break
+            raw = metadata_in(entry) or b""
+            has_schema = metadata.HasField("schema_version")
+            version = schema_version_field(versions[metadata.schema_version]) if has_schema else b""
+            added = fields(metadata, position, sequence_id)
+            copies.append(build_entry(raw + version + added, memoryview(entry)[_METADATA_START + len(raw) :]))
+            counts.append(metadata.num_messages_in_batch)
+        return copies, counts
+
+    return stamp
+
+
+def _is_copied_as_it_is(metadata: pb.MessageMetadata, versions: Mapping[bytes, bytes]) -> bool:
+    if metadata.HasField("replicated_from") or metadata.replicate_to:
+        return False
+    if metadata.HasField("txnid_least_bits") or metadata.HasField("txnid_most_bits"):
+        return False
+    if type(metadata.producer_name) is not str:
+        return False
+    return not metadata.HasField("schema_version") or metadata.schema_version in versions
+
+
+def _plain_metadata(entry: bytes) -> pb.MessageMetadata | None:
+    """The metadata of an entry that begins with its checksum, and has no field that few entries have."""
+    raw = metadata_in(entry)
+    if raw is None:
+        return None
+    try:
+        metadata = _parse_metadata(raw)
+    except DecodeError:
+        return None
+    if metadata.num_messages_in_batch < 1 or not metadata.IsInitialized():
+        return None
+    return metadata if all(field.name in _PLAIN_FIELDS for field, _ in metadata.ListFields()) else None
+
+
+def _is_first_delivery(message: pb.CommandMessage) -> bool:
+    if message.redelivery_count or message.ack_set or message.HasField("consumer_epoch"):
+        return False
+    return message.IsInitialized() and not message.message_id.ack_set
+
+
+def _has_plain_place(receipt: pb.CommandSendReceipt) -> bool:
+    return receipt.IsInitialized() and receipt.HasField("message_id") and not receipt.message_id.ack_set
+
+
+def _pair(place: pb.MessageIdData) -> tuple[int, int]:
+    return signed(place.ledgerId), signed(place.entryId)
 
 
 def _sticky_key(entry: bytes) -> bytes | None:

@@ -14,12 +14,14 @@ from interpulse.model.ids import Position
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import Codec, chosen_codec, chosen_name, native_codec
-from interpulse.wire.entries import build_entry
+from interpulse.wire.entries import build_entry, parse_entry
 from interpulse.wire.frames import (
     AckRun,
     FrameDecoder,
     LookupRun,
+    MessageRun,
     PartitionsRun,
+    ReceiptRun,
     SendRun,
     encode_command,
     encode_with_entry,
@@ -44,6 +46,12 @@ def runs_of(codec: Codec, data: bytes) -> list[Any]:
     decoder = FrameDecoder(LIMIT)
     decoder.gather_runs(codec)
     return list(decoder.feed_runs(data))
+
+
+def runs_for_client(codec: Codec, *pieces: bytes) -> list[Any]:
+    decoder = FrameDecoder(LIMIT)
+    decoder.gather_runs(codec, from_broker=True)
+    return list(decoder.feed_runs(b"".join(pieces)))
 
 
 def send(entry: bytes = ENTRY, **fields: object) -> bytes:
@@ -312,6 +320,164 @@ def test_key_when_an_entry_is_plain_then_what_key_shared_goes_by(codec: Codec, e
 )
 def test_key_when_an_entry_is_not_plain_then_none(codec: Codec, entry: bytes) -> None:
     assert codec.sticky_keys([KEYED, entry, KEYED]) == [b"key", None, b"key"]
+
+
+def message(entry: bytes, number: int = 5, **fields: object) -> bytes:
+    content = pb.CommandMessage(**{"consumer_id": 1, "message_id": place(number), **fields})
+    return encode_with_entry(pb.BaseCommand(type=pb.BaseCommand.MESSAGE, message=content), entry)
+
+
+BATCH = entry_of(num_messages_in_batch=3, compression=pb.ZSTD, uncompressed_size=9, schema_version=bytes(8))
+
+
+def test_messages_to_one_consumer_when_they_follow_each_other_then_one_run(codec: Codec) -> None:
+    received = runs_for_client(
+        codec, message(ENTRY), message(BATCH, 6), message(KEYED, 7, message_id=place(7, partition=2, batch_size=0))
+    )
+    assert received == [
+        MessageRun(1, [Position(3, 5), Position(3, 6), Position(3, 7)], [ENTRY, BATCH, KEYED], [1, 3, 3])
+    ]
+    assert {type(each) for each in received[0].positions} == {Position}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        message(ENTRY, consumer_id=2),
+        message(ENTRY, redelivery_count=1),
+        message(ENTRY, ack_set=[1]),
+        message(ENTRY, consumer_epoch=1),
+        message(ENTRY[6:]),
+        message(ENTRY[:-1] + b"x"),
+        message(b""),
+        message(b"\x0e\x02\0\0\0\0" + ENTRY),
+        message(entry_of(marker_type=1)),
+        message(entry_of(uuid="u", num_chunks_from_msg=2, chunk_id=0)),
+        message(entry_of(encryption_algo="aes")),
+        message(entry_of(num_messages_in_batch=0)),
+        message(entry_of(num_messages_in_batch=-1)),
+        message(build_entry(b"\x0a\x01p\x10\x07", b"without a publish time")),
+        message(build_entry(METADATA + b"\x0a\x05p", b"damaged")),
+    ],
+    ids=[
+        *("other-consumer", "redelivered", "part-of-a-batch", "epoch", "no-checksum", "wrong-checksum", "no-entry"),
+        *("broker-metadata", "marker", "chunk", "encrypted", "no-message", "below-zero", "incomplete", "damaged"),
+    ],
+)
+def test_message_when_unusual_then_in_no_run_with_others_and_says_the_same(codec: Codec, frame: bytes) -> None:
+    received = runs_for_client(codec, message(ENTRY), frame, message(ENTRY, 9))
+    assert len(received) == 3
+    assert [received[0], received[-1]] == [MessageRun(1, [Position(3, n)], [ENTRY], [1]) for n in (5, 9)]
+    assert said(received) == said(FrameDecoder(LIMIT).feed(message(ENTRY) + frame + message(ENTRY, 9)))
+
+
+def test_receipts_of_one_producer_when_they_follow_each_other_then_one_run(codec: Codec) -> None:
+    frames = [commands.send_receipt(1, 7, 0, 3, 4), commands.send_receipt(1, 2**63, 9, -1, -1, 2)]
+    other = commands.send_receipt(2, 8, 0, 3, 5)
+    received = runs_for_client(codec, *frames, other, commands.send_error(1, 9, 1, "no"))
+    assert received[:2] == [
+        ReceiptRun(1, [7, 2**63], [Position(3, 4), Position(-1, -1)]),
+        ReceiptRun(2, [8], [Position(3, 5)]),
+    ]
+    assert received[2].command.type == pb.BaseCommand.SEND_ERROR
+
+
+def test_receipt_when_it_has_no_place_then_is_a_frame(codec: Codec) -> None:
+    bare = commands.encode(pb.CommandSendReceipt(producer_id=1, sequence_id=2))
+    (frame,) = runs_for_client(codec, bare)
+    assert frame.command.send_receipt.sequence_id == 2
+
+
+def test_run_when_the_other_end_sends_it_then_is_a_frame(codec: Codec) -> None:
+    """What only a broker sends is a violation from a client, and the other way round."""
+    assert not any(isinstance(each, MessageRun) for each in runs_of(codec, message(ENTRY)))
+    assert not any(isinstance(each, SendRun) for each in runs_for_client(codec, send()))
+
+
+@pytest.mark.parametrize(
+    ("entries", "found"),
+    [
+        ([ENTRY], ("p", [7])),
+        ([ENTRY, BATCH, entry_of(highest_sequence_id=5), entry_of(highest_sequence_id=9)], ("p", [7, 9, 7, 9])),
+        ([entry_of(), build_entry(METADATA + b"\x0a\x01q\x10\x09", b"")], None),
+        ([build_entry(METADATA + b"\x0a\x01q\x10\x09", b"")] * 2, ("q", [9, 9])),
+        ([entry_of(highest_sequence_id=2**63)], None),
+        ([ENTRY, ENTRY[6:]], None),
+        ([ENTRY, entry_of(marker_type=1)], None),
+        ([], None),
+    ],
+    ids=["one", "several", "names", "last-counts", "below-zero", "no-checksum", "marker", "none"],
+)
+def test_last_sequences_when_entries_are_plain_then_one_name_and_their_numbers(
+    codec: Codec, entries: list[bytes], found: object
+) -> None:
+    assert codec.last_sequences(entries) == found
+
+
+def test_sends_when_numbers_vary_then_bytes_of_send(codec: Codec) -> None:
+    rows = [(number, count, size) for number in NUMBERS for count in (1, 2, 300) for size in (20, 40_000)]
+    entries = [bytes(size) for _, _, size in rows]
+    expected = [
+        commands.send(5, number, entry, num_messages=count, highest_sequence_id=0 if count == 1 else number)
+        for (number, count, _), entry in zip(rows, entries, strict=True)
+    ]
+    pieces = codec.send_encoder(5)([row[0] for row in rows], [row[1] for row in rows], entries)
+    assert b"".join(pieces) == b"".join(expected)
+    assert [piece for piece in pieces if len(piece) == 40_000] == [entry for entry in entries if len(entry) == 40_000]
+    assert codec.send_encoder(5)([], [], []) == []
+
+
+STAMP = (b"\x0a\x04lane\x2a\x04east", (b"position", b"producer", b"sequence"))
+
+
+def test_copies_when_entries_are_plain_then_say_where_they_are_from(codec: Codec) -> None:
+    entries = [ENTRY, KEYED, BATCH, entry_of(partition_key="k" * 300)]
+    positions = [Position(number, 2**31) for number in (1, 128, 2**31 - 1, 4)]
+    numbers = [ledger << 32 | entry for ledger, entry in positions]
+    copies, counts = codec.entry_stamper(*STAMP)(entries, positions, numbers, 0, [(b"x", b"y"), (bytes(8), b"v2")])
+    assert list(counts) == [1, 3, 3, 1]
+    for entry, copy, position, number in zip(entries, copies, positions, numbers, strict=True):
+        before, after = parse_entry(entry), parse_entry(copy)
+        assert copy == build_entry(after.metadata_bytes, after.payload), "the checksum fits"
+        assert bytes(after.payload) == bytes(before.payload)
+        expected = before.metadata
+        for key, value in (("position", str(position)), ("producer", "p"), ("sequence", "7")):
+            expected.properties.add(key=key, value=value)
+        expected.producer_name, expected.replicated_from = "lane", "east"
+        expected.sequence_id = expected.highest_sequence_id = number
+        if expected.HasField("schema_version"):
+            expected.schema_version = b"v2"
+        assert after.metadata == expected
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        entry_of(replicated_from="west"),
+        entry_of(replicate_to=["west"]),
+        entry_of(txnid_least_bits=0),
+        entry_of(txnid_most_bits=1),
+        entry_of(marker_type=1),
+        entry_of(uuid="u", num_chunks_from_msg=2, chunk_id=0),
+        entry_of(schema_version=b"unknown"),
+        entry_of(encryption_param=b"x"),
+        ENTRY[6:],
+        b"",
+    ],
+    ids=[
+        *("replicated", "addressed", "transaction", "other-half-of-its-id", "marker", "chunk", "schema", "encrypted"),
+        *("no-checksum", "empty"),
+    ],
+)
+def test_copies_when_an_entry_needs_a_look_then_end_before_it(codec: Codec, entry: bytes) -> None:
+    stamp = codec.entry_stamper(*STAMP)
+    entries, positions, numbers = [ENTRY, ENTRY, entry, ENTRY], [Position(1, n) for n in range(4)], [5, 6, 7, 8]
+    schemas = [(bytes(8), bytes(8))]
+    copies, counts = stamp(entries, positions, numbers, 1, schemas)
+    assert ([parse_entry(copy).metadata.sequence_id for copy in copies], list(counts)) == ([6], [1])
+    assert [list(column) for column in stamp(entries, positions, numbers, 2, schemas)] == [[], []]
+    assert len(stamp(entries, positions, numbers, 3, schemas)[0]) == 1
+    assert list(stamp(entries, positions, numbers, 4, schemas)[0]) == []
 
 
 @pytest.mark.parametrize("partition", [-1, 0, 3])

@@ -9,8 +9,9 @@ import asyncio
 import logging
 import math
 import secrets
-from collections import deque
-from collections.abc import AsyncIterator
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from operator import lt
 from typing import Final, NamedTuple
 
 from interpulse.client.closing import AsyncCloses
@@ -31,9 +32,10 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import ParsedEntry, parse_entry, verify_checksum
 from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import MessageRun
 from interpulse.wire.ids import message_id_from_wire, position_from_wire
 
-__all__ = ["Entry", "EntryReader"]
+__all__ = ["Entry", "EntryReader", "EntryRun", "entries_of"]
 
 _log = logging.getLogger(__name__)
 _FIRST_PERMITS: Final = 32
@@ -46,6 +48,34 @@ class Entry(NamedTuple):
     position: Position
     raw: bytes
     parsed: ParsedEntry
+
+
+class EntryRun(NamedTuple):
+    """Entries of a log that follow each other, as the broker sent them: each begins with a checksum that fits, and has
+    metadata of the usual fields."""
+
+    positions: Sequence[Position]
+    raws: Sequence[bytes]
+
+    def entries(self) -> Iterator[Entry]:
+        """The same entries one by one."""
+        return map(self.entry, range(len(self.positions)))
+
+    def entry(self, index: int) -> Entry:
+        """One of them."""
+        raw = self.raws[index]
+        return Entry(self.positions[index], raw, parse_entry(raw))
+
+
+def entries_of(arrived: Iterable[Entry | EntryRun]) -> list[Entry]:
+    """All of them, one by one."""
+    entries: list[Entry] = []
+    for each in arrived:
+        if isinstance(each, Entry):
+            entries.append(each)
+        else:
+            entries.extend(each.entries())
+    return entries
 
 
 class EntryReader(AsyncCloses):
@@ -93,7 +123,7 @@ class EntryReader(AsyncCloses):
         self._read_compacted = read_compacted
         self._silence = silence_ms / 1000
         self._poll_timeout = poll_timeout_ms / 1000
-        self._buffer: deque[Entry] = deque()
+        self._buffer: list[Entry | EntryRun] = []
         self._buffered_bytes = 0
         self._bytes_per_message = 0.0
         self._permits = 0
@@ -117,6 +147,10 @@ class EntryReader(AsyncCloses):
 
     async def read_batch(self) -> list[Entry]:
         """All entries that are there, waiting for at least one; an empty list is the end of the range."""
+        return entries_of(await self.read_runs())
+
+    async def read_runs(self) -> list[Entry | EntryRun]:
+        """As :meth:`read_batch`, the usual entries as they arrived: in runs."""
         deadline = math.inf if self._upto is None else self._loop.time() + self._poll_timeout
         while not self._buffer:
             if self._failure is not None:
@@ -132,9 +166,7 @@ class EntryReader(AsyncCloses):
                 self._complete = True
             elif self._loop.time() >= deadline:
                 raise OperationTimeout(f"{self.topic}: no entry behind {self.reached} for {self._poll_timeout:g} s")
-        batch = list(self._buffer)
-        self._buffer.clear()
-        self._buffered_bytes = 0
+        batch, self._buffer, self._buffered_bytes = self._buffer, [], 0
         self._grant()
         return batch
 
@@ -239,11 +271,35 @@ class EntryReader(AsyncCloses):
 
     # ---- Called by the connection
 
-    def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
-        if self._failure is not None:
+    def on_messages(self, run: MessageRun) -> None:
+        if self._failure is not None or self._complete:
             return
-        position = position_from_wire(message.message_id)
-        if self._complete:
+        start, positions = 0, run.positions
+        while start < len(positions) and (self._echo_due or positions[start] <= self.reached):
+            self._take(positions[start], memoryview(run.entries[start]))
+            start += 1
+        if not all(map(lt, positions[start:], positions[start + 1 :])):
+            for position, entry in zip(positions[start:], run.entries[start:], strict=True):
+                self._take(position, memoryview(entry))
+        elif self._failure is None and not self._complete:
+            self._accept_all(run, start)
+
+    def _accept_all(self, run: MessageRun, start: int) -> None:
+        """Entries that rise, behind the last one that arrived."""
+        upto = self._upto
+        end = len(run.positions) if upto is None else bisect_right(run.positions, upto, start)
+        if end > start:
+            positions, raws = run.positions[start:end], run.entries[start:end]
+            self._buffer.append(EntryRun(positions, raws))
+            self._note_arrival(positions[-1], len(raws), sum(run.counts[start:end]), sum(map(len, raws)))
+        if end < len(run.positions) or self.reached == upto:
+            self._finish()
+
+    def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
+        self._take(position_from_wire(message.message_id), entry)
+
+    def _take(self, position: Position, entry: memoryview) -> None:
+        if self._failure is not None or self._complete:
             return
         if self._echo_due and position > self.reached:
             self.on_failed(
@@ -277,15 +333,16 @@ class EntryReader(AsyncCloses):
         raw = bytes(entry)
         parsed = parse_entry(raw)
         self._buffer.append(Entry(position, raw, parsed))
-        self.reached = position
-        self._entry_count += 1
+        self._note_arrival(position, 1, max(parsed.message_count, 1), len(raw))
+
+    def _note_arrival(self, reached: Position, entries: int, messages: int, size: int) -> None:
+        self.reached = reached
+        self._entry_count += entries
         self._silent_count = 0
-        count = max(parsed.message_count, 1)
-        size = len(raw)
         self._buffered_bytes += size
-        self._permits -= count
+        self._permits -= messages
         average = self._bytes_per_message
-        self._bytes_per_message = average * 0.9 + size / count * 0.1 if average else size / count
+        self._bytes_per_message = average * 0.9 + size / messages * 0.1 if average else size / messages
         self._changed.set()
         self._grant()
 

@@ -26,6 +26,7 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import verify_checksum
 from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import MessageRun
 from interpulse.wire.ids import message_id_from_wire, message_id_to_wire, position_from_wire
 
 __all__ = ["LastMessage", "PartitionConsumer"]
@@ -149,13 +150,20 @@ class PartitionConsumer:
 
     # ---- Called by the connection
 
+    def on_messages(self, run: MessageRun) -> None:
+        for frame in run.frames():
+            self._take(frame.command.message, memoryview(frame.entry or b""), is_verified=True)
+
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
+        self._take(message, entry, is_verified=False)
+
+    def _take(self, message: pb.CommandMessage, entry: memoryview, *, is_verified: bool) -> None:
         if self._failure is not None:
             return  # messages behind the failed one must not be delivered
         position = position_from_wire(message.message_id)
         start = self._start_at(position)
         try:
-            if not verify_checksum(entry):
+            if not is_verified and not verify_checksum(entry):
                 self._refuse(message, pb.CommandAck.ChecksumMismatch, 1)  # its metadata cannot be trusted
                 return
             messages, permits = self._unpacker.unpack(message, entry, position, start)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from interpulse.client.closing import AsyncCloses
-from interpulse.client.producing.send_queue import OutgoingEntry, ProducerRequest, Receipt, SendQueue
+from interpulse.client.producing.send_queue import (
+    OutgoingEntry,
+    OutgoingRun,
+    ProducerRequest,
+    Receipt,
+    RunReceipt,
+    SendQueue,
+)
 from interpulse.client.session import Session
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import TopicName
@@ -140,14 +147,40 @@ class EntrySender(AsyncCloses):
         is_chunk: bool = False,
     ) -> asyncio.Future[Receipt]:
         """As :meth:`send`, for an entry with its checksum as ``frames.build_entry`` makes it."""
-        # Brokers close the connection on a frame above their limit, and would on every resend.
-        if len(entry) > self.message_bytes_max + FRAME_OVERHEAD - _COMMAND_ROOM:
-            raise InvalidRequest(
-                f"an entry of {len(entry)} bytes is above the limit of {self.topic}: its broker takes messages of "
-                f"{self.message_bytes_max} bytes (maxMessageSize)"
-            )
+        self._check_size(len(entry))
         await self._send_queue.room(entries_max=self._window_entries, bytes_max=self._window_bytes)
         return self._send_queue.send(OutgoingEntry(entry, sequence_id, highest_sequence_id, num_messages, is_chunk))
+
+    async def send_run(
+        self, sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]
+    ) -> list[asyncio.Future[RunReceipt]]:
+        """As :meth:`send_entry` for entries that follow each other, none a chunk, with the message count of each.
+
+        The futures have their receipts, in order. They leave in groups: a window that is full has room for many again
+        before any is sent, because brokers take many at once for little more than one.
+        """
+        futures: list[asyncio.Future[RunReceipt]] = []
+        start, end = 0, len(entries)
+        while start < end:
+            after, size = start, 0
+            while after < end and after - start < self._window_entries // 2 and size < self._window_bytes // 2:
+                self._check_size(len(entries[after]))
+                size += len(entries[after])
+                after += 1
+            room, bytes_room = self._window_entries - (after - start), self._window_bytes - size
+            await self._send_queue.room(entries_max=room + 1, bytes_max=max(bytes_room, 1))
+            group = slice(start, after)
+            futures.append(self._send_queue.send_run(OutgoingRun(sequence_ids[group], counts[group], entries[group])))
+            start = after
+        return futures
+
+    def _check_size(self, size: int) -> None:
+        """Brokers close the connection on a frame above their limit, and would on every resend."""
+        if size > self.message_bytes_max + FRAME_OVERHEAD - _COMMAND_ROOM:
+            raise InvalidRequest(
+                f"an entry of {size} bytes is above the limit of {self.topic}: its broker takes messages of "
+                f"{self.message_bytes_max} bytes (maxMessageSize)"
+            )
 
     async def drain(self) -> None:
         """Return when everything sent so far has its receipt. Raises the first failure."""

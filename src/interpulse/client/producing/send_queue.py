@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
@@ -35,9 +35,11 @@ from interpulse.model.received_errors import error_for_wire_code
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.codec import codec
+from interpulse.wire.frames import ReceiptRun
 from interpulse.wire.ids import position_from_wire
 
-__all__ = ["OutgoingEntry", "ProducerRequest", "Receipt", "SendQueue"]
+__all__ = ["OutgoingEntry", "OutgoingRun", "ProducerRequest", "Receipt", "RunReceipt", "SendQueue"]
 
 _log = logging.getLogger(__name__)
 _NO_POSITION: Final = Position(-1, -1)
@@ -53,6 +55,17 @@ class OutgoingEntry(NamedTuple):
     is_chunk: bool = False
 
 
+class OutgoingRun(NamedTuple):
+    """Entries that follow each other: the sequence id, the message count and the bytes of each.
+
+    The SEND of an entry of several messages says its sequence id as the highest one too.
+    """
+
+    sequence_ids: Sequence[int]
+    counts: Sequence[int]
+    entries: Sequence[bytes]
+
+
 class Receipt(NamedTuple):
     """The broker has stored an entry, or recognised it as one that it had stored before."""
 
@@ -63,6 +76,27 @@ class Receipt(NamedTuple):
     def is_duplicate(self) -> bool:
         """The entry was dropped: its sequence id is not above the highest one the broker knows for this name."""
         return self.position == _NO_POSITION
+
+
+class RunReceipt(NamedTuple):
+    """The receipts of the entries of a run."""
+
+    sequence_ids: Sequence[int]
+    positions: Sequence[Position]
+
+    @property
+    def duplicates(self) -> list[int]:
+        """The sequence ids of those that were dropped, as of :attr:`Receipt.is_duplicate`."""
+        if _NO_POSITION not in self.positions:
+            return []
+        pairs = zip(self.sequence_ids, self.positions, strict=True)
+        return [sequence_id for sequence_id, position in pairs if position == _NO_POSITION]
+
+    @property
+    def last_position(self) -> Position | None:
+        """Where the last entry that was not dropped is stored; positions rise."""
+        last = max(self.positions, default=_NO_POSITION)
+        return None if last == _NO_POSITION else last
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +125,86 @@ class ProducerRequest:
     """After the broker failed to store an entry: send it again on a new connection, or (False) fail the producer."""
 
 
-@dataclass(slots=True)
 class _Unconfirmed:
-    sequence_id: int
-    head: bytes
-    entry: bytes
-    future: asyncio.Future[Receipt]
-    deadline: float
+    """An entry that waits for its receipt. It is confirmed when that has come."""
+
+    __slots__ = ("_entry", "_head", "_sequence_id", "deadline", "future")
+
+    def __init__(
+        self, sequence_id: int, head: bytes, entry: bytes, future: asyncio.Future[Receipt], deadline: float
+    ) -> None:
+        self._sequence_id = sequence_id
+        self._head = head
+        self._entry = entry
+        self.future = future
+        self.deadline = deadline
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Entries, and their bytes."""
+        return 1, len(self._entry)
+
+    def next_ids(self, count: int) -> Sequence[int]:
+        """The sequence ids that the next receipts are to have."""
+        return (self._sequence_id,)
+
+    def frames(self) -> Sequence[bytes]:
+        """What to send, again."""
+        return self._head, self._entry
+
+    def confirm(self, positions: Sequence[Position]) -> int:
+        """Take the next receipts; the bytes of their entries."""
+        if not self.future.done():
+            self.future.set_result(Receipt(self._sequence_id, positions[0]))
+        return len(self._entry)
+
+    @property
+    def is_confirmed(self) -> bool:
+        return True
+
+
+class _UnconfirmedRun:
+    """Entries that wait for their receipts, of which the first ones may be there."""
+
+    __slots__ = ("_encode", "_positions", "_run", "deadline", "future")
+
+    def __init__(
+        self,
+        run: OutgoingRun,
+        encode: Callable[[Sequence[int], Sequence[int], Sequence[bytes]], list[bytes]],
+        future: asyncio.Future[RunReceipt],
+        deadline: float,
+    ) -> None:
+        self._run = run
+        self._encode = encode
+        self._positions: list[Position] = []
+        self.future = future
+        self.deadline = deadline
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        entries = self._run.entries[len(self._positions) :]
+        return len(entries), sum(map(len, entries))
+
+    def next_ids(self, count: int) -> Sequence[int]:
+        start = len(self._positions)
+        return self._run.sequence_ids[start : start + count]
+
+    def frames(self) -> Sequence[bytes]:
+        start = len(self._positions)
+        sequence_ids, counts, entries = self._run
+        return self._encode(sequence_ids[start:], counts[start:], entries[start:])
+
+    def confirm(self, positions: Sequence[Position]) -> int:
+        start = len(self._positions)
+        self._positions += positions
+        if self.is_confirmed and not self.future.done():
+            self.future.set_result(RunReceipt(self._run.sequence_ids, self._positions))
+        return sum(map(len, self._run.entries[start : len(self._positions)]))
+
+    @property
+    def is_confirmed(self) -> bool:
+        return len(self._positions) == len(self._run.entries)
 
 
 class SendQueue:
@@ -126,8 +233,10 @@ class SendQueue:
             timeout_ms=request.reconnect_timeout_ms,
             patient=request.access_mode == pb.WaitForExclusive,  # waits as long as it takes
         )
-        self._unconfirmed: deque[_Unconfirmed] = deque()
+        self._unconfirmed: deque[_Unconfirmed | _UnconfirmedRun] = deque()
+        self._pending_count = 0
         self._pending_bytes = 0
+        self._encode = codec().send_encoder(self._id)
         self._room = asyncio.Event()
         self._failure: PulsarError | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -136,7 +245,7 @@ class SendQueue:
     @property
     def pending_count(self) -> int:
         """Entries without a receipt."""
-        return len(self._unconfirmed)
+        return self._pending_count
 
     @property
     def pending_bytes(self) -> int:
@@ -180,8 +289,8 @@ class SendQueue:
         if answer.HasField("topic_epoch"):
             self._topic_epoch = answer.topic_epoch
         self._handler.on_connected(connection)
-        for entry in self._unconfirmed:
-            connection.write(entry.head, entry.entry)
+        for unconfirmed in self._unconfirmed:
+            connection.write(*unconfirmed.frames())
 
     async def _schema_at(self, connection: Connection) -> SchemaInfo | None:
         if not self._request.schema_of_topic:
@@ -220,15 +329,27 @@ class SendQueue:
             is_chunk=is_chunk,
         )
         future: asyncio.Future[Receipt] = self._loop.create_future()
-        deadline = self._loop.time() + self._send_timeout
-        self._unconfirmed.append(_Unconfirmed(sequence_id, head, entry, future, deadline))
-        self._pending_bytes += len(entry)
+        self._add(_Unconfirmed(sequence_id, head, entry, future, self._loop.time() + self._send_timeout))
+        return future
+
+    def send_run(self, run: OutgoingRun) -> asyncio.Future[RunReceipt]:
+        """Send entries, at least one. The future has all their receipts, or the failure of the first that has none."""
+        if self._failure is not None:
+            raise self._failure
+        future: asyncio.Future[RunReceipt] = self._loop.create_future()
+        self._add(_UnconfirmedRun(run, self._encode, future, self._loop.time() + self._send_timeout))
+        return future
+
+    def _add(self, unconfirmed: _Unconfirmed | _UnconfirmedRun) -> None:
+        self._unconfirmed.append(unconfirmed)
+        count, size = unconfirmed.pending
+        self._pending_count += count
+        self._pending_bytes += size
         connection = self._handler.connection
         if connection is not None:
-            connection.write(head, entry)
+            connection.write(*unconfirmed.frames())
         if self._send_timeout and self._timer is None:
-            self._timer = self._loop.call_at(deadline, self._on_timeout)
-        return future
+            self._timer = self._loop.call_at(unconfirmed.deadline, self._on_timeout)
 
     async def room(self, *, entries_max: int, bytes_max: int) -> None:
         """Return when less than that is unconfirmed. Raises the failure of the producer."""
@@ -239,11 +360,12 @@ class SendQueue:
             raise self._failure
 
     def _is_full(self, entries_max: int, bytes_max: int) -> bool:
-        return len(self._unconfirmed) >= entries_max or self._pending_bytes >= bytes_max
+        return self._pending_count >= entries_max or self._pending_bytes >= bytes_max
 
     async def confirmed(self) -> None:
         """Return when everything sent so far has its receipt. Raises the first failure."""
-        waiting = [entry.future for entry in self._unconfirmed]
+        waiting: list[asyncio.Future[Receipt] | asyncio.Future[RunReceipt]]
+        waiting = [unconfirmed.future for unconfirmed in self._unconfirmed]
         if waiting:
             await asyncio.wait(waiting)
         for future in waiting:
@@ -259,24 +381,43 @@ class SendQueue:
     # ---- Called by the connection
 
     def on_receipt(self, receipt: pb.CommandSendReceipt) -> None:
+        self._take_receipt(receipt.sequence_id, position_from_wire(receipt.message_id))
+
+    def on_receipts(self, run: ReceiptRun) -> None:
+        sequence_ids, positions = run.sequence_ids, run.positions
+        start, end = 0, len(positions)
+        while start < end:
+            awaited = self._unconfirmed[0].next_ids(end - start) if self._unconfirmed else ()
+            after = start + len(awaited)
+            if awaited and sequence_ids[start:after] == awaited:
+                self._confirm(positions[start:after])
+            else:
+                after = start + 1
+                self._take_receipt(sequence_ids[start], positions[start])
+            start = after
+
+    def _take_receipt(self, sequence_id: int, position: Position) -> None:
         """Receipts come in the order of sending; one for an entry that is no longer in the queue is ignored."""
-        front = self._unconfirmed[0] if self._unconfirmed else None
-        if front is None or receipt.sequence_id < front.sequence_id:
+        front = self._front()
+        if front is None or sequence_id < front:
             return
-        if receipt.sequence_id > front.sequence_id:
-            _log.warning("receipts are out of order topic=%s sequence_id=%d", self.topic, receipt.sequence_id)
+        if sequence_id > front:
+            _log.warning("receipts are out of order topic=%s sequence_id=%d", self.topic, sequence_id)
             self._start_over()
             return
-        self._settle(Receipt(front.sequence_id, position_from_wire(receipt.message_id)))
+        self._confirm((position,))
+
+    def _front(self) -> int | None:
+        """The sequence id that the next receipt is to have."""
+        return self._unconfirmed[0].next_ids(1)[0] if self._unconfirmed else None
 
     def on_send_error(self, error: pb.CommandSendError) -> None:
         failure = error_for_wire_code(error.error, error.message)
         if isinstance(failure, TopicTerminated | ProducerFenced) or not self._request.resend_after_error:
             self.on_failed(failure)
         elif isinstance(failure, ChecksumError | NotAllowed):
-            front = self._unconfirmed[0] if self._unconfirmed else None
-            if front is not None and front.sequence_id == error.sequence_id:
-                self._settle(failure)
+            if self._front() == error.sequence_id:
+                self._fail_front(failure)
         else:
             _log.info("broker could not store an entry, sending again topic=%s error=%s", self.topic, failure)
             self._start_over()
@@ -287,17 +428,23 @@ class SendQueue:
 
     # ---- Inside
 
-    def _settle(self, outcome: Receipt | PulsarError) -> None:
-        """The front of the queue has its answer."""
-        front = self._unconfirmed.popleft()
-        self._pending_bytes -= len(front.entry)
+    def _confirm(self, positions: Sequence[Position]) -> None:
+        """The front of the queue has these receipts, and leaves with the last of them."""
+        front = self._unconfirmed[0]
+        self._pending_count -= len(positions)
+        self._pending_bytes -= front.confirm(positions)
+        if front.is_confirmed:
+            self._unconfirmed.popleft()
         self._room.set()
-        if front.future.done():
-            return
-        if isinstance(outcome, Receipt):
-            front.future.set_result(outcome)
-        else:
-            front.future.set_exception(outcome)
+
+    def _fail_front(self, failure: PulsarError) -> None:
+        front = self._unconfirmed.popleft()
+        count, size = front.pending
+        self._pending_count -= count
+        self._pending_bytes -= size
+        self._room.set()
+        if not front.future.done():
+            front.future.set_exception(failure)
             front.future.exception()  # an ignored future is not worth a warning of the event loop
 
     def _start_over(self) -> None:
@@ -310,7 +457,7 @@ class SendQueue:
         self._timer = None
         now = self._loop.time()
         while self._unconfirmed and self._unconfirmed[0].deadline <= now:
-            self._settle(OperationTimeout(f"{self.topic}: no receipt within {self._send_timeout:g} s"))
+            self._fail_front(OperationTimeout(f"{self.topic}: no receipt within {self._send_timeout:g} s"))
         if self._unconfirmed:
             self._timer = self._loop.call_at(self._unconfirmed[0].deadline, self._on_timeout)
 
@@ -326,4 +473,4 @@ class SendQueue:
 
     def _fail_pending(self, failure: PulsarError) -> None:
         while self._unconfirmed:
-            self._settle(failure)
+            self._fail_front(failure)

@@ -26,7 +26,7 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.client import ClientProtocol
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import Frame
+from interpulse.wire.frames import Frame, MessageRun, ReceiptRun, Run
 
 __all__ = ["Connection"]
 
@@ -233,7 +233,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            frames = self._protocol.receive_data(data)
+            received = self._protocol.receive_data(data)
         except RemoteProtocolError as error:
             _log.warning("broker broke the protocol address=%s error=%s", self.address, error)
             self._fail(NotConnected(f"{self.address} broke the protocol: {error}"))
@@ -244,8 +244,11 @@ class Connection(asyncio.Protocol):
         self._say()
         if not self._ready.done() and self._protocol.is_connected:
             self._ready.set_result(None)
-        for frame in frames:
-            self._on_frame(frame)
+        for each in received:
+            if isinstance(each, Frame):
+                self._on_frame(each)
+            else:
+                self._on_run(each)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._broken = exc
@@ -277,6 +280,16 @@ class Connection(asyncio.Protocol):
         self._tick = self._loop.call_at(self._protocol.next_tick, self._on_tick)
 
     # ---- Frames
+
+    def _on_run(self, run: Run) -> None:
+        if isinstance(run, MessageRun):
+            consumer = self.consumers.get(run.consumer_id)
+            if consumer is not None:
+                consumer.on_messages(run)
+        elif isinstance(run, ReceiptRun):
+            producer = self.producers.get(run.producer_id)
+            if producer is not None:
+                producer.on_receipts(run)
 
     def _on_frame(self, frame: Frame) -> None:
         command = frame.command

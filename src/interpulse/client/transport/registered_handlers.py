@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import MessageRun, ReceiptRun
 
 __all__ = ["ConsumerListener", "ProducerListener", "RegisteredHandlers", "TopicListListener"]
 
@@ -27,6 +28,8 @@ class ProducerListener(Listener, Protocol):
 
     def on_receipt(self, receipt: pb.CommandSendReceipt) -> None: ...
 
+    def on_receipts(self, run: ReceiptRun) -> None: ...
+
     def on_send_error(self, error: pb.CommandSendError) -> None: ...
 
 
@@ -34,6 +37,8 @@ class ConsumerListener(Listener, Protocol):
     """A consumer as its connection sees it."""
 
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None: ...
+
+    def on_messages(self, run: MessageRun) -> None: ...
 
     def on_active_change(self, active: bool) -> None: ...
 

@@ -14,7 +14,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from interpulse.client.consuming.entry_reader import Entry, EntryReader
+from interpulse.client.consuming.entry_reader import Entry, EntryReader, EntryRun, entries_of
 from interpulse.client.session import Session
 from interpulse.model.errors import (
     AlreadyClosed,
@@ -43,9 +43,12 @@ log = logging.getLogger(__name__)
 _CHUNKS_WAITING: Final = 8
 
 
+_Arrived = Sequence[Entry | EntryRun]
+
+
 class _Chunk(NamedTuple):
     topic: str
-    entries: Sequence[Entry]
+    arrived: _Arrived
 
 
 class _Refused(NamedTuple):
@@ -82,7 +85,7 @@ def _fetch(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRan
                 builder.add_refusal(chunk.item.topic, chunk.item.after, chunk.reason)
                 continue
             portal.post(taken.release)
-            builder.add(chunk.topic, chunk.entries)
+            builder.add(chunk.topic, entries_of(chunk.arrived))
             if builder.bytes >= options.arrow_batch_bytes or builder.rows >= options.arrow_batch_rows:
                 yield builder.take()
         if chunk.error is not None:
@@ -109,7 +112,7 @@ async def _read_all(
 ) -> None:
     """Read all ranges and say how it ended."""
 
-    async def take(item: TopicRange, entries: Sequence[Entry]) -> None:
+    async def take(item: TopicRange, entries: _Arrived) -> None:
         await taken.acquire()
         arrived.put(_Chunk(item.topic, entries))
 
@@ -131,7 +134,7 @@ async def _read_all(
 async def read_ranges(
     options: ReadOptions,
     ranges: Sequence[TopicRange],
-    take: Callable[[TopicRange, Sequence[Entry]], Awaitable[None]],
+    take: Callable[[TopicRange, Sequence[Entry | EntryRun]], Awaitable[None]],
     refuse: Callable[[TopicRange, str], Awaitable[None]],
 ) -> None:
     """Read ranges, a bounded number at a time: their entries to ``take``, in order for each range. Call it in the
@@ -168,7 +171,7 @@ async def read_ranges(
 
 async def _read_range(
     session: Session, options: ReadOptions, item: TopicRange, buffer_bytes: int
-) -> AsyncGenerator[Sequence[Entry], None]:
+) -> AsyncGenerator[_Arrived, None]:
     outages = session.outages
     reader = EntryReader(
         session,
@@ -187,9 +190,10 @@ async def _read_range(
     count, first = 0, None
     try:
         await patiently(session, reader.open)
-        while entries := await reader.read_batch():
-            count, first = count + len(entries), first or entries[0].position
-            yield entries
+        while arrived := await reader.read_runs():
+            count += sum(1 if isinstance(each, Entry) else len(each.positions) for each in arrived)
+            first = first or _first_position(arrived[0])
+            yield arrived
     except DataLoss as gone:
         _lost(options, str(gone))
         return
@@ -204,6 +208,10 @@ async def _read_range(
         _check_complete(options, item, count)
     elif not reader.start_is_there:
         _check_start(options, item, first)
+
+
+def _first_position(arrived: Entry | EntryRun) -> Position:
+    return arrived.position if isinstance(arrived, Entry) else arrived.positions[0]
 
 
 def _check_start(options: ReadOptions, item: TopicRange, first: Position | None) -> None:

@@ -16,6 +16,7 @@ from interpulse.spark.reading.planner import TopicEnd
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import MessageRun
 from interpulse.wire.ids import message_id_to_wire, position_from_wire
 
 __all__ = ["SourceCursor"]
@@ -126,6 +127,10 @@ class SourceCursor:
 
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
         """The message that was waited for at rest."""
+        self._rung()
+
+    def on_messages(self, run: MessageRun) -> None:
+        """As :meth:`on_message`."""
         self._rung()
 
     def on_disconnected(self, assigned_url: str | None) -> None:

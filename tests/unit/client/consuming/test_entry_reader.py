@@ -6,10 +6,17 @@ from collections.abc import AsyncIterator
 import pytest
 
 from interpulse.client.config import ClientConfig
-from interpulse.client.consuming.entry_reader import EntryReader
+from interpulse.client.consuming.entry_reader import EntryReader, EntryRun, entries_of
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.session import Session
-from interpulse.model.errors import ChecksumError, DataLoss, OperationTimeout, PersistenceError, TopicNotFound
+from interpulse.model.errors import (
+    ChecksumError,
+    DataLoss,
+    InvalidRequest,
+    OperationTimeout,
+    PersistenceError,
+    TopicNotFound,
+)
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
@@ -109,6 +116,45 @@ async def test_entry_when_read_then_has_its_bytes_and_its_parts(sessions: list[S
         assert (entry.parsed.metadata.sequence_id, bytes(entry.parsed.payload)) == (0, bytes(10))
         assert await reader.read_batch() == []
         await reader.close()
+
+
+def served(broker: LogBroker) -> None:
+    """All entries that a FLOW lets pass leave in one piece."""
+
+    def on_flow(peer: Peer, frame: Frame) -> None:
+        pieces: list[bytes] = []
+        say, peer.say = peer.say, pieces.append  # type: ignore[method-assign, assignment]
+        broker._on_flow(peer, frame)
+        peer.say = say  # type: ignore[method-assign]
+        peer.say(b"".join(pieces))
+
+    broker.scripts[pb.BaseCommand.FLOW] = on_flow
+
+
+@pytest.mark.parametrize(
+    ("after", "upto", "expected"),
+    [
+        (EARLIEST, Position(1, 9), range(10)),
+        (Position(1, 3), Position(1, 6), range(4, 7)),
+        (Position(1, 3), Position(1, 3), range(0)),
+        (Position(1, 5), Position(2, 0), range(6, 10)),
+    ],
+    ids=["all", "ends-inside", "empty", "ends-behind"],
+)
+async def test_range_when_its_entries_come_in_one_piece_then_they_are_runs(
+    sessions: list[Session], after: Position, upto: Position, expected: range
+) -> None:
+    async with LogBroker(log_of(10) | log_of(1, ledger=3)) as broker:
+        served(broker)
+        async with EntryReader(session_for(broker, sessions), TOPIC, after=after, upto=upto) as reader:
+            await reader.open()
+            arrived = []
+            while batch := await reader.read_runs():
+                arrived += batch
+            assert [each.position for each in entries_of(arrived)] == [Position(1, number) for number in expected]
+            assert [each.raw for each in entries_of(arrived)] == [entry_of(number) for number in expected]
+            assert all(isinstance(each, EntryRun) for each in arrived)
+            assert reader.reached == (Position(1, expected[-1]) if expected else after)
 
 
 async def test_range_when_empty_then_ends_without_asking_a_broker(sessions: list[Session]) -> None:
@@ -296,6 +342,25 @@ async def test_sender_when_it_sends_then_the_numbers_are_those_of_the_caller(ses
         sends = [command.send for command in broker.all_of(pb.BaseCommand.SEND)]
         assert [send.sequence_id for send in sends] == [send.highest_sequence_id for send in sends]
         assert broker.stored == [100, 2**40, 2**62]
+
+
+async def test_sender_when_it_sends_a_run_then_in_groups_that_fit_the_window(sessions: list[Session]) -> None:
+    async with ScriptedBroker() as broker:
+        session = session_for(broker, sessions)
+        async with EntrySender(session, TOPIC, "lane", window_entries=10, window_bytes=400) as sender:
+            await sender.open()
+            numbers = list(range(23))
+            futures = await sender.send_run(numbers, [1] * 23, [entry_of(number) for number in numbers])
+            receipts = [await future for future in futures]
+            assert [len(receipt.positions) for receipt in receipts] == [5, 5, 5, 5, 3]
+            futures = await sender.send_run([23, 24], [1, 2], [bytes(300)] * 2)
+            await sender.drain()
+            assert [len((await future).positions) for future in futures] == [1, 1], "more bytes than fit"
+            assert broker.stored == [*numbers, 23, 24]
+            sends = [command.send for command in broker.all_of(pb.BaseCommand.SEND)]
+            assert [(each.num_messages, each.highest_sequence_id) for each in sends[-2:]] == [(1, 0), (2, 24)]
+            with pytest.raises(InvalidRequest, match="an entry of 6000000 bytes is above the limit"):
+                await sender.send_run([25, 26], [1, 1], [bytes(10), bytes(6_000_000)])
 
 
 async def test_sender_when_an_entry_is_not_stored_then_ends_with_the_reason(sessions: list[Session]) -> None:

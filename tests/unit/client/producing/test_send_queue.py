@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from interpulse.client.config import ClientConfig
-from interpulse.client.producing.send_queue import OutgoingEntry, ProducerRequest, SendQueue
+from interpulse.client.producing.send_queue import OutgoingEntry, OutgoingRun, ProducerRequest, RunReceipt, SendQueue
 from interpulse.client.session import Session
 from interpulse.model.errors import (
     AlreadyClosed,
@@ -18,6 +18,7 @@ from interpulse.model.errors import (
     PulsarError,
     TopicTerminated,
 )
+from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -89,6 +90,95 @@ async def test_unconfirmed_when_the_connection_breaks_then_sent_again_in_order_u
     first, second = [command.producer for command in broker.all_of(pb.BaseCommand.PRODUCER)]
     assert (first.producer_name, first.epoch, first.user_provided_producer_name) == ("", 0, False)
     assert (second.producer_name, second.epoch, second.user_provided_producer_name) == ("made-up", 1, False)
+    await queue.close()
+
+
+def run_of(*numbers: int) -> OutgoingRun:
+    return OutgoingRun(list(numbers), [1] * len(numbers), [ENTRY] * len(numbers))
+
+
+def receipts_for(queue_id: int, *numbers: int) -> bytes:
+    return b"".join(commands.send_receipt(queue_id, number, 0, 1, number) for number in numbers)
+
+
+async def test_run_when_sent_then_its_receipts_come_together(broker: ScriptedBroker, session: Session) -> None:
+    queue = await open_queue(session)
+    first, between, last = (
+        queue.send_run(run_of(0, 1, 2)),
+        queue.send(OutgoingEntry(ENTRY, 3)),
+        queue.send_run(run_of(4)),
+    )
+    assert (queue.pending_count, queue.pending_bytes) == (5, 5 * len(ENTRY))
+    await queue.confirmed()
+    places = [Position(1, 0), Position(1, 1), Position(1, 2)]
+    assert await first == RunReceipt([0, 1, 2], places)
+    assert ((await first).duplicates, (await first).last_position) == ([], Position(1, 2))
+    assert (await between).sequence_id == 3
+    assert (await last).sequence_ids == [4]
+    assert broker.stored == [0, 1, 2, 3, 4]
+    assert (queue.pending_count, queue.pending_bytes) == (0, 0)
+    await queue.close()
+
+
+async def test_run_when_the_connection_breaks_in_it_then_its_rest_is_sent_again(
+    broker: ScriptedBroker, session: Session
+) -> None:
+    def receipts_then_gone(peer: Peer, frame: Frame) -> None:
+        if frame.command.send.sequence_id == 3 and broker.count(pb.BaseCommand.PRODUCER) == 1:
+            peer.say(receipts_for(frame.command.send.producer_id, 0, 1))
+            peer.drop()
+        elif broker.count(pb.BaseCommand.PRODUCER) == 2:
+            peer.answer(frame)
+
+    broker.scripts[pb.BaseCommand.SEND] = receipts_then_gone
+    queue = await open_queue(session)
+    receipt = await queue.send_run(run_of(0, 1, 2, 3))
+    assert receipt.sequence_ids == [0, 1, 2, 3]
+    assert [command.send.sequence_id for command in broker.all_of(pb.BaseCommand.SEND)] == [0, 1, 2, 3, 2, 3]
+    assert (queue.pending_count, queue.pending_bytes) == (0, 0)
+    await queue.close()
+
+
+async def test_run_when_the_broker_knew_some_then_they_are_named(broker: ScriptedBroker, session: Session) -> None:
+    def answer(peer: Peer, frame: Frame) -> None:
+        send = frame.command.send
+        stored = -1 if send.sequence_id in (1, 2) else send.sequence_id
+        peer.say(commands.send_receipt(send.producer_id, send.sequence_id, 0, 1 if stored >= 0 else -1, stored))
+
+    broker.scripts[pb.BaseCommand.SEND] = answer
+    queue = await open_queue(session)
+    receipt = await queue.send_run(run_of(0, 1))
+    assert (receipt.duplicates, receipt.last_position) == ([1], Position(1, 0))
+    receipt = await queue.send_run(run_of(2))
+    assert (receipt.duplicates, receipt.last_position) == ([2], None)
+    await queue.close()
+
+
+async def test_run_when_receipts_are_out_of_order_then_its_rest_is_sent_again(
+    broker: ScriptedBroker, session: Session
+) -> None:
+    def skip_one(peer: Peer, frame: Frame) -> None:
+        if frame.command.send.sequence_id == 2:
+            peer.say(receipts_for(frame.command.send.producer_id, 0, 2))
+
+    broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: (
+        skip_one(peer, frame) if broker.count(pb.BaseCommand.PRODUCER) == 1 else peer.answer(frame)
+    )
+    queue = await open_queue(session)
+    receipt = await queue.send_run(run_of(0, 1, 2))
+    assert receipt.duplicates == []
+    assert [command.send.sequence_id for command in broker.all_of(pb.BaseCommand.SEND)] == [0, 1, 2, 1, 2]
+    await queue.close()
+
+
+async def test_run_when_the_producer_fails_then_it_fails_as_a_whole(broker: ScriptedBroker, session: Session) -> None:
+    answer_once(broker, pb.BaseCommand.SEND, refuse_send(pb.TopicTerminatedError))
+    queue = await open_queue(session)
+    with pytest.raises(TopicTerminated):
+        await queue.send_run(run_of(0, 1))
+    with pytest.raises(TopicTerminated):
+        queue.send_run(run_of(2))
+    assert (queue.pending_count, queue.pending_bytes) == (0, 0)
     await queue.close()
 
 

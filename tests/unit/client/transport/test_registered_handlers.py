@@ -14,6 +14,7 @@ from interpulse.model.ids import EARLIEST
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import MessageRun
 from tests.support.scripted_broker import ScriptedBroker
 
 
@@ -24,6 +25,8 @@ class CountingListener:
         self.disconnected_count = 0
 
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None: ...
+
+    def on_messages(self, run: MessageRun) -> None: ...
 
     def on_disconnected(self, assigned_url: str | None) -> None:
         self.disconnected_count += 1

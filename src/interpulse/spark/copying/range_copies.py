@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from interpulse.client.consuming.entry_reader import Entry
+from interpulse.client.consuming.entry_reader import Entry, EntryRun
 from interpulse.spark.lanes import LaneState, StreamTask
 from interpulse.spark.offsets import TopicRange
 from interpulse.spark.process_client import process_portal, relaxed_collector
@@ -38,8 +38,8 @@ async def _copy(
 ) -> list[LaneReport]:
     writer = await open_lanes(target, lanes, task)
 
-    async def take(item: TopicRange, entries: Sequence[Entry]) -> None:
-        await writer.copy(item.topic, entries)
+    async def take(item: TopicRange, arrived: Sequence[Entry | EntryRun]) -> None:
+        await writer.copy(item.topic, arrived)
 
     async def refuse(item: TopicRange, reason: str) -> None:
         writer.refuse(item.topic, item.after, reason)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.client.producing.entry_sender import EntrySender
-from interpulse.client.producing.send_queue import Receipt
+from interpulse.client.producing.send_queue import Receipt, RunReceipt
 from interpulse.client.session import Session
 from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import EARLIEST, LATEST, Position
@@ -44,7 +44,7 @@ class SenderLane:
         """``again`` opens another sender of the same name, where ``unproven_after`` says that one is needed."""
         self._sender = sender
         self._again = again
-        self._receipts: list[asyncio.Future[Receipt]] = []
+        self._receipts: list[asyncio.Future[Receipt] | asyncio.Future[RunReceipt]] = []
         self.unproven_after = unproven_after
         self.last_position: Position | None = None
         self.refused: list[int] = []
@@ -65,17 +65,22 @@ class SenderLane:
         self, sequence_id: int, num_messages: int, entry: bytes, *, is_chunk: bool, highest_id: int | None = None
     ) -> None:
         highest = sequence_id if highest_id is None else highest_id
+        says_all = num_messages == 1 and not is_chunk and highest == sequence_id  # brokers take such in runs
         self._receipts.append(
             await self._sender.send_entry(
                 entry,
                 sequence_id=sequence_id,
-                highest_sequence_id=highest,
+                highest_sequence_id=0 if says_all else highest,
                 num_messages=num_messages,
                 is_chunk=is_chunk,
             )
         )
         if self.unproven_after is not None and not is_chunk:
             await self._prove(highest)
+
+    async def send_run(self, sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]) -> None:
+        assert self.unproven_after is None, "entries of an unproven lane are sent one by one"
+        self._receipts += await self._sender.send_run(sequence_ids, counts, entries)
 
     async def _prove(self, sent: int) -> None:
         """A broker that de-duplicates knows the number when the producer is opened again. Raises NotAllowed."""
@@ -92,7 +97,10 @@ class SenderLane:
         receipts, self._receipts = self._receipts, []
         for future in receipts:
             receipt = future.result()
-            if receipt.is_duplicate:
+            if isinstance(receipt, RunReceipt):
+                self.refused += receipt.duplicates
+                self.last_position = receipt.last_position or self.last_position
+            elif receipt.is_duplicate:
                 self.refused.append(receipt.sequence_id)
             else:
                 self.last_position = receipt.position

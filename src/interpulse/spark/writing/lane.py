@@ -63,6 +63,10 @@ class LaneSender(Protocol):
         ``highest_id``: of the last message of an entry that holds several with ids of their own.
         """
 
+    async def send_run(self, sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]) -> None:
+        """As :meth:`send` for entries that follow each other, no chunks, with the message count of each. Not while
+        :attr:`unproven_after` says that one has still to show that the topic de-duplicates."""
+
     async def drain(self) -> None:
         """Return when every receipt is there; raises what stopped the sender."""
 
@@ -179,6 +183,18 @@ class Lane:
         self.report.entries += 1
         self.report.messages += count
         self.report.bytes += len(entry)
+
+    @property
+    def takes_runs(self) -> bool:
+        """Whether entries behind :attr:`settled_upto` may be sent in runs: the topic is known to de-duplicate."""
+        return self.sender.unproven_after is None
+
+    async def send_run(self, sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]) -> None:
+        """Send entries that follow each other, each with its message count; none is settled or a chunk."""
+        await self.sender.send_run(sequence_ids, counts, entries)
+        self.report.entries += len(entries)
+        self.report.messages += sum(counts)
+        self.report.bytes += sum(map(len, entries))
 
     def held_state(self) -> LaneState:
         """The state to record for a lane that could not be finished: some of its ids may be written."""

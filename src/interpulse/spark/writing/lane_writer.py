@@ -10,11 +10,18 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from interpulse.client.consuming.entry_reader import Entry
+from interpulse.client.consuming.entry_reader import Entry, EntryRun
 from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.ids import Position
 from interpulse.replication.copy import EntryMarker, skip_reason
-from interpulse.spark.lanes import UNTOUCHED, LaneState, lane_key, merged_lane_name, pack_sequence
+from interpulse.spark.lanes import (
+    UNTOUCHED,
+    LaneState,
+    PositionTooLarge,
+    lane_key,
+    merged_lane_name,
+    pack_sequence,
+)
 from interpulse.spark.writing.lane import Lane, Target
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -67,6 +74,8 @@ class LaneWriter:
         self._states = states
         self._lanes: dict[str, Lane] = {}
         self._reports: dict[str, LaneReport] = {}
+        self._versions: dict[str, dict[bytes, bytes]] = {}
+        """Of schemas on the source, with those on the target, by topic-partition."""
 
     async def write(self, rows: EntryRows) -> None:
         """Send the rows, in order. Raises the first failure; nothing is sent after it.
@@ -80,12 +89,51 @@ class LaneWriter:
             if report.held is None:
                 await self._take(report, (ledger, entry), raw, _parse(raw), payload)
 
-    async def copy(self, topic: str, entries: Sequence[Entry]) -> None:
-        """As :meth:`write` for entries of one topic-partition that were just read, and so are parsed."""
-        for position, _, parsed in entries:
-            report = self._reports.get(topic) or self._report(topic, Position(position.ledger, position.entry - 1))
-            if report.held is None:
-                await self._take(report, position, parsed.metadata_bytes, parsed.metadata, parsed.payload)
+    async def copy(self, topic: str, arrived: Sequence[Entry | EntryRun]) -> None:
+        """As :meth:`write` for what was just read of one topic-partition."""
+        for each in arrived:
+            if isinstance(each, EntryRun):
+                await self._copy_run(topic, each)
+            else:
+                await self._copy_one(topic, each)
+
+    async def _copy_one(self, topic: str, entry: Entry) -> None:
+        position, _, parsed = entry
+        report = self._report(topic, Position(position.ledger, position.entry - 1))
+        if report.held is None:
+            await self._take(report, position, parsed.metadata_bytes, parsed.metadata, parsed.payload)
+
+    async def _copy_run(self, topic: str, run: EntryRun) -> None:
+        """Send as many at once as need no look by themselves, the others one by one in between."""
+        first = run.positions[0]
+        report = self._report(topic, Position(first.ledger, first.entry - 1))
+        try:
+            numbers = [pack_sequence(*position) for position in run.positions]
+        except PositionTooLarge as refusal:
+            return self._hold(report, refusal)
+        start = 0
+        while report.held is None and start < len(numbers):
+            lane = self._lanes.get(topic)
+            copies: Sequence[bytes] = ()
+            counts: Sequence[int] = ()
+            if lane is not None and lane.takes_runs and numbers[start] > lane.settled_upto:
+                known = [*self._versions.get(topic, {}).items()]
+                copies, counts = self._markers[topic].copies(run.raws, run.positions, numbers, start, known)
+            if lane is not None and copies:
+                await self._send_run(lane, numbers[start : start + len(copies)], counts, copies)
+                start += len(copies)
+            else:
+                await self._copy_one(topic, run.entry(start))
+                start += 1
+
+    async def _send_run(
+        self, lane: Lane, numbers: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]
+    ) -> None:
+        lane.last = numbers[-1]
+        try:
+            await lane.send_run(numbers, counts, entries)
+        except PulsarError as refusal:
+            self._hold(lane.report, refusal)
 
     def refuse(self, topic: str, after: Position, reason: str) -> None:
         """The source could not read this topic-partition behind ``after``: it is held."""
@@ -129,6 +177,8 @@ class LaneWriter:
         version = None
         if metadata.HasField("schema_version"):
             version = await self._target.schema_version(lane.report.topic, metadata.schema_version)
+            if version is not None:
+                self._versions.setdefault(lane.report.topic, {})[metadata.schema_version] = version
         marker = self._markers[lane.report.topic]
         stored = build_entry(marker.mark(raw, metadata, position, sequence_id, version), payload)
         count = metadata.num_messages_in_batch

@@ -1,17 +1,20 @@
 """Lanes against a target that is a list: normal batches, retries, lost broker state, holes, strangers."""
 
 import asyncio
+import itertools
+import operator
 from typing import NamedTuple
 
 import pytest
 
+from interpulse.client.consuming.entry_reader import Entry, EntryRun
 from interpulse.model.errors import IncompatibleSchema, NotConnected, PersistenceError, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import NO_SEQUENCE, LaneState, PositionTooLarge, pack_sequence
 from interpulse.spark.writing.lane import HolesFound, LaneInUse, StoredEntry
 from interpulse.spark.writing.lane_writer import EntryRows, LaneWriter
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.entries import parse_entry
+from interpulse.wire.entries import build_entry, parse_entry
 
 TOPIC = "persistent://t/ns/a"
 OTHER_TOPIC = "persistent://t/ns/b"
@@ -85,6 +88,10 @@ class FakeSender:
             target.known[self.topic, self.name] = sequence_id
             self.last_position = Position(1, len(target.stored) - 1)
 
+    async def send_run(self, sequence_ids, counts, entries):
+        for sequence_id, count, entry in zip(sequence_ids, counts, entries, strict=True):
+            await self.send(sequence_id, count, entry, is_chunk=False)
+
     async def drain(self):
         if self.failure is not None:
             raise self.failure
@@ -115,6 +122,37 @@ def rows(*entries, ledger=5, topic=TOPIC, **values):
     return EntryRows([topic] * count, [ledger] * count, list(entries), [metadata] * count, [b"payload"] * count)
 
 
+@pytest.fixture(params=["rows", "entries", "runs"], autouse=True)
+def way(request, monkeypatch):
+    """However entries come to the lanes, as rows, as they were read or in runs, the same happens."""
+    monkeypatch.setattr(f"{__name__}.put", {"rows": put, "entries": put_entries, "runs": put_runs}[request.param])
+
+
+async def put(writer, batch):
+    await writer.write(batch)
+
+
+async def put_entries(writer, batch):
+    for topic, ledger, number, metadata, payload in zip(*batch, strict=True):
+        if metadata:
+            raw = build_entry(metadata, payload)
+            await writer.copy(topic, [Entry(Position(ledger, number), raw, parse_entry(raw))])
+        else:
+            writer.refuse(topic, Position(ledger, number - 1), payload.decode())
+
+
+async def put_runs(writer, batch):
+    for topic, rows_of_topic in itertools.groupby(zip(*batch, strict=True), key=operator.itemgetter(0)):
+        for is_refused, group in itertools.groupby(rows_of_topic, key=lambda row: not row[3]):
+            rows_of_run = list(group)
+            if is_refused:
+                await put_entries(writer, EntryRows(*zip(*rows_of_run, strict=True)))
+                continue
+            positions = [Position(ledger, number) for _, ledger, number, _, _ in rows_of_run]
+            raws = [build_entry(metadata, payload) for *_, metadata, payload in rows_of_run]
+            await writer.copy(topic, [EntryRun(positions, raws)])
+
+
 async def write(target, batch, state=None):
     writer = LaneWriter(
         target,
@@ -124,7 +162,7 @@ async def write(target, batch, state=None):
         states={} if state is None else {TOPIC: state},
     )
     try:
-        await writer.write(batch)
+        await put(writer, batch)
         return (await writer.finish())[0]
     finally:
         await writer.close()
@@ -343,7 +381,7 @@ async def write_isolated(target, batches, states=None):
     )
     try:
         for batch in batches:
-            await writer.write(batch)
+            await put(writer, batch)
         return {report.topic: report for report in await writer.finish()}
     finally:
         await writer.close()

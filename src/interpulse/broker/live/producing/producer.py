@@ -21,6 +21,7 @@ from interpulse.broker.live.requests import AccessMode, ProducerRequest
 from interpulse.broker.live.stats import TrafficMeter, iso_time
 from interpulse.model.errors import PersistenceError, ProducerFenced, PulsarError
 from interpulse.model.ids import EARLIEST, Position
+from interpulse.wire.codec import codec
 from interpulse.wire.ids import signed
 
 __all__ = ["PendingPublish", "PendingRun", "Producer", "ProducerOwner"]
@@ -198,10 +199,8 @@ class Producer:
             return False
         sequence = None
         if owner.deduplication is not None:
-            if self.request.remote:
-                return False
-            sequence = self._own_sequence(owner.deduplication)
-            if not sequence.is_new(sequence_ids):
+            sequence = self._sequence_of_all(owner.deduplication, sequence_ids, entries)
+            if sequence is None or not sequence.is_new(sequence_ids):
                 return False
         if not owner.append_all(entries, self, sequence_ids, sequence):
             return False
@@ -289,6 +288,18 @@ class Producer:
         if num_messages != 1:
             return sequence, last_sequence_id_of(message_metadata_of(entry))
         return sequence, max(signed(sequence_id), signed(highest_sequence_id))
+
+    def _sequence_of_all(
+        self, deduplication: Deduplication, sequence_ids: Sequence[int], entries: Sequence[bytes]
+    ) -> SequenceState | None:
+        """Whose sequence ids count for all these entries; None if those are several, or are not the given ones."""
+        if not self.request.remote:
+            return self._own_sequence(deduplication)
+        found = codec().last_sequences(entries)
+        if found is None:
+            return None
+        name, numbers = found
+        return deduplication.state(name) if numbers == sequence_ids else None
 
     def _own_sequence(self, deduplication: Deduplication) -> SequenceState:
         if self._sequence is None or self._deduplication is not deduplication:

@@ -49,7 +49,9 @@ async def test_publish_all_when_each_entry_has_to_be_judged_then_refused_and_not
     bench.settings = TopicSettings(deduplication_enabled=True)
     topic = await bench.topic()
     producer, _ = await bench.producer(topic, "pulsar.repl.a-->b", remote=True)
-    assert not producer.publish_all([1, 2], entries), "the names in the entries count"
+    assert not producer.publish_all([3, 4], entries), "the numbers in the entries count"
+    others = [make_entry(1), make_entry(2, producer="q")]
+    assert not producer.publish_all([1, 2], others), "the names in the entries count"
     producer, _ = await bench.producer(topic, producer_id=2)
     await topic.apply(TopicSettings(max_message_size=10))
     assert not producer.publish_all([1, 2], entries)
@@ -57,6 +59,21 @@ async def test_publish_all_when_each_entry_has_to_be_judged_then_refused_and_not
     producer.leave()
     assert not producer.publish_all([1, 2], entries)
     assert (producer.pending_count, topic.entries_added) == (0, 0)
+
+
+async def test_publish_all_of_a_replicator_then_judged_by_the_name_in_the_entries(
+    bench: Any, make_entry: Any, settle: Any
+) -> None:
+    bench.settings = TopicSettings(deduplication_enabled=True)
+    topic = await bench.topic()
+    producer, sink = await bench.producer(topic, "pulsar.repl.a-->b", remote=True)
+    entries = [make_entry(1), make_entry(2)]
+    assert producer.publish_all([1, 2], entries)
+    assert not producer.publish_all([1, 2], entries), "they are stored"
+    await settle()
+    assert sink.received == [(1, -1, 1, 0), (2, -1, 1, 1)]
+    assert topic.deduplication.last_sequence_id("p") == 2
+    assert topic.deduplication.last_sequence_id("pulsar.repl.a-->b") == -1
 
 
 async def test_publish_all_with_deduplication_then_new_runs_are_stored_and_no_other(

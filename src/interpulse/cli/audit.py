@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from interpulse.cli.support.formats import to_table
 from interpulse.cli.support.logs import configure_logging
+from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.output import format_option, print_value
 from interpulse.cli.support.progress import Progress
 from interpulse.cli.support.spark_program import end_process, spark_failures
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from interpulse.spark.audit.launch import Audit, AuditOptions
 
 __all__ = ["audit"]
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 _ROWS_MAX = 50
 
@@ -50,43 +49,33 @@ _dir = click.option(
 )
 
 
-def _run_options(command: Command) -> Command:
-    options = (
-        _config,
-        _dir,
-        click.option("--run", metavar="NAME", help="The run to begin, or to go on with; without it the time."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+_run_options = option_group(
+    _config,
+    _dir,
+    click.option("--run", metavar="NAME", help="The run to begin, or to go on with; without it the time."),
+)
 
 
-def _reading_options(command: Command) -> Command:
-    options = (
-        click.option("--namespaces", metavar="NAMES", help="Comma list; without it all of both clusters."),
-        click.option(
-            "--exact",
-            type=click.Choice(("changed", "all", "none")),
-            default="changed",
-            show_default=True,
-            help="Whose partition counts are asked for, where a broker lists names only: of topics that lack "
-            "partitions and one in a hundred of the others, of all, of none.",
-        ),
-        click.option("--schemas", is_flag=True, help="Compare schemas too: one request more for each topic."),
-        click.option(
-            "--subscriptions", is_flag=True, help="Compare subscriptions too: one request more for each topic."
-        ),
-        click.option(
-            "--rate",
-            type=click.FloatRange(min=0.1),
-            default=500.0,
-            show_default=True,
-            help="Requests per second and cluster.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+_reading_options = option_group(
+    click.option("--namespaces", metavar="NAMES", help="Comma list; without it all of both clusters."),
+    click.option(
+        "--exact",
+        type=click.Choice(("changed", "all", "none")),
+        default="changed",
+        show_default=True,
+        help="Whose partition counts are asked for, where a broker lists names only: of topics that lack "
+        "partitions and one in a hundred of the others, of all, of none.",
+    ),
+    click.option("--schemas", is_flag=True, help="Compare schemas too: one request more for each topic."),
+    click.option("--subscriptions", is_flag=True, help="Compare subscriptions too: one request more for each topic."),
+    click.option(
+        "--rate",
+        type=click.FloatRange(min=0.1),
+        default=500.0,
+        show_default=True,
+        help="Requests per second and cluster.",
+    ),
+)
 
 
 @audit.command("inventory")

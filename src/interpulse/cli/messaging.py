@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.admin.admin import connection_options
+from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.running import failure
 from interpulse.cli.support.settings import ConnectionSettings
 from interpulse.model.errors import PulsarError
@@ -19,19 +20,20 @@ if TYPE_CHECKING:
 __all__ = ["Pace", "messaging_options", "run_with_client"]
 
 
-def messaging_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options for the address, the timeout and the credentials."""
-    url = click.option("--url", "brokerServiceUrl", help="Service URL, pulsar://localhost:6650 unless configured.")
-    timeout = click.option(
+messaging_options = option_group(
+    click.option("--url", "brokerServiceUrl", help="Service URL, pulsar://localhost:6650 unless configured."),
+    click.option("--listener-name", help="Name of the advertised listener of the brokers."),
+    click.option(
         "--timeout",
         "timeout_seconds",
         type=click.FloatRange(min=0, min_open=True),
         default=30,
         show_default=True,
         help="Seconds to wait for the cluster.",
-    )
-    listener = click.option("--listener-name", help="Name of the advertised listener of the brokers.")
-    return url(listener(timeout(connection_options(command))))
+    ),
+    connection_options,
+)
+"""The options for the address, the timeout and the credentials."""
 
 
 def run_with_client(flags: dict[str, Any], call: Callable[[Client], Coroutine[Any, Any, None]]) -> ConnectionSettings:

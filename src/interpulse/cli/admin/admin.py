@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
 from interpulse import __version__
 from interpulse.cli.support.lazy import LazyCommand, LazyGroup
+from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.output import format_option
 from interpulse.cli.support.settings import ConnectionSettings
 
@@ -33,23 +31,19 @@ def _absent_group(name: str) -> click.Command | None:
     return absent_group(name)
 
 
-def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options for credentials and TLS, with the names of Pulsar's tools."""
-    options = (
-        click.option("--auth-plugin", "authPlugin", help="Authentication plug-in, by its Java class name."),
-        click.option("--auth-params", "authParams", help="Parameters of the plug-in, such as token:... or file:..."),
-        click.option("--tls-trust-cert-path", "tlsTrustCertsFilePath", help="File of trusted certificates (PEM)."),
-        click.option("--tls-allow-insecure", "tlsAllowInsecureConnection", flag_value="true", help="Trust any server."),
-        click.option(
-            "--tls-enable-hostname-verification/--tls-disable-hostname-verification",
-            "tlsEnableHostnameVerification",
-            default=None,
-            help="Whether the certificate must have the server's name; it must by default.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+connection_options = option_group(
+    click.option("--auth-plugin", "authPlugin", help="Authentication plug-in, by its Java class name."),
+    click.option("--auth-params", "authParams", help="Parameters of the plug-in, such as token:... or file:..."),
+    click.option("--tls-trust-cert-path", "tlsTrustCertsFilePath", help="File of trusted certificates (PEM)."),
+    click.option("--tls-allow-insecure", "tlsAllowInsecureConnection", flag_value="true", help="Trust any server."),
+    click.option(
+        "--tls-enable-hostname-verification/--tls-disable-hostname-verification",
+        "tlsEnableHostnameVerification",
+        default=None,
+        help="Whether the certificate must have the server's name; it must by default.",
+    ),
+)
+"""The options for credentials and TLS, with the names of Pulsar's tools."""
 
 
 @click.group(

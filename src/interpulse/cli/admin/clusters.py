@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.support.command_groups import CommandGroup
+from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.output import print_json, print_lines
 from interpulse.cli.support.params import STRINGS
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, admin_command
@@ -27,32 +27,28 @@ def clusters() -> None:
     """Operations about clusters."""
 
 
-def _cluster_fields(command: Callable[..., Any]) -> Callable[..., Any]:
-    options = (
-        click.option("--url", "service_url", help="Web service URL."),
-        click.option("--url-secure", "service_url_tls", help="Web service URL with TLS."),
-        click.option("--broker-url", "broker_service_url", help="Broker service URL."),
-        click.option("--broker-url-secure", "broker_service_url_tls", help="Broker service URL with TLS."),
-        click.option("--proxy-url", "proxy_service_url", help="Proxy service URL."),
-        click.option("--proxy-protocol", help="Routing of the proxy, for example SNI."),
-        click.option("--auth-plugin", "authentication_plugin", help="Authentication plug-in for this cluster."),
-        click.option("--auth-parameters", "authentication_parameters", help="Parameters of the plug-in."),
-        click.option("--tls-enable", "broker_client_tls_enabled", is_flag=True, help="Connect with TLS."),
-        click.option("--tls-allow-insecure", "tls_allow_insecure_connection", is_flag=True, help="Trust any server."),
-        click.option("--tls-trust-certs-filepath", "broker_client_trust_certs_file_path", help="Trusted certificates."),
-        click.option("--tls-key-filepath", "broker_client_key_file_path", help="Private key of the client."),
-        click.option("--tls-certs-filepath", "broker_client_certificate_file_path", help="Certificate of the client."),
-        click.option("--listener-name", help="Listener to use for connections to this cluster."),
-        click.option(
-            "--cluster-config-file",
-            "file",
-            type=click.Path(dir_okay=False, path_type=Path),
-            help="JSON as get prints it; options override its fields.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+_cluster_fields = option_group(
+    click.option("--url", "service_url", help="Web service URL."),
+    click.option("--url-secure", "service_url_tls", help="Web service URL with TLS."),
+    click.option("--broker-url", "broker_service_url", help="Broker service URL."),
+    click.option("--broker-url-secure", "broker_service_url_tls", help="Broker service URL with TLS."),
+    click.option("--proxy-url", "proxy_service_url", help="Proxy service URL."),
+    click.option("--proxy-protocol", help="Routing of the proxy, for example SNI."),
+    click.option("--auth-plugin", "authentication_plugin", help="Authentication plug-in for this cluster."),
+    click.option("--auth-parameters", "authentication_parameters", help="Parameters of the plug-in."),
+    click.option("--tls-enable", "broker_client_tls_enabled", is_flag=True, help="Connect with TLS."),
+    click.option("--tls-allow-insecure", "tls_allow_insecure_connection", is_flag=True, help="Trust any server."),
+    click.option("--tls-trust-certs-filepath", "broker_client_trust_certs_file_path", help="Trusted certificates."),
+    click.option("--tls-key-filepath", "broker_client_key_file_path", help="Private key of the client."),
+    click.option("--tls-certs-filepath", "broker_client_certificate_file_path", help="Certificate of the client."),
+    click.option("--listener-name", help="Listener to use for connections to this cluster."),
+    click.option(
+        "--cluster-config-file",
+        "file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="JSON as get prints it; options override its fields.",
+    ),
+)
 
 
 def _described(file: Path | None, given: dict[str, Any]) -> ClusterData:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.policies.policy_forms import BACKLOG_QUOTA, QUOTA_TYPE, Form
+from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.output import print_json, print_text, print_value
 from interpulse.cli.support.running import admin_command
 from interpulse.model.policies.messaging_policies import BacklogQuota
@@ -101,10 +102,7 @@ def quota_commands(get_name: str, calls: Calls) -> Iterator[click.Command]:
 
 def command(name: str, about: str, run: Callback, *decorators: Callable[[Callback], Callback]) -> click.Command:
     """A command that runs a coroutine function; the options stand in the order of the decorators."""
-    callback = admin_command(run)
-    for decorator in reversed(decorators):
-        callback = decorator(callback)
-    return click.command(name, help=about)(callback)
+    return click.command(name, help=about)(option_group(*decorators)(admin_command(run)))
 
 
 def print_policy(value: Any) -> None:

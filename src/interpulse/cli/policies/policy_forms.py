@@ -11,6 +11,7 @@ import click
 
 from interpulse.cli.policies.policy_options import enabled, one_of
 from interpulse.cli.policies.policy_options import switch as enable_or_disable
+from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.params import MILLIS, SIZE, STRINGS, TIME
 from interpulse.model.policies.messaging_policies import (
     DESTINATION_STORAGE,
@@ -66,9 +67,7 @@ class Form:
     join: Callable[..., Any]
 
     def add(self, command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(self.options):
-            command = option(command)
-        return command
+        return option_group(*self.options)(command)
 
     def joined(self, name: str, run: Callable[..., Any]) -> Callable[..., Any]:
         """``run`` with the joined value as the argument of that name in place of the options."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from importlib.util import find_spec
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
+
+from interpulse.cli.support.option_groups import option_group
 
 if TYPE_CHECKING:
     import structlog
@@ -25,25 +26,28 @@ __all__ = ["LogFormat", "configure_logging", "event_and_fields", "log_options"]
 
 LogFormat = Literal["console", "json"]
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 _FORM: Final = re.compile(r"(?P<event>[^%]+?)(?P<fields>(?: \w+=%[-+.\d]*[sdf])+)")
 _FIELD: Final = re.compile(r" (\w+)=(%\S+)")
 
 
-def log_options(command: Command) -> Command:
-    """The options ``--log-level`` and ``--log-format``, for `configure_logging`."""
-    level = click.Choice(_LEVELS, case_sensitive=False)
-    lowest = click.option("--log-level", type=level, default="INFO", show_default=True, help="Lowest level to show.")
-    shape = click.option(
+log_options = option_group(
+    click.option(
+        "--log-level",
+        type=click.Choice(_LEVELS, case_sensitive=False),
+        default="INFO",
+        show_default=True,
+        help="Lowest level to show.",
+    ),
+    click.option(
         "--log-format",
         type=click.Choice(("console", "json")),
         default="console",
         show_default=True,
         help="Plain lines, or one JSON object per line with a field for each value.",
-    )
-    return lowest(shape(command))
+    ),
+)
+"""The options of programs that log, for `configure_logging`."""
 
 
 def configure_logging(level: str = "WARNING", log_format: LogFormat = "console") -> None:

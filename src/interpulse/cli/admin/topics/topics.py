@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +16,7 @@ from interpulse.cli.admin.topics.upkeep import UPKEEP_COMMANDS
 from interpulse.cli.policies.policy_forms import CLUSTERS
 from interpulse.cli.policies.topic_policies import POLICY_COMMANDS
 from interpulse.cli.support.command_groups import CommandGroup
+from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.output import print_json, print_lines, print_pairs
 from interpulse.cli.support.params import DOMAIN, NAMESPACE, PAIRS, TOPIC, domains_of, joined_pairs
 from interpulse.cli.support.running import admin_command
@@ -143,34 +143,26 @@ async def delete_partitioned_topic(admin: AdminClient, topic: TopicName, force: 
     await admin.topics.delete_partitioned(topic, force=force)
 
 
-def _stats_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of statistics, by the names of the admin client's arguments."""
-    options = (
-        click.option(
-            "-gpb", "--get-precise-backlog", "precise_backlog", is_flag=True, help="Count the backlog exactly."
-        ),
-        click.option(
-            "-sbs",
-            "--get-subscription-backlog-size",
-            is_flag=True,
-            expose_value=False,
-            help="Accepted for older scripts: the size of each backlog is always printed.",
-        ),
-        click.option(
-            "-etb",
-            "--get-earliest-time-in-backlog",
-            "earliest_time_in_backlog",
-            is_flag=True,
-            help="Find the oldest message of each backlog.",
-        ),
-        click.option("--exclude-publishers", is_flag=True, help="Leave out the list of producers."),
-        click.option(
-            "--exclude-consumers", is_flag=True, help="Leave out the lists of consumers of the subscriptions."
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+_stats_options = option_group(
+    click.option("-gpb", "--get-precise-backlog", "precise_backlog", is_flag=True, help="Count the backlog exactly."),
+    click.option(
+        "-sbs",
+        "--get-subscription-backlog-size",
+        is_flag=True,
+        expose_value=False,
+        help="Accepted for older scripts: the size of each backlog is always printed.",
+    ),
+    click.option(
+        "-etb",
+        "--get-earliest-time-in-backlog",
+        "earliest_time_in_backlog",
+        is_flag=True,
+        help="Find the oldest message of each backlog.",
+    ),
+    click.option("--exclude-publishers", is_flag=True, help="Leave out the list of producers."),
+    click.option("--exclude-consumers", is_flag=True, help="Leave out the lists of consumers of the subscriptions."),
+)
+"""The options of statistics, by the names of the admin client's arguments."""
 
 
 @topics.command("stats")

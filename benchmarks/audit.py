@@ -14,7 +14,7 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -92,8 +92,7 @@ def _real(spark: SparkSession, root: Path, topics: int, rate: float, stack: Exit
     for broker in brokers:
         broker.start()
         stack.callback(broker.stop)
-    asyncio.run(_create(brokers[0].web_url, topics, lambda _: True))
-    asyncio.run(_create(brokers[1].web_url, topics, lambda number: number % 20 != 7))
+    asyncio.run(_create_both([broker.web_url for broker in brokers], topics))
     addresses = [
         ClusterAddress(cluster=name, service_url=broker.service_url, admin_url=broker.web_url)
         for name, broker in zip(("east", "west"), brokers, strict=True)
@@ -108,6 +107,11 @@ def _real(spark: SparkSession, root: Path, topics: int, rate: float, stack: Exit
 
 def _with_subscriptions(options: AuditOptions) -> AuditOptions:
     return replace(options, rules=replace(options.rules, subscriptions=True))
+
+
+async def _create_both(urls: Sequence[str], topics: int) -> None:
+    is_there: tuple[Callable[[int], bool], ...] = (lambda _: True, lambda number: number % 20 != 7)
+    await asyncio.gather(*(_create(url, topics, each) for url, each in zip(urls, is_there, strict=True)))
 
 
 async def _create(url: str, topics: int, is_there: Callable[[int], bool]) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.admin.topics import TopicsAdmin
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.messaging_policies import BacklogQuota
 from interpulse.model.policies.namespace_policies import RetentionPolicies
@@ -112,6 +113,31 @@ async def test_confirmed_differences_are_those_that_are_still_there(config: Pipe
         ("TOPIC_MISSING", f"persistent://{NAMESPACE}/missing")
     }
     assert all(row["confirmed_at_ms"] for row in confirmed)
+
+
+async def test_differences_when_read_again_then_no_other_topic_is_asked(
+    config: PipelineConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert config.target is not None
+    await differ(config.source.admin_url, config.target.admin_url, NAMESPACE)
+    async with AdminClient(config.source.admin_url) as east:
+        await east.topics.create_subscription(f"{NAMESPACE}/plain", "s")
+    rules = ReadingRules(subscriptions=True)
+    async with ClusterReading(config.source, rules) as source, ClusterReading(config.target, rules) as target:
+        contents = await source.namespace(NAMESPACE), await target.namespace(NAMESPACE)
+    rows = [difference_row(each, str(each.topic)) for each in differences_of("west", NAMESPACE, *contents)]
+    candidates = [row for row in rows if row["kind"] == "SUBSCRIPTION_MISSING"]
+    asked = []
+    ask = TopicsAdmin.subscriptions
+
+    async def subscriptions(admin: TopicsAdmin, topic: TopicName) -> list[str]:
+        asked.append(topic.local_name)
+        return await ask(admin, topic)
+
+    monkeypatch.setattr(TopicsAdmin, "subscriptions", subscriptions)
+    confirmed = await Confirm(config.source, config.target, rules, TopicMap())._confirmed(str(NAMESPACE), candidates)
+    assert [row["topic"] for row in confirmed] == [f"persistent://{NAMESPACE}/plain"]
+    assert asked == ["plain", "plain"]
 
 
 async def test_inventory_rows_when_read_back_then_are_what_was_listed(config: PipelineConfig) -> None:

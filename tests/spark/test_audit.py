@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from dataclasses import replace
 
 import pytest
 
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.spark.audit import inventory_job
 from interpulse.spark.audit.cluster_reading import ReadingRules
 from interpulse.spark.audit.findings import RunError
 from interpulse.spark.audit.launch import Audit, AuditError, AuditOptions
@@ -44,6 +47,12 @@ def config(tmp_path_factory):
         ]
         select = Selection(namespaces=(str(NAMESPACE),))
         yield PipelineConfig(name="p", state=directory, source=addresses[0], target=addresses[1], select=select)
+
+
+async def create(url, namespaces):
+    async with AdminClient(url) as admin:
+        for name in namespaces:
+            await admin.namespaces.create(name)
 
 
 def test_audit_when_run_over_two_clusters_then_counts_what_differs_and_what_is_new(spark, hdfs, config, tmp_path):
@@ -96,6 +105,29 @@ def test_audit_when_stopped_then_the_same_command_goes_on_and_another_one_is_ref
     stages.clear()
     Audit(spark, tmp_path, "run", config, lambda stage, done, total: stages.append(stage)).compare(options)
     assert list(dict.fromkeys(stages)) == ["reading west", "comparing"]
+
+
+def test_inventory_when_stopped_then_namespaces_that_were_read_are_not_read_again(spark, config, tmp_path, monkeypatch):
+    monkeypatch.setattr(inventory_job, "_NAMESPACES_FIRST", 1)
+    names = [f"public/restart-{number}" for number in range(3 * spark.sparkContext.defaultParallelism)]
+    for address in (config.source, config.target):
+        asyncio.run(create(address.admin_url, names))
+
+    def stop(stage, done, total):
+        if 0 < done < total == len(names) and threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+
+    options = AuditOptions(namespaces=tuple(names), rules=RULES)
+    with pytest.raises(KeyboardInterrupt):
+        Audit(spark, tmp_path, "run", config, stop).take_inventories(options)
+    (first,) = (tmp_path / "run" / "east").glob("part=*")
+    before = {path: path.stat().st_mtime_ns for path in first.iterdir()}
+    told = []
+    summary = Audit(spark, tmp_path, "run", config, lambda *each: told.append(each)).compare(options)
+    assert {path: path.stat().st_mtime_ns for path in first.iterdir()} == before
+    assert summary.covered["east"]["namespaces"] == len(names)
+    assert summary.is_same
+    assert ("reading east", len(names), len(names)) in told
 
 
 def test_audit_when_a_namespace_cannot_be_read_then_says_how_much_is_covered(spark, config, tmp_path):

@@ -313,7 +313,7 @@ class _Stages:
             if self._progress is not None:
                 self._progress.wipe()
             self._stage = stage
-            self._progress = Progress(f"{{bar}} {stage}: {{done}} of {{total}} tasks", logged=True)
+            self._progress = Progress(f"{{bar}} {stage}: {{done}} of {{total}}", logged=True)
             click.echo(stage, err=True)
         assert self._progress is not None
         self._progress(done, total)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,13 +21,22 @@ from interpulse.spark.arrow_frames import arrow_schema, map_in_arrow
 from interpulse.spark.audit.cluster_reading import ClusterReading, NamespaceContent, ReadingRules
 from interpulse.spark.job.pipeline_config import ClusterAddress
 from interpulse.spark.session import file_url
+from interpulse.spark.task_progress import OnProgress, task_progress
 from interpulse.spark.topic_map import TopicMap
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["INVENTORY_COLUMNS", "ReadNamespaces", "inventory_rows", "state_of", "topic_row_of", "write_inventory"]
+__all__ = [
+    "INVENTORY_COLUMNS",
+    "ReadNamespaces",
+    "inventory_rows",
+    "read_inventory",
+    "state_of",
+    "topic_row_of",
+    "write_inventory",
+]
 
 INVENTORY_COLUMNS: Final = (
     "cluster STRING, tenant STRING, namespace STRING, domain STRING, topic STRING, mapped STRING, kind STRING, "
@@ -37,6 +48,12 @@ INVENTORY_COLUMNS: Final = (
 
 _NAMESPACES_AT_ONCE: Final = 16
 _NAMESPACES_PER_TASK: Final = 50
+_NAMESPACES_FIRST: Final = 4
+"""The first part has so many for each task that runs at the same time."""
+
+_PART_S: Final = 30.0
+"""What is read in this time may be read again after a restart: until a part takes longer, the next one is larger."""
+
 _ROWS_MAX: Final = 8192
 Row = dict[str, Any]
 
@@ -128,18 +145,52 @@ def write_inventory(
     rules: ReadingRules,
     namespaces: Iterable[str],
     topic_map: TopicMap,
+    on_progress: OnProgress,
 ) -> None:
-    """Read a cluster into Parquet; of ``namespaces`` only these, if there are any.
+    """Read a cluster into Parquet; of ``namespaces`` only these, if there are any. Tells how many of them are read.
 
-    Raises what the cluster answers to the list of them.
+    They are written part after part, and those of a finished part are not read again. Raises what the cluster answers
+    to the list of them.
     """
     names = sorted(namespaces) or sorted(map(str, asyncio.run(_namespaces(address, rules))))
+    path.mkdir(parents=True, exist_ok=True)
+    parts = len(list(path.glob("part=*/_SUCCESS")))
+    left = _not_in_parts(spark, path, parts, names) if parts else names
     at_once = spark.sparkContext.defaultParallelism
-    tasks = max(1, min(len(names), max(at_once, -(-len(names) // _NAMESPACES_PER_TASK))))
-    frame = spark.createDataFrame([(name,) for name in names], "namespace STRING").repartition(tasks, "namespace")
-    reading = ReadNamespaces(address, rules.shared(min(tasks, at_once)), topic_map)
-    rows = map_in_arrow(frame, reading, INVENTORY_COLUMNS)
-    rows.write.mode("overwrite").parquet(file_url(path))
+    size = at_once * _NAMESPACES_FIRST
+    while left:
+        reading, left = left[:size], left[size:]
+        before, begun = len(names) - len(reading) - len(left), time.monotonic()
+        tasks = max(1, min(len(reading), max(at_once, -(-len(reading) // _NAMESPACES_PER_TASK))))
+        frame = spark.createDataFrame([(name,) for name in reading], "namespace STRING").repartition(tasks, "namespace")
+        read = ReadNamespaces(address, rules.shared(min(tasks, at_once)), topic_map)
+        with task_progress(spark, partial(_told, on_progress, before, len(reading), len(names))):
+            rows = map_in_arrow(frame, read, INVENTORY_COLUMNS)
+            rows.write.mode("overwrite").parquet(file_url(_part(path, parts)))
+        on_progress(before + len(reading), len(names))
+        parts += 1
+        if time.monotonic() - begun < _PART_S:
+            size *= 2
+    (path / "_SUCCESS").touch()
+
+
+def read_inventory(spark: SparkSession, path: Path) -> DataFrame:
+    """All parts of what `write_inventory` has written, with INVENTORY_COLUMNS."""
+    return spark.read.schema(INVENTORY_COLUMNS).option("recursiveFileLookup", True).parquet(file_url(path))
+
+
+def _part(path: Path, number: int) -> Path:
+    return path / f"part={number}"
+
+
+def _not_in_parts(spark: SparkSession, path: Path, parts: int, names: Sequence[str]) -> list[str]:
+    finished = [file_url(_part(path, number)) for number in range(parts)]
+    rows = spark.read.schema(INVENTORY_COLUMNS).parquet(*finished).where("topic is null").select("namespace").collect()
+    return sorted({*names} - {row["namespace"] for row in rows})
+
+
+def _told(on_progress: OnProgress, before: int, reading: int, total: int, done: int, tasks: int) -> None:
+    on_progress(before + reading * done // tasks, total)
 
 
 async def _namespaces(address: ClusterAddress, rules: ReadingRules) -> list[NamespaceName]:

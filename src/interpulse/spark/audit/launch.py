@@ -10,13 +10,14 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.model.clusters import shown_address
 from interpulse.spark.audit.cluster_reading import ReadingRules
 from interpulse.spark.audit.comparing import DIFFERENCE_COLUMNS, Confirm, compare_inventories
-from interpulse.spark.audit.inventory_job import INVENTORY_COLUMNS, write_inventory
+from interpulse.spark.audit.inventory_job import read_inventory, write_inventory
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, SparkSettings
 from interpulse.spark.session import check_spark_installed, file_url, start_session
 from interpulse.spark.state_files import write_atomically
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Audit", "AuditError", "AuditOptions", "Summary", "audit_session"]
 
 OnStage = Callable[[str, int, int], None]
-"""Takes what is done, how many of its tasks are finished, and how many there are."""
+"""Takes what is done, how much of it is finished, and of how much: of namespaces that are read, else of tasks."""
 
 _SHOWN_MAX: Final = 1000
 
@@ -108,7 +109,7 @@ class Audit:
         self._on_stage = on_stage
 
     def take_inventories(self, options: AuditOptions) -> None:
-        """Of both clusters, unless they are there already.
+        """Of both clusters; namespaces that are there already are not read again.
 
         Raises AuditError for a run that was begun with other options, and what a cluster answers that cannot be listed.
         """
@@ -117,17 +118,18 @@ class Audit:
             path = self._path(address.cluster)
             if (path / "_SUCCESS").exists():
                 continue
-            with self._shown(f"reading {address.cluster}"):
-                is_source = address is self._config.source
-                names = options.namespaces if is_source else self._namespaces_there(options.namespaces)
-                write_inventory(
-                    self._spark,
-                    address,
-                    path,
-                    rules=options.rules,
-                    namespaces=names,
-                    topic_map=self._config.map if is_source else _AS_THEY_ARE,
-                )
+            on_progress = partial(self._on_stage, f"reading {address.cluster}")
+            on_progress(0, 1)
+            is_source = address is self._config.source
+            write_inventory(
+                self._spark,
+                address,
+                path,
+                rules=options.rules,
+                namespaces=options.namespaces if is_source else self._namespaces_there(options.namespaces),
+                topic_map=self._config.map if is_source else _AS_THEY_ARE,
+                on_progress=on_progress,
+            )
 
     def _begin(self, options: AuditOptions) -> None:
         path, asked = self._path("run.json"), self._asked(options)
@@ -183,7 +185,7 @@ class Audit:
         return self._directory / self._run / name
 
     def _inventory(self, cluster: str) -> DataFrame:
-        return self._spark.read.schema(INVENTORY_COLUMNS).parquet(file_url(self._path(cluster)))
+        return read_inventory(self._spark, self._path(cluster))
 
     def _differences(self, run: str) -> DataFrame:
         return self._spark.read.schema(DIFFERENCE_COLUMNS).parquet(file_url(self._directory / run / "differences"))

@@ -24,7 +24,7 @@ OnAdded = Callable[[int, int], None]
 """Called with an entry's number and a code."""
 
 _BUSY_PAUSE_S: Final = (0.01, 0.1)
-_LOOK_S: Final = 1.0  # how often overdue requests are looked for
+_LOOK_SHARE: Final = 0.1  # of the shorter time-out: how often overdue requests are looked for
 _BATCH_FRONT: Final = 64  # bytes of an answer to a batch read beside its entries
 
 
@@ -132,11 +132,11 @@ class BookieConnection(asyncio.Protocol):
             asked = bytes_max + _BATCH_FRONT
             self._write(self._protocol.read_batch(ledger_id, first, ticket, count_max=count_max, bytes_max=asked))
         reply = await ticket.reply
-        self.batches_answered = self.batches_answered or reply.code != Code.CONNECTION_LOST
+        self.batches_answered = self.batches_answered or reply.code >= Code.OK
         return reply
 
     def end(self, reason: str) -> None:
-        """Close the connection; everything unanswered is answered `Code.CONNECTION_LOST`."""
+        """Close the connection; what is unanswered is answered `Code.CONNECTION_LOST`, or `Code.OVERDUE` if it is."""
         if self.lost.done():
             return
         self.lost.set_result(reason)
@@ -146,15 +146,16 @@ class BookieConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
         queue, self._queue = self._queue, deque()
+        now = self._loop.time()
         for ticket in self._protocol.unanswered():
-            self._tell(Answer(ticket, Code.CONNECTION_LOST, []))
+            self._tell(Answer(ticket, Code.OVERDUE if ticket.due < now else Code.CONNECTION_LOST, []))
         for addition in queue:
             addition.on_added(addition.entry_id, Code.CONNECTION_LOST)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._timer = self._loop.call_later(_LOOK_S, self._look_for_overdue)
+        self._look_for_overdue()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.end(str(error) if error else "the bookie closed it")
@@ -217,7 +218,8 @@ class BookieConnection(asyncio.Protocol):
         if any(ticket.due < now for ticket in self._protocol.unanswered()):
             self.end("it did not answer in time")
             return
-        self._timer = self._loop.call_later(_LOOK_S, self._look_for_overdue)
+        pause_s = _LOOK_SHARE * min(self._config.add_timeout_s, self._config.read_timeout_s)
+        self._timer = self._loop.call_later(pause_s, self._look_for_overdue)
 
 
 def _answer_with(added: asyncio.Future[int], entry_id: int, code: int) -> None:

@@ -47,6 +47,8 @@ class Code(IntEnum):
     UNKNOWN_LEDGER_STATE = 107
     CONNECTION_LOST = -1
     """Said by this client: the connection ended before an answer, or could not be made. The outcome is unknown."""
+    OVERDUE = -2
+    """Said by this client: the answer did not come in time. The outcome is unknown."""
 
 
 class BookKeeperError(PersistenceError):
@@ -194,7 +196,8 @@ _MEANINGS: Final = {
     Code.READ_ONLY: "it takes no new entries",
     Code.TOO_MANY_REQUESTS: "it has too much to do",
     Code.UNKNOWN_LEDGER_STATE: "it does not know what it has of the ledger",
-    Code.CONNECTION_LOST: "it does not answer",
+    Code.CONNECTION_LOST: "the connection to it ended",
+    Code.OVERDUE: "it does not answer in time",
 }
 
 

@@ -277,6 +277,20 @@ async def test_bookie_when_busy_for_too_long_then_replaced(connect: Connect, boo
     await eventually(lambda: len(writer.metadata.segments) == 2)
 
 
+async def test_bookie_when_it_answers_nothing_for_long_then_replaced(
+    connect: Connect, bookies: ScriptedBookies
+) -> None:
+    """It takes connections all the same, as a suspended one does."""
+    client = await connect(add_timeout_s=0.2)
+    writer = await written(client, Q332, 1)
+    await bookies.start()
+    silent = bookies[writer.metadata.last_segment.ensemble[0]]
+    silent.silent = True
+    await writer.add(b"more")
+    await eventually(lambda: len(writer.metadata.segments) == 2)
+    assert silent.bookie_id not in (await writer.close()).last_segment.ensemble
+
+
 async def test_bookie_when_far_behind_then_given_up_and_memory_is_bounded(
     connect: Connect, bookies: ScriptedBookies
 ) -> None:

@@ -211,3 +211,17 @@ def test_queries_share_no_environment(spark):
     with ThreadPoolExecutor(4) as threads:
         found = [each.result() for each in [threads.submit(environment) for _ in range(4)]]
     assert len({jvm.System.identityHashCode(each) for each in found}) == 4
+
+
+def test_workers_that_the_daemon_forks_are_known_by_its_name(spark):
+    """Between two tasks the daemon looks for garbage in its workers; ``workers.py`` cuts that short there alone."""
+
+    def name_of_main(batches):
+        import sys
+
+        import pyarrow as pa
+
+        yield from (pa.RecordBatch.from_pydict({"name": [sys.modules["__main__"].__spec__.name]}) for _ in batches)
+
+    rows = spark.range(1).mapInArrow(name_of_main, "name string").collect()
+    assert {row.name for row in rows} == {"pyspark.daemon"}

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import (
 )
 
 from interpulse.spark.tracebacks import strip_traceback
-from interpulse.spark.worker_logs import configure_worker
+from interpulse.spark.workers import configure_worker, settle_memory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,6 +88,7 @@ class PulsarDataSource(DataSource):
         if overwrite:
             raise OptionError('a topic cannot be overwritten; use outputMode("append")')
         options = parse_write_options(self.options, Purpose.STREAM_WRITE)
+        settle_memory()  # one worker is asked for this in every micro-batch, and another one commits
         return PulsarStreamWriter(options, schema, checkpoint=self.options.get("checkpointlocation"))
 
 

@@ -21,6 +21,7 @@ from interpulse.client.portal import Portal
 from interpulse.client.session import Session
 from interpulse.client.transport.backoff import retry
 from interpulse.spark.access import Access
+from interpulse.spark.workers import settle_memory
 
 __all__ = ["Patience", "patiently", "process_portal", "relaxed_collector", "session_for"]
 
@@ -139,3 +140,4 @@ def relaxed_collector() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*usual)
+        settle_memory()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, DataSourceStreamWriter
 
 from interpulse.spark.tracebacks import strip_traceback
-from interpulse.spark.worker_logs import configure_worker
+from interpulse.spark.workers import configure_worker, settle_memory
 
 if TYPE_CHECKING:
     from interpulse.spark.writing.write_options import WriteOptions
@@ -50,7 +50,9 @@ class CopyDataSource(DataSource):
     def streamWriter(self, schema: object, overwrite: bool) -> DataSourceStreamWriter:
         from interpulse.spark.copying.report_writer import ReportWriter
 
-        return ReportWriter(self._target())
+        target = self._target()
+        settle_memory()  # one worker is asked for this in every micro-batch, and another one commits
+        return ReportWriter(target)
 
     def _target(self) -> WriteOptions:
         from interpulse.spark.options import OptionError, Purpose

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from interpulse.spark.copying.reports import reports_in
+from interpulse.spark.workers import settle_memory
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.spark.writing.writer import WrittenMessage, commit_batch, log_abort, reports_of
 
@@ -24,7 +25,9 @@ class ReportWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return WrittenMessage(reports_in(iterator))
+        written = WrittenMessage(reports_in(iterator))
+        settle_memory()
+        return written
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         commit_batch(batchId, reports_of(messages), self._options.state_path)

@@ -1,0 +1,79 @@
+"""Spark's workers show their log as the program that runs the job does, and keep what is loaded out of collections."""
+
+import gc
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+import pytest
+
+from interpulse.cli.support.logs import configure_logging
+from interpulse.spark import workers
+from interpulse.spark.workers import settle_memory
+
+PROGRAM = (
+    "import logging, interpulse.spark.data_source; logging.getLogger('interpulse.x').warning('gone topic=%s', 'a')"
+)
+
+
+def told_by_a_worker():
+    return subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stderr
+
+
+def test_worker_shows_its_log_as_the_program_does():
+    with workers.passed_to_workers(configure_logging.__module__, configure_logging.__name__, "WARNING", "json"):
+        told = told_by_a_worker()
+    assert '"event": "gone"' in told
+    assert '"topic": "a"' in told
+    assert '"timestamp": ' in told
+
+
+def test_worker_of_another_session_is_left_alone():
+    assert workers._VARIABLE not in os.environ
+    assert told_by_a_worker() == "gone topic=a\n"
+
+
+@pytest.fixture
+def thawed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(workers, "_settled_in", None)
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+
+
+def run_as(monkeypatch: pytest.MonkeyPatch, module: str | None) -> None:
+    main = ModuleType("__main__")
+    main.__spec__ = None if module is None else ModuleSpec(module, None)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+
+
+def test_memory_when_settled_in_a_worker_then_left_out_once(monkeypatch: pytest.MonkeyPatch, thawed: None) -> None:
+    run_as(monkeypatch, "pyspark.daemon")
+    settle_memory()
+    assert gc.get_freeze_count() > 10_000
+    gc.unfreeze()
+    settle_memory()
+    assert gc.get_freeze_count() == 0
+
+
+def test_memory_when_the_worker_is_a_forked_one_then_left_out_there_too(
+    monkeypatch: pytest.MonkeyPatch, thawed: None
+) -> None:
+    run_as(monkeypatch, "pyspark.daemon")
+    settle_memory()
+    gc.unfreeze()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    settle_memory()
+    assert gc.get_freeze_count() > 0
+
+
+@pytest.mark.parametrize("module", [None, "pytest", "pyspark.sql.streaming.python_streaming_source_runner"])
+def test_memory_when_the_process_is_no_worker_then_stays_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, thawed: None, module: str | None
+) -> None:
+    run_as(monkeypatch, module)
+    settle_memory()
+    assert gc.get_freeze_count() == 0

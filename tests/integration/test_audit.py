@@ -16,6 +16,7 @@ from interpulse.client.admin.topics import TopicsAdmin
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.messaging_policies import BacklogQuota
 from interpulse.model.policies.namespace_policies import RetentionPolicies
+from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.spark.audit.cluster_reading import ClusterReading, NamespaceContent, ReadingRules, differences_of
 from interpulse.spark.audit.comparing import Confirm, difference_row
 from interpulse.spark.audit.inventory_job import ReadNamespaces, inventory_rows, state_of, topic_row_of
@@ -163,6 +164,20 @@ async def test_namespace_when_absent_or_unreadable_then_says_so(config: Pipeline
     (row,) = inventory_rows("away", NAMESPACE, content, TopicMap())
     assert row["error"] == content.error
     assert differences_of("away", NAMESPACE, here, content) == []
+
+
+async def test_schemas_when_the_target_lacks_a_version_then_how_many_there_are_is_told(config: PipelineConfig) -> None:
+    assert config.target is not None
+    await differ(config.source.admin_url, config.target.admin_url, NAMESPACE)
+    for url, count in ((config.source.admin_url, 2), (config.target.admin_url, 1)):
+        async with AdminClient(url) as admin:
+            for fields in range(count):
+                columns = [{"name": f"f{number}", "type": ["null", "int"], "default": None} for number in range(fields)]
+                definition = json.dumps({"type": "record", "name": "r", "fields": columns}).encode()
+                await admin.schemas.upload(f"{NAMESPACE}/equal", SchemaInfo(SchemaType.AVRO, definition))
+    (row,) = [row for row in await found(config) if row["kind"] == "SCHEMA_DIFFERENT"]
+    values = json.loads(row["source_value"]), json.loads(row["target_value"])
+    assert [(value["type"], value["versions"]) for value in values] == [("AVRO", 2), ("AVRO", 1)]
 
 
 async def test_subscriptions_when_asked_for_then_missing_ones_are_told(config: PipelineConfig) -> None:

@@ -27,8 +27,9 @@ class ListedKind(StrEnum):
 class TopicRow:
     """One base name. ``indexes`` are those of the stored partitions if they are not 0 to ``partitions`` - 1.
 
-    ``exact``: the count is the recorded one, else that of the partitions. ``subscriptions``: None if they were not
-    asked for. ``error`` says why nothing is known.
+    ``exact``: the count is the recorded one, else that of the partitions. ``schema_hash`` is that of all
+    ``schema_versions`` versions; None if there are none, or they were not asked for. ``subscriptions``: None if they
+    were not asked for. ``error`` says why nothing is known.
     """
 
     topic: TopicName
@@ -40,6 +41,7 @@ class TopicRow:
     schema_hash: str | None = None
     subscriptions: tuple[str, ...] | None = None
     error: str | None = None
+    schema_versions: int | None = None
 
     @property
     def is_healthy(self) -> bool:

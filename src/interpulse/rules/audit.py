@@ -172,7 +172,9 @@ def _schema_differences(topic: TopicName, source: TopicRow, target: TopicRow | N
     if source.schema_hash is None or target is None or source.schema_hash == target.schema_hash:
         return
     missing = target.schema_hash is None
-    here, there = ({"type": row.schema_type, "hash": row.schema_hash} for row in (source, target))
+    here, there = (
+        {"type": row.schema_type, "hash": row.schema_hash, "versions": row.schema_versions} for row in (source, target)
+    )
     yield Difference(
         Severity.WARNING,
         DifferenceKind.SCHEMA_MISSING if missing else DifferenceKind.SCHEMA_DIFFERENT,

@@ -209,7 +209,12 @@ class ClusterReading:
         for version in versions:
             hashed.update(f"{version.schema.type.name} {len(version.schema.definition)} ".encode())
             hashed.update(version.schema.definition)
-        return replace(row, schema_type=versions[-1].schema.type.name, schema_hash=hashed.hexdigest()[:16])
+        return replace(
+            row,
+            schema_type=versions[-1].schema.type.name,
+            schema_hash=hashed.hexdigest()[:16],
+            schema_versions=len(versions),
+        )
 
     async def _turn(self, requests: int = 1) -> None:
         """Wait until the rate allows so many requests more."""

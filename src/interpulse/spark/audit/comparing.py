@@ -43,6 +43,7 @@ COMPARED: Final = (
     "exact",
     "schema_type",
     "schema_hash",
+    "schema_versions",
     "subscriptions",
     "error",
 )

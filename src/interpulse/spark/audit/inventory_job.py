@@ -41,8 +41,8 @@ __all__ = [
 INVENTORY_COLUMNS: Final = (
     "cluster STRING, tenant STRING, namespace STRING, domain STRING, topic STRING, mapped STRING, kind STRING, "
     "partitions INT, partition_indexes ARRAY<INT>, exact BOOLEAN, system BOOLEAN, schema_type STRING, "
-    "schema_hash STRING, subscriptions ARRAY<STRING>, policies STRING, settings STRING, collected_at_ms BIGINT, "
-    "error STRING"
+    "schema_hash STRING, schema_versions INT, subscriptions ARRAY<STRING>, policies STRING, settings STRING, "
+    "collected_at_ms BIGINT, error STRING"
 )
 """A row without topic is the namespace itself: its policies, and the settings of the broker that count for it."""
 
@@ -82,6 +82,7 @@ def inventory_rows(
             "system": topic.topic.is_system,
             "schema_type": topic.schema_type,
             "schema_hash": topic.schema_hash,
+            "schema_versions": topic.schema_versions,
             "subscriptions": None if topic.subscriptions is None else list(topic.subscriptions),
             "error": topic.error,
         }
@@ -100,6 +101,7 @@ def topic_row_of(row: Mapping[str, Any]) -> TopicRow:
         row["schema_hash"],
         None if subscriptions is None else tuple(subscriptions),
         row["error"],
+        row["schema_versions"],
     )
 
 

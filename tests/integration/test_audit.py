@@ -13,6 +13,7 @@ import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.admin.topics import TopicsAdmin
+from interpulse.model.errors import NotConnected, OperationTimeout
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.messaging_policies import BacklogQuota
 from interpulse.model.policies.namespace_policies import RetentionPolicies
@@ -158,12 +159,32 @@ async def test_namespace_when_absent_or_unreadable_then_says_so(config: Pipeline
     assert here == there == NamespaceContent()
     assert list(inventory_rows("east", NAMESPACE, here, TopicMap())) == []
     away = ClusterAddress(cluster="away", service_url="pulsar://127.0.0.1:1", admin_url="http://127.0.0.1:1")
-    async with ClusterReading(away, RULES) as reading:
+    async with ClusterReading(away, ReadingRules(patience_ms=0)) as reading:
         content = await reading.namespace(NAMESPACE)
     assert content.error is not None
     (row,) = inventory_rows("away", NAMESPACE, content, TopicMap())
     assert row["error"] == content.error
     assert differences_of("away", NAMESPACE, here, content) == []
+
+
+async def test_namespace_when_the_broker_is_busy_for_a_moment_then_is_asked_again(
+    config: PipelineConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert config.target is not None
+    await differ(config.source.admin_url, config.target.admin_url, NAMESPACE)
+    failures = iter([OperationTimeout("busy"), NotConnected("gone")])
+    ask = TopicsAdmin.list
+
+    async def busy(*arguments: Any, **more: Any) -> list[str]:
+        for failure in failures:
+            raise failure
+        return await ask(*arguments, **more)
+
+    monkeypatch.setattr(TopicsAdmin, "list", busy)
+    async with ClusterReading(config.source, RULES) as reading:
+        content = await reading.namespace(NAMESPACE)
+    assert content.error is None
+    assert content.topics
 
 
 async def test_schemas_when_the_target_lacks_a_version_then_how_many_there_are_is_told(config: PipelineConfig) -> None:

@@ -133,7 +133,7 @@ def test_inventory_when_stopped_then_namespaces_that_were_read_are_not_read_agai
 def test_audit_when_a_namespace_cannot_be_read_then_says_how_much_is_covered(spark, config, tmp_path):
     away = replace(config.target, admin_url="http://127.0.0.1:1")
     broken = replace(config, target=away)
-    options = AuditOptions(namespaces=("public/default",), rules=RULES)
+    options = AuditOptions(namespaces=("public/default",), rules=replace(RULES, patience_ms=0))
     summary = Audit(spark, tmp_path, "run", broken, lambda *_: None).compare(options)
     assert summary.unread == 1
     assert summary.to_json()["result"] == "incomplete"

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Final
+from typing import Final, TypeVar
 
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.transport.backoff import Backoff, retry
 from interpulse.model.adjustments import AdminRequest
 from interpulse.model.errors import NamespaceNotFound, NotFound, PulsarError, TenantNotFound
 from interpulse.model.inventory import Difference, ListedKind, TopicRow
@@ -27,6 +28,7 @@ from interpulse.spark.topic_map import TopicMap
 
 __all__ = ["ClusterReading", "NamespaceContent", "ReadingRules", "differences_of", "sampled"]
 
+Answer = TypeVar("Answer")
 _SAMPLED: Final = 100
 """One topic of so many is asked for its count although its partitions are complete."""
 
@@ -36,12 +38,13 @@ _COUNTS_AT_ONCE: Final = 64
 @dataclass(frozen=True, kw_only=True)
 class ReadingRules:
     """How much is asked. ``exact``: which partition counts are asked for where lists do not tell them, see `_is_asked`;
-    ``rate``: requests per second."""
+    ``rate``: requests per second; ``patience_ms``: how long what may succeed without any change is asked again."""
 
     exact: str = "changed"
     schemas: bool = False
     subscriptions: bool = False
     rate: float = 500.0
+    patience_ms: int = 15_000
 
     def shared(self, tasks: int) -> ReadingRules:
         """For one of so many tasks that read a cluster at the same time."""
@@ -132,9 +135,8 @@ class ClusterReading:
 
     async def topic(self, name: TopicName) -> TopicRow | None:
         """One topic by its recorded count, without a look at its partitions. Raises what the cluster answers."""
-        await self._turn()
         try:
-            count = (await self._admin.topics.partitioned_metadata(name)).partitions
+            count = await self._count(name)
         except NotFound:
             return None
         row = TopicRow(name, ListedKind.PARTITIONED if count else ListedKind.NON_PARTITIONED, count)
@@ -146,20 +148,16 @@ class ClusterReading:
         await self._admin.send(request)
 
     async def _state(self, name: NamespaceName) -> NamespaceState:
-        await self._turn()
-        policies = await self._admin.namespaces.policies(name)
+        policies = await self._read(lambda: self._admin.namespaces.policies(name))
         if self._settings is None:
-            await self._turn()
-            settings = await self._admin.brokers.runtime_configuration()
+            settings = await self._read(self._admin.brokers.runtime_configuration)
             self._settings = {key: settings[key] for key in SNAPSHOT_SETTINGS if key in settings}
         return NamespaceState(policies, snapshot_of(policies, self._settings), self._settings)
 
     async def _namespace(self, name: NamespaceName, asked: Callable[[TopicName], bool] | None) -> NamespaceContent:
         state = await self._state(name)
-        await self._turn(2)
-        stored = await self._admin.topics.list(name, system_included=True)
-        await self._turn(2)
-        counts = await self._admin.topics.partition_counts(name, system_included=True)
+        stored = await self._read(lambda: self._admin.topics.list(name, system_included=True), requests=2)
+        counts = await self._read(lambda: self._admin.topics.partition_counts(name, system_included=True), requests=2)
         parsed = {TopicName.parse(text): count for text, count in counts.items()}
         listed = list_topics(map(TopicName.parse, stored), parsed)
         rows = await asyncio.gather(*(self._completed(row, asked) for row in listed))
@@ -171,8 +169,7 @@ class ClusterReading:
         try:
             if not row.exact and (asked is not None or self._is_asked(row)):
                 async with self._counting:
-                    await self._turn()
-                    row = with_count(row, (await self._admin.topics.partitioned_metadata(row.topic)).partitions)
+                    row = with_count(row, await self._count(row.topic))
             return await self._with_details(row)
         except NotFound:
             return replace(row, error="deleted while it was read")
@@ -194,15 +191,13 @@ class ClusterReading:
             row = await self._with_schema(row)
         if self._rules.subscriptions and row.is_healthy:
             async with self._counting:
-                await self._turn()
-                names = await self._admin.topics.subscriptions(row.topic)
+                names = await self._read(lambda: self._admin.topics.subscriptions(row.topic))
             row = replace(row, subscriptions=tuple(sorted(names)))
         return row
 
     async def _with_schema(self, row: TopicRow) -> TopicRow:
         async with self._counting:
-            await self._turn()
-            versions = await self._admin.schemas.history(row.topic)
+            versions = await self._read(lambda: self._admin.schemas.history(row.topic))
         if not versions:
             return row
         hashed = hashlib.sha256()
@@ -215,6 +210,18 @@ class ClusterReading:
             schema_hash=hashed.hexdigest()[:16],
             schema_versions=len(versions),
         )
+
+    async def _count(self, topic: TopicName) -> int:
+        return (await self._read(lambda: self._admin.topics.partitioned_metadata(topic))).partitions
+
+    async def _read(self, ask: Callable[[], Awaitable[Answer]], requests: int = 1) -> Answer:
+        """The answer, at the rate; a broker that is busy or restarts for a moment is asked again."""
+
+        async def attempt() -> Answer:
+            await self._turn(requests)
+            return await ask()
+
+        return await retry(attempt, backoff=Backoff(), timeout_ms=self._rules.patience_ms, patient=True)
 
     async def _turn(self, requests: int = 1) -> None:
         """Wait until the rate allows so many requests more."""

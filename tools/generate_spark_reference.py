@@ -110,10 +110,11 @@ Without Java or the spark extra it says so and ends with code 2.
 [pipeline]
 name = "east-west"            # part of producer and cursor names
 state = "/var/lib/interpulse/east-west"   # checkpoint and lane files, one directory per target
-start = "subscription"        # or earliest, latest: where a new pipeline begins
+start = "subscription"        # where a new pipeline begins: or earliest, latest, a time, a table of positions (below)
 as_replicator = false         # producer name of Pulsar's own replicator: its schema rules, and the two exclude each other
 lane_epoch = 0                # raise it when the source cluster was rebuilt
 copy_schemas = true
+forward = "none"              # origin: also copy what came to the source from other clusters
 
 [source]
 cluster = "east"
@@ -138,6 +139,8 @@ merge = false                 # true: several topics may be written to one, each
 
 [provision]
 create = true                 # create topics that the target lacks, in the same shape
+namespaces = false            # true: create namespaces that the target lacks
+on_mismatch = "hold"          # a topic with another partition count there: hold it; fail: end the job; expand: let the smaller target grow
 ensure_deduplication = true   # switch de-duplication on for namespaces of the target that say nothing about it
 
 [limits]
@@ -177,6 +180,29 @@ what `replicate_to` excludes is left out. With `start = "subscription"` the job 
 acknowledged: `pulsar.repl.<target>` on an Interpulse broker, `interpulse.<name>` on another Pulsar, where a new cursor begins
 at the first entry. `--from-target` moves the cursors behind what the target holds before a pipeline without a checkpoint starts, and
 `--skip-until TOPIC=LEDGER:ENTRY` behind an entry that is named: see [take-over-replication](../howto/take-over-replication.md).
+
+`start` may be a time, `2026-01-31T08:00:00Z` with its zone or milliseconds since 1970: each topic-partition begins with the first message
+published at or after it, or behind its last one. Or it is a table of positions and times, for topics or for one partition; the message
+named is copied, and the topics that the table leaves out begin at their cursors:
+
+```toml
+[pipeline.start]
+"demo/flights/departures" = "1042:17"                # ledger:entry
+"demo/flights/arrivals" = 2026-01-31T08:00:00Z
+"demo/flights/gates" = { 0 = "1043:5", 1 = "earliest" }
+```
+
+The job puts its cursors there before it copies, and tells so (`"event": "begins"`); a pipeline with a checkpoint goes on from that, whatever
+`start` says. A table that names a topic which is not selected is refused.
+
+With `[provision] namespaces = true` a namespace that is missing there is created with the policies in force on the source that replication
+depends on: auto-creation of topics, schema compatibility, and who may register schemas. A missing tenant holds its topics all the same.
+`on_mismatch = "expand"` lets a target with fewer partitions grow to the count of the source; none ever shrinks, so every other
+difference holds the topic. `on_mismatch = "fail"` ends the job with code 1 and the reason.
+
+`forward = "origin"` is for the cluster in the middle of a chain, which passes on what came to it: entries keep the cluster they were published
+on, and go neither there nor back to where they came from. Set it where an entry has one way only: in a chain east - middle - west for
+the two jobs that read from the middle, and for none of the others; where clusters are joined in a ring or a full mesh, for none.
 
 With `[subscriptions] sync = true` the subscriptions of the source are made on the target, and follow forward to the last copy of what was
 acknowledged, for consumers that move there: at least once, without what was acknowledged one by one beyond a gap, and not while a

@@ -14,17 +14,23 @@ import pytest
 
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate
-from interpulse.spark.job.pipeline_config import Selection
+from interpulse.spark.job.pipeline_config import ProvisionRules, Selection
+from interpulse.spark.job.route_topics import JobEnds
+from interpulse.spark.job.start import parse_start
 from interpulse.testing import InProcessBroker
 from tests.support.pipeline_turns import (
     BY_HAND,
     BY_POLICIES,
+    FIRST,
     OTHER,
     PLAIN,
     TOPIC,
     Job,
     avro,
+    backlog_at_source,
+    cursors_are_put_where_the_pipeline_begins,
     is_ready,
+    namespaces_are_created,
     schemas_come_while_they_are_wanted,
     topics_are_written_under_other_names,
 )
@@ -162,15 +168,20 @@ async def test_policies_for_all_clusters_are_carried_when_they_change_and_no_oth
 
 
 async def test_policy_for_all_clusters_that_the_target_refuses_is_told_and_the_topic_goes_on(job: Job) -> None:
-    names = ["east", "west"]
-    await job.east.clusters.create("west", ClusterData(service_url=job.clusters["west"].admin_url))
-    await job.east.tenants.update("public", TenantInfo(allowed_clusters=tuple(names)))
-    await job.east.namespaces.set_replication_clusters(TOPIC.namespace_name, names, partitions_compared=False)
+    names = await replicate_to_west(job)
     await job.east.topic_policies.set(TOPIC, "replication_clusters", names, everywhere=True)
     record = await job.until(2, lambda record: "not carried" in str(record["reason"]))
     assert "namespace-level replication is not enabled" in record["reason"]
     assert record["state"] == "PROVISIONING"  # Spark is not there; nothing else is wrong
     assert record["remedy"]
+
+
+async def replicate_to_west(job: Job) -> list[str]:
+    names = ["east", "west"]
+    await job.east.clusters.create("west", ClusterData(service_url=job.clusters["west"].admin_url))
+    await job.east.tenants.update("public", TenantInfo(allowed_clusters=tuple(names)))
+    await job.east.namespaces.set_replication_clusters(TOPIC.namespace_name, names, partitions_compared=False)
+    return names
 
 
 async def test_target_sees_that_its_topic_is_in_use_until_it_is_asked_for_no_more(job: Job) -> None:
@@ -198,6 +209,44 @@ async def test_topics_are_written_under_the_names_that_rules_give(job: Job) -> N
     for name in (OTHER, PLAIN):
         await job.east.topics.create(name)
     await topics_are_written_under_other_names(job, "pulsar.repl.west")
+
+
+async def test_pipeline_begins_at_the_time_or_position_of_its_file(job: Job) -> None:
+    await cursors_are_put_where_the_pipeline_begins(job, "pulsar.repl.west")
+
+
+async def test_cursor_that_policies_opened_is_put_where_the_pipeline_begins(job: Job) -> None:
+    for value in "012":
+        await job.publish(value, None)
+    last = (await job.east.topics.last_message_id(FIRST)).position
+    await replicate_to_west(job)
+    job.pipeline = job.selecting(BY_POLICIES, start=parse_start({str(FIRST): str(last)}))
+    await job.until(2, is_ready)
+    assert await backlog_at_source(job, "pulsar.repl.west") == [1, 0]
+
+
+async def test_namespace_that_is_missing_is_created_where_the_file_allows_it(job: Job) -> None:
+    await namespaces_are_created(job, "pulsar.repl.west")
+
+
+async def test_topic_with_fewer_partitions_there_grows_where_the_file_says_so(job: Job) -> None:
+    await job.west.topics.create_partitioned(TOPIC, 1)
+    job.pipeline = job.selecting(BY_HAND, provision=ProvisionRules(on_mismatch="expand"))
+    await job.until(2, lambda record: record["provisioned"] == "flights expanded to 2 partitions: the source has grown")
+    await job.west.topics.expand(TOPIC, 4)
+    states = job.pipeline.topics.states
+    states[TOPIC] = replace(states[TOPIC], retry_at=0)
+    held = await job.turn(2)
+    assert (held["state"], "partitioned topic of 4 partitions" in held["reason"]) == ("HELD", True)
+
+
+async def test_topic_of_another_shape_there_ends_the_job_where_the_file_says_so(job: Job) -> None:
+    await job.west.topics.create_partitioned(TOPIC, 4)
+    job.pipeline = job.selecting(BY_HAND, provision=ProvisionRules(on_mismatch="fail"))
+    with pytest.raises(
+        JobEnds, match=r"on_mismatch = fail: .* of 2 partitions .* of 4 partitions .* make the partition"
+    ):
+        await job.turn(2)
 
 
 async def test_lag_is_told_while_spark_starts(job: Job) -> None:

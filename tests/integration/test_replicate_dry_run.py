@@ -15,15 +15,16 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import TopicName
 from interpulse.testing import InProcessBroker
 
-TOPIC, UNEQUAL, EQUAL = (
-    TopicName.parse(f"persistent://public/default/{name}") for name in ("flights", "trains", "buses")
+TOPIC, UNEQUAL, EQUAL, SMALL = (
+    TopicName.parse(f"persistent://public/default/{name}") for name in ("flights", "trains", "buses", "bikes")
 )
 DryRun = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, InProcessBroker]]:
-    """East has three topics of two partitions, and west one of them with three, and one as it is in east."""
+    """East has three topics of two partitions, and west one of them with three, and one as it is in east. One of four
+    partitions has two in west."""
     home = tmp_path_factory.mktemp("clusters")
     with (
         InProcessBroker(home / "east", {"clusterName": "east", "replicationJob": "external"}) as east,
@@ -33,6 +34,8 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, InP
         asyncio.run(create(east, TOPIC, 2))
         asyncio.run(create(east, UNEQUAL, 2))
         asyncio.run(create(west, UNEQUAL, 3))
+        asyncio.run(create(east, SMALL, 4))
+        asyncio.run(create(west, SMALL, 2))
         for cluster in (east, west):
             asyncio.run(create(cluster, EQUAL, 2))
         yield clusters
@@ -58,7 +61,7 @@ def dry_run(tmp_path: Path, clusters: dict[str, InProcessBroker], monkeypatch: p
     monkeypatch.setattr("os._exit", ended)
 
     def run(
-        source: str = "east", target: str = "west", target_url: str = "", topic: TopicName = TOPIC, rules: str = ""
+        source: str = "east", target: str = "west", target_url: str = "", topic: TopicName = TOPIC, more: str = ""
     ) -> Result:
         path = tmp_path / "job.toml"
         path.write_text(
@@ -76,7 +79,7 @@ def dry_run(tmp_path: Path, clusters: dict[str, InProcessBroker], monkeypatch: p
             admin_url = "{target_url or clusters["west"].web_url}"
             [select]
             topics = ["{topic}"]
-            {rules}
+            {more}
             """
         )
         return CliRunner().invoke(command, ["--config", str(path), "--dry-run"])
@@ -102,7 +105,7 @@ def test_topics_that_would_be_created_end_with_1(dry_run: DryRun) -> None:
 
 def test_topics_are_shown_with_the_names_they_get_there(dry_run: DryRun) -> None:
     told = dry_run(
-        rules='[map]\nrules = [{ from = "public/default/trains", to = "public/default/buses" }]', topic=UNEQUAL
+        more='[map]\nrules = [{ from = "public/default/trains", to = "public/default/buses" }]', topic=UNEQUAL
     )
     assert told.exit_code == 0, told.output
     assert f"{UNEQUAL} -> {EQUAL}: replicate, 2 partitions" in told.stdout
@@ -133,3 +136,33 @@ def test_topics_that_would_be_held_end_with_1(dry_run: DryRun) -> None:
     told = dry_run(topic=UNEQUAL)
     assert told.exit_code == 1
     assert f"{UNEQUAL}: held: " in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "topic", "code", "told"),
+    [
+        ("[provision]\non_mismatch = 'fail'", UNEQUAL, 1, "the job would end: "),
+        ("[provision]\non_mismatch = 'expand'", UNEQUAL, 1, "held: "),
+        ("[provision]\non_mismatch = 'expand'", SMALL, 1, "expand to 4 partitions; replicate"),
+        (f"[map]\nrules = [{{ from = '{SMALL}', to = 'public/new/x' }}]", SMALL, 1, "held: namespace public/new does"),
+        (
+            f"[provision]\nnamespaces = true\n[map]\nrules = [{{ from = '{SMALL}', to = 'public/new/x' }}]",
+            SMALL,
+            1,
+            "create namespace public/new, create a topic, 4 partitions; replicate",
+        ),
+        (f"[pipeline.start]\n'{EQUAL}' = '1:2'", EQUAL, 0, f"start = as given for {EQUAL}"),
+    ],
+)
+def test_keys_of_the_file_change_what_would_be_done(
+    dry_run: DryRun, more: str, topic: TopicName, code: int, told: str
+) -> None:
+    found = dry_run(topic=topic, more=more)
+    assert found.exit_code == code, found.output
+    assert told in found.stdout
+
+
+def test_start_that_names_another_topic_ends_with_2(dry_run: DryRun) -> None:
+    found = dry_run(topic=EQUAL, more=f"[pipeline.start]\n'{TOPIC}' = '1:2'")
+    assert found.exit_code == 2
+    assert f"[pipeline] start names what is not selected: {TOPIC}" in found.stderr

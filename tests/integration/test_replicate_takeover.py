@@ -68,7 +68,7 @@ def run(config: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixt
     """The command up to where Spark would start, which tells how the job begins."""
 
     def started(config: PipelineConfig, reports: list[Report], *, supervised: bool) -> int:
-        reports[0].take({"event": "job", "start": config.start})
+        reports[0].take({"event": "job", "start": str(config.start)})
         return 0
 
     monkeypatch.setattr(launch, "_run", started)

@@ -116,6 +116,25 @@ def test_copy_reports_what_it_wrote_and_what_it_did_not(broker, west, client, th
     assert sorted(read_all(client, topic)) == list(range(20))
 
 
+def test_cluster_in_the_middle_of_a_chain_sends_on_what_came_to_it(broker, west, client, there, topic, tmp_path):
+    """West has it from east. The third one is east's broker under another name, so that everything is there twice."""
+    publish(client, topic, range(20), batching_enabled=False)
+    Copy(broker, west, tmp_path, topic=topic).drain()
+    publish(there, topic, range(20, 30), batching_enabled=False)
+    names = {"target.replicatedFrom": "west", "target.targetCluster": "north", "target.producerName": "x.west-->north"}
+    copy = Copy(west, broker, tmp_path / "on", topic=topic)
+    copy.options |= {**names, "target.forward": "origin"}
+    copy.drain()
+    assert copy.total("entries") == 30
+    assert sorted(read_all(client, topic)) == sorted([*range(20), *range(30)])
+    back = Copy(broker, west, tmp_path / "back", topic=topic)
+    back.options |= {**names, "target.replicatedFrom": "north", "target.targetCluster": "west"}
+    back.options |= {"target.producerName": "x.north-->west", "target.forward": "origin"}
+    back.drain()
+    assert back.total("entries") == 20, "only what was published here goes there"
+    assert [summary["skipped"] for summary in back.summaries][-1] == {"replicated": 30}
+
+
 def test_topic_that_the_target_refuses_is_held_and_the_others_go_on(broker, west, client, there, topic, tmp_path):
     absent = f"{topic}-absent"
     broker.call(lambda app: app.lifecycle.create_partitioned(TopicName.parse(absent), 4))

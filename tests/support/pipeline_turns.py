@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,21 @@ from typing import Any, Protocol
 
 from interpulse.client.client import Client
 from interpulse.client.consuming.entry_reader import EntryReader
+from interpulse.clock import now_ms
 from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
+from interpulse.model.policies.namespace_policies import AutoTopicCreation
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.spark.job.pipeline import Pipeline
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection, SubscriptionSettings
+from interpulse.spark.job.pipeline_config import (
+    ClusterAddress,
+    PipelineConfig,
+    ProvisionRules,
+    Selection,
+    SubscriptionSettings,
+)
+from interpulse.spark.job.source_backlog import cursor_position, entries_after
+from interpulse.spark.job.start import parse_start
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
 from interpulse.spark.writing.broker_target import BrokerTarget, last_position
 from interpulse.spark.writing.lane_writer import LaneWriter
@@ -206,6 +217,71 @@ async def subscriptions_go_along(job: Job, cursor: str) -> None:
     await backlogs_become(job, billing=1, idle=2)
     positions = [event["sourcePosition"] for event in job.events if event["event"] == "subscription"]
     assert [position.partition(":")[2] for position in positions] == ["3", "6", "8"]
+
+
+async def cursors_are_put_where_the_pipeline_begins(job: Job, cursor: str) -> None:
+    """Once, at a time or a position; what is published from there on is in front of them."""
+    begins = {}
+    for name, value in (("before", "0"), ("at", "1"), ("at", "2")):
+        await asyncio.sleep(0.01)
+        begins.setdefault(name, now_ms())
+        await job.publish(value, None)
+    second = (await job.east.topics.last_message_id(FIRST)).position
+    job.pipeline = job.selecting(BY_HAND, cursor, start=parse_start(begins["at"]))
+    await job.until(2, is_ready)
+    assert await backlog_at_source(job, cursor) == [2, 0]
+    told = [event for event in job.events if event["event"] == "begins"]
+    assert told[0] == {
+        "event": "begins",
+        "cluster": "west",
+        "topic": str(FIRST),
+        "at": f"{second.ledger}:{second.entry - 1}",
+    }
+    job.pipeline.route.checkpoint.mkdir()
+    for expected in ([2, 0], [1, 0]):
+        await job.pipeline.stop()
+        job.pipeline = job.selecting(BY_HAND, cursor, start=parse_start({str(FIRST): str(second)}))
+        await job.until(2, is_ready)
+        assert await backlog_at_source(job, cursor) == expected
+        shutil.rmtree(job.pipeline.route.checkpoint, ignore_errors=True)  # without it the pipeline begins anew
+
+
+async def backlog_at_source(job: Job, cursor: str) -> list[int]:
+    """The entries behind the cursor of each partition."""
+    found = []
+    for index in range(2):
+        stats = await job.east.topics.internal_stats(TOPIC.partition(index))
+        position = cursor_position(stats, cursor)
+        assert position is not None, stats
+        found.append(entries_after(stats, position))
+    return found
+
+
+async def namespaces_are_created(job: Job, cursor: str) -> None:
+    """With what counts for the topics and schemas that come; a tenant is none of the job's."""
+    namespace = f"public/created{secrets.token_hex(3)}"
+    here = TOPIC.namespace_name
+    await job.east.namespaces.set_schema_compatibility_strategy(here, "BACKWARD")
+    await job.east.namespaces.set_auto_topic_creation(here, AutoTopicCreation(True, "partitioned", 3))
+    rules = {"rules": [{"from": "public/default/(.*)", "to": f"{namespace}/$1"}]}
+    job.pipeline = job.selecting(BY_HAND, cursor, topic_map=parse_topic_map(rules))
+    held = await job.turn(2)
+    assert (held["state"], held["reason"]) == ("HELD", f"namespace {namespace} does not exist on the target cluster")
+    await job.pipeline.stop()
+    creating = ProvisionRules(namespaces=True)
+    job.pipeline = job.selecting(BY_HAND, cursor, topic_map=parse_topic_map(rules), provision=creating)
+    ready = await job.until(2, is_ready)
+    assert ready["provisioned"] == (
+        f"namespace {namespace} created: it was absent there; flights created with 2 partitions: it was absent there"
+    )
+    there = await job.west.namespaces.policies(namespace)
+    assert (there.schema_compatibility_strategy, there.deduplication_enabled) == ("BACKWARD", True)
+    assert there.auto_topic_creation == AutoTopicCreation(True, "partitioned", 3)
+    await job.pipeline.stop()
+    rules = {"rules": [{"from": "public/default/(.*)", "to": "absent/ns/$1"}]}
+    job.pipeline = job.selecting(BY_HAND, cursor, topic_map=parse_topic_map(rules), provision=creating)
+    held = await job.turn(2)
+    assert (held["state"], held["reason"]) == ("HELD", "tenant absent does not exist on the remote cluster")
 
 
 async def take(job: Job, cluster: str, subscription: str, count: int) -> list[str]:

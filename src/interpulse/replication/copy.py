@@ -29,6 +29,7 @@ __all__ = [
     "SKIP_REPLICATED",
     "SOURCE_POSITION",
     "EntryMarker",
+    "is_copied_by_lane",
     "renumber",
     "skip_reason",
 ]
@@ -45,21 +46,33 @@ SKIP_NOT_ADDRESSED = "not-addressed"
 SKIP_MARKER = "marker"
 
 
-def skip_reason(metadata: pb.MessageMetadata, target_cluster: str | None) -> str | None:
+def skip_reason(
+    metadata: pb.MessageMetadata, target_cluster: str | None, *, forwarded_by: str | None = None
+) -> str | None:
     """Why this entry is not copied to ``target_cluster``; None if it is.
 
     In a full mesh an entry that came from another cluster is never sent on (Pulsar's rule against loops); a message
     may name the clusters it is meant for; markers belong to the cluster that wrote them. A copy that is no replication
-    has no target cluster: it leaves out markers alone.
+    has no target cluster: it leaves out markers alone. ``forwarded_by`` is a cluster in the middle of a chain, which
+    sends on what came from another one: never to where it was published, nor back to where it came from.
     """
     if metadata.HasField("marker_type"):
         return SKIP_MARKER
     if target_cluster is None:
         return None
-    if metadata.replicated_from:
+    if metadata.replicated_from and (forwarded_by is None or _comes_from(target_cluster, metadata, forwarded_by)):
         return SKIP_REPLICATED
     addressed = metadata.replicate_to
     return SKIP_NOT_ADDRESSED if addressed and target_cluster not in addressed else None
+
+
+def _comes_from(cluster: str, metadata: pb.MessageMetadata, here: str) -> bool:
+    return metadata.replicated_from == cluster or is_copied_by_lane(metadata, cluster, here)
+
+
+def is_copied_by_lane(metadata: pb.MessageMetadata, source_cluster: str, target_cluster: str) -> bool:
+    """Whether a lane wrote this entry of ``target_cluster`` from ``source_cluster``, wherever it was published."""
+    return f".{source_cluster}-->{target_cluster}." in f"{metadata.producer_name}."
 
 
 class EntryMarker:
@@ -68,6 +81,7 @@ class EntryMarker:
     def __init__(self, lane_name: str, source_cluster: str | None) -> None:
         """A copy that is no replication has no origin."""
         origin = b"" if source_cluster is None else text_field(5, source_cluster)
+        self._lane_name = lane_name
         constant = text_field(1, lane_name) + origin
         self._fields = StampEncoder(constant, _KEYS).fields
         self._copies = codec().entry_stamper(constant, _KEYS)
@@ -81,6 +95,8 @@ class EntryMarker:
         schema_version: bytes | None = None,
     ) -> bytes:
         """The metadata to write; ``metadata`` is ``raw`` parsed, ``schema_version`` the one on the target if any."""
+        if metadata.replicated_from:
+            return self._mark_forwarded(_for_target(raw, metadata, schema_version), position, sequence_id)
         return _for_target(raw, metadata, schema_version) + self._fields(metadata, position, sequence_id)
 
     def copies(
@@ -97,6 +113,19 @@ class EntryMarker:
         itself: there may be a reason to skip it, its schema is another one, or its metadata is unusual.
         """
         return self._copies(entries, positions, sequence_ids, start, schemas)
+
+    def _mark_forwarded(self, raw: bytes, position: tuple[int, int], sequence_id: int) -> bytes:
+        """Of a copy of a copy: its origin and its first producer stay, its position is the one it has here."""
+        metadata: Any = pb.MessageMetadata.FromString(raw)
+        kept = {item.key: item.value for item in metadata.properties if item.key in _FIRST_MARKS}
+        own = [item for item in metadata.properties if not item.key.startswith(MARK_PREFIXES)]
+        first = {ORIGINAL_PRODUCER: metadata.producer_name, ORIGINAL_SEQUENCE: str(metadata.sequence_id)}
+        marks = {SOURCE_POSITION: f"{position[0]}:{position[1]}", **first, **kept}
+        del metadata.properties[:]
+        metadata.properties.extend([*own, *(pb.KeyValue(key=key, value=value) for key, value in marks.items())])
+        metadata.producer_name = self._lane_name
+        metadata.sequence_id = metadata.highest_sequence_id = sequence_id
+        return bytes(metadata.SerializePartialToString())
 
 
 def renumber(
@@ -131,5 +160,6 @@ def _without(raw: bytes, *fields: str) -> bytes:
     return bytes(metadata.SerializePartialToString())
 
 
+_FIRST_MARKS = (ORIGINAL_PRODUCER, ORIGINAL_SEQUENCE)
 _TRANSACTION = ("txnid_least_bits", "txnid_most_bits")
 _KEYS = (SOURCE_POSITION.encode(), ORIGINAL_PRODUCER.encode(), ORIGINAL_SEQUENCE.encode())

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from interpulse.model.errors import (
+    AlreadyExists,
     CertificateError,
     Conflict,
     IncompatibleSchema,
@@ -23,10 +24,13 @@ from interpulse.model.errors import (
     TenantNotFound,
     TopicNotFound,
 )
-from interpulse.model.names import TopicName
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo
 from interpulse.model.topics import Existence, TopicKind
-from interpulse.rules.provisioning import Provisioning, ProvisioningStep, plan_topic
+from interpulse.replication.snapshot import snapshot_of
+from interpulse.rules.compatibility import as_override
+from interpulse.rules.provisioning import Provisioning, ProvisioningStep, may_grow, plan_topic
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -34,11 +38,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AskPartitionMetadata",
+    "PartitionsDiffer",
     "Provisioned",
     "ReplicationProblem",
     "TopicHeld",
     "TopicProvisioner",
     "copy_schemas",
+    "create_namespace",
     "describe_problem",
     "partition_metadata",
 ]
@@ -66,6 +72,10 @@ class TopicHeld(PulsarError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.topic, self.reason, self.remedy)
+
+
+class PartitionsDiffer(TopicHeld):
+    """Both clusters have the topic, with other partition counts."""
 
 
 class Provisioned(NamedTuple):
@@ -182,12 +192,12 @@ class TopicProvisioner:
         if self._may_expand(local, remote, equal_before):
             await topics.expand(there, local.partitions, local_only=True)
             return f"{there.local_name} expanded to {local.partitions} partitions: the source has grown"
-        raise TopicHeld(str(there), plan.reason, plan.remedy)
+        differ = TopicKind.ABSENT not in (local.kind, remote.kind)
+        raise (PartitionsDiffer if differ else TopicHeld)(str(there), plan.reason, plan.remedy)
 
     def _may_expand(self, local: Existence, remote: Existence, equal_before: int | None) -> bool:
-        both_partitioned = local.kind is remote.kind is TopicKind.PARTITIONED
         wanted = self._expansion_allowed or remote.partitions == equal_before
-        return both_partitioned and wanted and remote.partitions < local.partitions
+        return wanted and may_grow(local, remote)
 
 
 async def partition_metadata(admin: AdminClient, base: TopicName) -> Existence:
@@ -199,6 +209,37 @@ async def partition_metadata(admin: AdminClient, base: TopicName) -> Existence:
     if metadata.partitions == 0:
         return Existence(TopicKind.NON_PARTITIONED)
     return Existence(TopicKind.PARTITIONED, metadata.partitions)
+
+
+async def create_namespace(source: AdminClient, here: NamespaceName, target: AdminClient, there: NamespaceName) -> bool:
+    """Create a namespace on the remote cluster unless it is there; whether it was missing.
+
+    It gets the policies that `compare` looks at as they are in force on the source: auto-creation of topics, and what
+    schemas may be registered. Raises TopicHeld where the tenant is missing, and what a cluster refuses.
+    """
+    try:
+        await target.namespaces.policies(there)
+        return False
+    except (NamespaceNotFound, TenantNotFound):
+        policies = await _of_source(here, source.namespaces.policies(here))
+        settings = await _of_source(here, source.brokers.runtime_configuration())
+    found = snapshot_of(policies, settings)
+    wanted = NamespacePolicies(
+        auto_topic_creation=as_override(found.auto_creation),
+        schema_compatibility_strategy=found.schema_strategy,
+        allow_auto_update_schema=found.auto_update_schema,
+        allow_auto_update_schema_with_replicator=found.replicator_may_update_schema,
+    )
+    try:
+        await target.namespaces.create(there, policies=wanted)
+    except AlreadyExists:  # another one was faster
+        return False
+    except TenantNotFound as error:
+        tenant = there.tenant
+        raise TopicHeld(
+            str(here), f"tenant {tenant} does not exist on the remote cluster", f"create {tenant} there"
+        ) from error
+    return True
 
 
 async def copy_schemas(
@@ -243,13 +284,13 @@ async def _schema_history(source: AdminClient, topic: TopicName) -> list[SchemaV
         return []
 
 
-async def _of_source(base: TopicName, answer: Awaitable[T]) -> T:
+async def _of_source(asked: TopicName | NamespaceName, answer: Awaitable[T]) -> T:
     """What the source says; a failure of it is not to be taken for one of the remote cluster."""
     try:
         return await answer
     except PulsarError as error:
         raise TopicHeld(
-            str(base),
-            f"the source cluster cannot be asked for {base}: {error}",
+            str(asked),
+            f"the source cluster cannot be asked for {asked}: {error}",
             "see that the source cluster is up, and its log for the reason; it is tried again by itself",
         ) from error

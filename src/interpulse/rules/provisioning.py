@@ -9,7 +9,7 @@ from enum import Enum
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
 
-__all__ = ["Provisioning", "ProvisioningStep", "deletion_command", "plan_topic"]
+__all__ = ["Provisioning", "ProvisioningStep", "deletion_command", "may_grow", "plan_topic"]
 
 
 class ProvisioningStep(Enum):
@@ -54,6 +54,11 @@ def plan_topic(
         f"{base} is {_described(local)} on the source cluster and {shown} on the remote cluster",
         f"make the partition counts equal: {_way_out((base, local), (there, remote))}",
     )
+
+
+def may_grow(local: Existence, remote: Existence) -> bool:
+    """Whether the remote topic can become equal by growing; none ever shrinks."""
+    return local.kind is remote.kind is TopicKind.PARTITIONED and remote.partitions < local.partitions
 
 
 def _way_out(*sides: tuple[TopicName, Existence]) -> str:

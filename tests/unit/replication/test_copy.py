@@ -13,6 +13,7 @@ from interpulse.replication.copy import (
     SKIP_REPLICATED,
     SOURCE_POSITION,
     EntryMarker,
+    is_copied_by_lane,
     renumber,
     skip_reason,
 )
@@ -117,3 +118,64 @@ def test_transaction_marks_are_removed():
 )
 def test_skip_rules(values, expected):
     assert skip_reason(metadata(**values), "west") == expected
+
+
+FORWARDED = {"replicated_from": "east", "producer_name": "interpulse.p.east-->middle.e0"}
+
+
+@pytest.mark.parametrize(
+    ("values", "target", "reason"),
+    [
+        pytest.param(FORWARDED, "west", None, id="sent-on"),
+        pytest.param(FORWARDED, "east", SKIP_REPLICATED, id="published-there"),
+        pytest.param(
+            {"replicated_from": "north", "producer_name": "pulsar.repl.east-->middle"},
+            "east",
+            SKIP_REPLICATED,
+            id="came-from-there",
+        ),
+        pytest.param({**FORWARDED, "replicate_to": ["east"]}, "west", SKIP_NOT_ADDRESSED, id="not-addressed"),
+        pytest.param({**FORWARDED, "marker_type": 1}, "west", SKIP_MARKER, id="marker"),
+        pytest.param({}, "west", None, id="own"),
+    ],
+)
+def test_cluster_in_the_middle_of_a_chain_sends_on_what_came_from_another_one(values, target, reason):
+    assert skip_reason(metadata(**values), target, forwarded_by="middle") == reason
+
+
+@pytest.mark.parametrize(
+    ("producer", "copied"),
+    [
+        ("interpulse.p.east-->middle.e0", True),
+        ("interpulse.p.east-->middle.e0.1a2b3c4d", True),
+        ("pulsar.repl.east-->middle", True),
+        ("interpulse.p.far-east-->middle.e0", False),
+        ("interpulse.p.east-->middle2.e0", False),
+        ("app", False),
+    ],
+)
+def test_lane_names_the_clusters_it_copies_between(producer, copied):
+    assert is_copied_by_lane(metadata(producer_name=producer), "east", "middle") == copied
+
+
+def test_copy_of_a_copy_keeps_its_origin_and_its_first_producer():
+    first = marked(metadata(properties=[pb.KeyValue(key="k", value="v")]))
+    second = marked(first, Position(3, 4), 3 << 32 | 4)
+    assert (second.replicated_from, second.producer_name) == ("east", "lane")
+    assert (second.sequence_id, second.highest_sequence_id) == (3 << 32 | 4, 3 << 32 | 4)
+    assert [(item.key, item.value) for item in second.properties] == [
+        ("k", "v"),
+        (SOURCE_POSITION, "3:4"),
+        (ORIGINAL_PRODUCER, "app"),
+        (ORIGINAL_SEQUENCE, "7"),
+    ]
+
+
+def test_copy_of_what_a_pulsar_replicated_names_its_producer():
+    copy = marked(metadata(replicated_from="far", properties=[pb.KeyValue(key=SOURCE_POSITION, value="9:9")]))
+    assert copy.replicated_from == "far"
+    assert {item.key: item.value for item in copy.properties} == {
+        SOURCE_POSITION: "12:845",
+        ORIGINAL_PRODUCER: "app",
+        ORIGINAL_SEQUENCE: "7",
+    }

@@ -28,6 +28,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.provision import (
+    PartitionsDiffer,
     TopicHeld,
     TopicProvisioner,
     copy_schemas,
@@ -180,7 +181,7 @@ async def test_topic_when_source_has_grown_since_then_remote_grows_too() -> None
 
 async def test_topic_when_remote_has_shrunk_by_recreation_then_is_held() -> None:
     source, target = FakeCluster({TOPIC: 4}), FakeCluster({TOPIC: 2})
-    with pytest.raises(TopicHeld):
+    with pytest.raises(PartitionsDiffer):
         await provisioner(source, target).ensure_topic(TOPIC, equal_before=4)
 
 

@@ -127,6 +127,8 @@ def test_exactly_once_alone_is_enough(mode, dedup):
         ({"dedup": "none"}, "deliveryGuarantee=exactly-once excludes dedup=none"),
         ({"replicatedFrom": "a", "targetCluster": "b"}, "replicatedFrom only counts with mode=entry"),
         ({"createTopics": "auto"}, "leave createTopics out"),
+        ({"mode": "entry", "forward": "origin"}, "forward=origin only counts with replicatedFrom and targetCluster"),
+        ({"forward": "origin"}, "forward only counts with mode=entry"),
     ],
 )
 def test_exactly_once_asks_for_what_it_lacks_in_a_sentence(given, asked):

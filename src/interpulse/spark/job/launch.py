@@ -117,6 +117,7 @@ def _take_over(config: PipelineConfig, takeover: Takeover, reports: list[Report]
     from interpulse.model.errors import PulsarError
     from interpulse.spark.job.inspection.takeover import find_begins, move_cursors
     from interpulse.spark.job.pipeline_config import PipelineConfigError
+    from interpulse.spark.job.start import Start
 
     try:
         begins = asyncio.run(find_begins(config, takeover))
@@ -127,7 +128,7 @@ def _take_over(config: PipelineConfig, takeover: Takeover, reports: list[Report]
         after = None if begin.after is None else str(begin.after)
         for report in reports:
             report.take({"event": "takenOver", "cluster": begin.cluster, "topic": begin.topic, "after": after})
-    return replace(config, start="subscription")
+    return replace(config, start=Start())
 
 
 def _run(config: PipelineConfig, reports: list[Report], *, supervised: bool) -> int:

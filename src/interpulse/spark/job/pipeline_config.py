@@ -23,10 +23,14 @@ from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.naming import misnamed
 from interpulse.spark.access import Access
+from interpulse.spark.job.start import Start, parse_start
 from interpulse.spark.option_values import parse_duration_ms, parse_pattern, parse_service_url, parse_size
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
 
 __all__ = [
+    "FORWARD_ORIGIN",
+    "ON_MISMATCH_EXPAND",
+    "ON_MISMATCH_FAIL",
     "ClusterAddress",
     "HeartbeatSettings",
     "Limits",
@@ -42,7 +46,9 @@ __all__ = [
     "parse_pipeline_config",
 ]
 
-START_WORDS = ("subscription", "earliest", "latest")
+FORWARD_ORIGIN: Final = "origin"
+ON_MISMATCH_EXPAND: Final = "expand"
+ON_MISMATCH_FAIL: Final = "fail"
 
 
 class PipelineConfigError(ValueError):
@@ -127,9 +133,14 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class ProvisionRules:
-    """What may be created or changed on the target before the first entry is sent."""
+    """What may be created or changed on the target before the first entry is sent.
+
+    ``on_mismatch``: what becomes of a topic whose partition count is another one there.
+    """
 
     create: bool = True
+    namespaces: bool = False
+    on_mismatch: str = "hold"
     ensure_deduplication: bool = True
 
 
@@ -195,10 +206,11 @@ class PipelineConfig:
     subscriptions: SubscriptionSettings = field(default_factory=SubscriptionSettings)
     heartbeat: HeartbeatSettings = field(default_factory=HeartbeatSettings)
     spark: SparkSettings = field(default_factory=SparkSettings)
-    start: str = "subscription"
+    start: Start = field(default_factory=Start)
     as_replicator: bool = False
     lane_epoch: int = 0
     copy_schemas: bool = True
+    forward: str = "none"
 
     @property
     def heartbeat_topic(self) -> TopicName | None:
@@ -277,15 +289,13 @@ def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
 
 
 def _check_pipeline(pipeline: Mapping[str, Any], problems: list[str]) -> None:
-    name, start = pipeline.get("name"), pipeline.get("start", "subscription")
+    name = pipeline.get("name")
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         problems.append(
             "[pipeline] name is required: letters, digits and _.- ; it is part of producer and cursor names"
         )
     if not pipeline.get("state"):
         problems.append("[pipeline] state is required: the directory of checkpoint and lane files")
-    if start not in START_WORDS:
-        problems.append(f"[pipeline] start = {start!r} is not one of {', '.join(START_WORDS)}")
 
 
 def _table(body: Mapping[str, Any], name: str, problems: list[str]) -> Mapping[str, Any]:
@@ -321,11 +331,21 @@ def _values(kinds: Mapping[str, str], table: Mapping[str, Any], name: str, probl
     return values
 
 
+def _one_of(*words: str) -> Callable[[str], None]:
+    def check(word: str) -> None:
+        if word not in words:
+            raise ValueError(f"{word!r} is not one of {', '.join(words)}")
+
+    return check
+
+
 _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "admin_url": parse_web_urls,
     "exclude": parse_pattern,
+    "forward": _one_of("none", FORWARD_ORIGIN),
     "include": parse_pattern,
     "namespace": NamespaceName.parse,
+    "on_mismatch": _one_of("hold", ON_MISMATCH_FAIL, ON_MISMATCH_EXPAND),
     "service_url": parse_service_url,
 }
 """Readers of strings that are used as they are written; they refuse those that cannot be used."""
@@ -333,8 +353,8 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
 
 def _value(kind: str, key: str, value: Any) -> Any:
     """Check one value against the annotation of its field."""
-    if kind == "int":
-        return _number(key, value)
+    if kind in ("int", "Start"):
+        return parse_start(value) if kind == "Start" else _number(key, value)
     if kind == "bool":
         if not isinstance(value, bool):
             raise ValueError(f"{value!r} is neither true nor false")

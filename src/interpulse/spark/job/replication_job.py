@@ -30,7 +30,9 @@ from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig,
 from interpulse.spark.job.reports.progress import BatchProgress
 from interpulse.spark.job.reports.report import JsonLines, Report
 from interpulse.spark.job.reports.unusable_remotes import UnusableRemote
-from interpulse.spark.job.selection import RemoteSelection, select
+from interpulse.spark.job.route import Route
+from interpulse.spark.job.route_topics import JobEnds
+from interpulse.spark.job.selection import RemoteSelection, check_start, select
 from interpulse.spark.job.source_kind import cursor_name, is_interpulse
 from interpulse.spark.session import start_session
 
@@ -161,6 +163,9 @@ class ReplicationJob:
                 if not self._is_source_ready:
                     self._is_source_ready = True
                     self._emit({"event": "ready", "what": self._config.source.shown})
+            except JobEnds as end:
+                self._emit({"event": "error", "cluster": self._config.source.cluster, "error": str(end)})
+                return 1
             except PulsarError as error:
                 self._note_source(error)
                 if str(error) != self._source_error:
@@ -194,6 +199,7 @@ class ReplicationJob:
                 async with asyncio.timeout(_TURN_S), self._config.target.admin() as target:
                     await self._check_name("target", self._config.target, target)
         selected = await select(self._config, admin)
+        self._check_start(selected)
         self._note_unusable_remotes(selected)
         for remote in [name for name in self._pipelines if name not in selected and name not in self._updates]:
             self._emit({"event": "stopped", "cluster": remote, "reason": "no policy asks for it"})
@@ -213,6 +219,13 @@ class ReplicationJob:
             await asyncio.wait(self._updates.values(), timeout=_TURN_S)
         self._take_ended()
 
+    def _check_start(self, selected: Mapping[str, RemoteSelection]) -> None:
+        """Of a new pipeline: where it has been under way, topics may have left the selection since."""
+        if not self._pipelines:
+            addresses = [each.address for each in selected.values() if each.address is not None]
+            if not any(Route(self._config, address, "").checkpoint.exists() for address in addresses):
+                check_start(self._config, selected)
+
     async def _check_name(self, side: str, address: ClusterAddress, admin: AdminClient) -> None:
         """Once: clusters keep their names. Those that policies name are checked with their topics."""
         if side not in self._names_checked:
@@ -224,6 +237,8 @@ class ReplicationJob:
         for remote in [remote for remote, update in self._updates.items() if update.done()]:
             error = self._updates.pop(remote).exception()
             told = self._update_errors.pop(remote, None)
+            if isinstance(error, JobEnds):
+                raise error
             if error is not None:
                 text = self._update_errors[remote] = f"{type(error).__name__}: {error}"
                 if text != told:

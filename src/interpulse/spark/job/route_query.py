@@ -11,6 +11,7 @@ from interpulse.client.outages import remedy_for
 from interpulse.clock import now_ms
 from interpulse.spark.connection_options import access_as_options
 from interpulse.spark.copying.copy_source import COPY_FORMAT, CopyDataSource, copy_options
+from interpulse.spark.job.pipeline_config import FORWARD_ORIGIN
 from interpulse.spark.job.route import Emit, Route
 from interpulse.spark.options import OptionError
 from interpulse.spark.session import file_url, starting_a_query
@@ -159,7 +160,7 @@ def source_options(route: Route) -> dict[str, str]:
         **access_as_options(route.config.source.access),
         "topicsFile": str(route.topics_file),
         "mode": "entry",
-        "startingOffsets": route.config.start,
+        "startingOffsets": route.config.start.offsets,
         "predefinedSubscription": route.cursor,
         "maxEntriesPerTrigger": str(limits.entries_per_batch),
         "maxBytesPerTrigger": str(limits.bytes_per_batch),
@@ -183,6 +184,8 @@ def sink_options(route: Route) -> dict[str, str]:
         "isolate": "true",
         "assumeDeduplication": "true",  # seen to before a topic is listed
     }
+    if route.config.forward == FORWARD_ORIGIN:
+        options["forward"] = FORWARD_ORIGIN
     if route.config.map:
         options["topicMap"] = route.config.map.to_json()
     if route.config.copy_schemas:

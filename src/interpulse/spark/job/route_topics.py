@@ -22,21 +22,25 @@ from interpulse.client.lookup.topic_schemas import store_schema
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
 from interpulse.model.errors import AlreadyExists, PulsarError
-from interpulse.model.ids import EARLIEST, MessageId
+from interpulse.model.ids import EARLIEST, LATEST, MessageId
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.replication.naming import misnamed
 from interpulse.replication.provision import (
+    PartitionsDiffer,
     TopicHeld,
     TopicProvisioner,
     copy_schemas,
+    create_namespace,
     describe_problem,
     partition_metadata,
 )
 from interpulse.spark.job.dispatch_rates import DispatchRates
 from interpulse.spark.job.global_policies import GlobalPolicies
+from interpulse.spark.job.pipeline_config import ON_MISMATCH_EXPAND, ON_MISMATCH_FAIL
 from interpulse.spark.job.route import Emit, Route
 from interpulse.spark.job.selection import partitions_of
+from interpulse.spark.job.start import Begin, first_message
 from interpulse.spark.job.target_presence import TargetPresence
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.state_files import write_atomically
@@ -44,13 +48,17 @@ from interpulse.spark.throttle import Rate
 from interpulse.spark.writing.broker_target import lane_start
 from interpulse.spark.writing.target_topics import check_deduplicating, ensure_deduplication
 
-__all__ = ["RouteTopics", "TopicState"]
+__all__ = ["JobEnds", "RouteTopics", "TopicState"]
 
 _HELD_FIRST_S: Final = 0.1
 _HELD_MAX_S: Final = 60.0
 _VERIFY_EVERY_S: Final = 10.0
 _TAKEOVER_MS: Final = 5_000
 _PREPARED_AT_A_TIME: Final = 16
+
+
+class JobEnds(Exception):
+    """The file asks the job to end rather than to hold a topic; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -184,6 +192,8 @@ class RouteTopics:
             await self._presence.keep(self.session, self._target_names(names))
         except (PulsarError, ValueError) as error:
             self._hold(topic, before, error)
+            if isinstance(error, PartitionsDiffer) and self._route.config.provision.on_mismatch == ON_MISMATCH_FAIL:
+                raise JobEnds(f"[provision] on_mismatch = fail: {error}") from error
             return
         ready = replace(
             before,
@@ -205,9 +215,17 @@ class RouteTopics:
 
     async def _provision(self, topic: TopicName, before: TopicState) -> tuple[int, str | None]:
         rules, there = self._route.config.provision, self._route.target_name(topic)
+        created = None
+        if rules.namespaces and not before.is_ready:
+            namespace = there.namespace_name
+            if await create_namespace(self._source, topic.namespace_name, self.admin, namespace):
+                created = f"namespace {namespace} created: it was absent there"
         await ensure_deduplication(self.admin, there, may_enable=rules.ensure_deduplication)
         provisioner = TopicProvisioner(
-            partial(partition_metadata, self._source), self.admin, creation_allowed=rules.create
+            partial(partition_metadata, self._source),
+            self.admin,
+            creation_allowed=rules.create,
+            expansion_allowed=rules.on_mismatch == ON_MISMATCH_EXPAND,
         )
         count, change = await provisioner.ensure_topic(
             topic, equal_before=self._equal_before(topic, before), there=there
@@ -217,7 +235,7 @@ class RouteTopics:
             await copy_schemas(self._source, topic, lambda _, schema: self._register_schema(first, schema), there=there)
         if not before.is_ready:
             await check_deduplicating(self.admin, partitions_of(there, count))
-        return count, change
+        return count, "; ".join(filter(None, (created, change))) or None
 
     async def _carry_policies(self) -> None:
         """Messages go on without; what a topic was refused stands in its status until it is not any more."""
@@ -238,14 +256,34 @@ class RouteTopics:
     async def _open_cursors(self, names: Sequence[str]) -> None:
         """At once and not when Spark has started: without it the source may delete the topic, or what comes meanwhile.
 
+        One whose lane has no anchor yet is put where ``start`` says, if that is a time or a position.
+        """
+        start = self._route.config.start
+        for name in names:
+            if start.needs_cursor(name) and name not in self._anchored_names():
+                await self._put_cursor(name, start.of(name))
+            else:
+                is_late = start.of(name) == LATEST and not self._is_under_way
+                await self._open_cursor(name, None if is_late else MessageId(*EARLIEST))
+
+    async def _open_cursor(self, name: str, first: MessageId | None) -> bool:
+        """Whether it was opened, and not there already.
+
         On a broker of ours no consumer opens a replication cursor; policies that list the cluster did it there.
         """
         if self._route.config.select.from_policies and self._route.cursor.startswith("pulsar.repl."):
-            return
-        start = None if self._route.config.start == "latest" and not self._is_under_way else MessageId(*EARLIEST)
-        for name in names:
-            with contextlib.suppress(AlreadyExists):
-                await self._source.topics.create_subscription(name, self._route.cursor, start)
+            return False
+        with contextlib.suppress(AlreadyExists):
+            await self._source.topics.create_subscription(name, self._route.cursor, first)
+            return True
+        return False
+
+    async def _put_cursor(self, name: str, begin: Begin) -> None:
+        first = await first_message(self._source, name, begin)
+        if not await self._open_cursor(name, first):
+            await self._source.topics.reset_cursor_to_message(name, self._route.cursor, first or MessageId(*LATEST))
+        at = "latest" if first is None else "earliest" if first.position == EARLIEST else str(first.position)
+        self._emit({"event": "begins", "cluster": self._route.remote, "topic": name, "at": at})
 
     async def _register_schema(self, topic: TopicName, schema: SchemaInfo) -> None:
         """As the lane, not through the admin API: what replicators may register is the target's to say.

@@ -18,9 +18,9 @@ from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.replication.connect import broker_url, credentials_of, tls_of, web_url
 from interpulse.rules.replication import remote_clusters
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, PipelineConfigError, Selection
 
-__all__ = ["RemoteSelection", "partitions_of", "select"]
+__all__ = ["RemoteSelection", "check_start", "partitions_of", "select"]
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,13 @@ async def select(config: PipelineConfig, admin: AdminClient) -> dict[str, Remote
         selection.topics |= await _counts(admin, named if heartbeat is None else [*named, heartbeat])
         return {config.target.cluster: selection}
     return await _by_policies(config, admin)
+
+
+def check_start(config: PipelineConfig, selected: Mapping[str, RemoteSelection]) -> None:
+    """Raises PipelineConfigError where ``start`` names topics that are not selected."""
+    unknown = config.start.unknown({name for each in selected.values() for name in each.partitions()})
+    if unknown:
+        raise PipelineConfigError(f"[pipeline] start names what is not selected: {', '.join(unknown)}; see [select]")
 
 
 async def _by_policies(config: PipelineConfig, admin: AdminClient) -> dict[str, RemoteSelection]:

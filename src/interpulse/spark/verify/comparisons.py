@@ -13,7 +13,7 @@ from interpulse.model.errors import TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.spark.access import Access
 from interpulse.spark.connection_options import access_as_options
-from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
+from interpulse.spark.job.pipeline_config import FORWARD_ORIGIN, ClusterAddress, PipelineConfig
 from interpulse.spark.job.selection import select
 from interpulse.spark.process_client import process_portal, session_for
 
@@ -72,12 +72,14 @@ class TopicPair:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """One run: topics of two clusters. ``since_ms``: only what was published from then on."""
+    """One run: topics of two clusters. ``since_ms``: only what was published from then on; ``forwards``: the source
+    sends on what came from other clusters."""
 
     source: Side
     target: Side
     topics: tuple[TopicPair, ...]
     match: str = POSITION
+    forwards: bool = False
     since_ms: int | None = None
     at_ms: int
 
@@ -119,6 +121,7 @@ async def comparisons_of(
                     target=Side.of(selection.address),
                     topics=tuple(TopicPair(name, str(config.map.target(TopicName.parse(name)))) for name in names),
                     match=match,
+                    forwards=config.forward == FORWARD_ORIGIN,
                     since_ms=None if last_ms is None else at_ms - last_ms,
                     at_ms=at_ms,
                 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.replication.copy import MARK_PREFIXES, SOURCE_POSITION, skip_reason
+from interpulse.replication.copy import MARK_PREFIXES, SOURCE_POSITION, is_copied_by_lane, skip_reason
 from interpulse.spark.arrow_frames import arrow_schema
 from interpulse.spark.lanes import pack_sequence
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -110,13 +110,15 @@ def _columns(rows: list[Digest], schema: pa.Schema) -> list[pa.Array]:
 class PositionDigests:
     """Of entries, which are matched by the position of the original. ``names``: the source partition of each partition.
 
-    On the target only what came from the source cluster counts; ``is_target`` says which side this is.
+    On the target only what came from the source cluster counts; ``is_target`` says which side this is. With
+    ``forwards`` the source sends on what came from other clusters.
     """
 
     names: Mapping[str, str]
     source_cluster: str
     target_cluster: str
     is_target: bool
+    forwards: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Of rows in entry mode."""
@@ -137,13 +139,20 @@ class PositionDigests:
 
     def _original(self, row: Mapping[str, Any], metadata: pb.MessageMetadata) -> Digest:
         position = pack_sequence(row["__ledgerId"], row["__entryId"])
-        return self._of(row, metadata, position)._replace(skipped=skip_reason(metadata, self.target_cluster))
+        forwarded_by = self.source_cluster if self.forwards else None
+        reason = skip_reason(metadata, self.target_cluster, forwarded_by=forwarded_by)
+        return self._of(row, metadata, position)._replace(skipped=reason)
 
     def _copy(self, row: Mapping[str, Any], metadata: pb.MessageMetadata) -> Digest | None:
-        if metadata.replicated_from != self.source_cluster or metadata.HasField("marker_type"):
+        if not self._is_copy(metadata) or metadata.HasField("marker_type"):
             return None
         marks = [item.value for item in metadata.properties if item.key == SOURCE_POSITION]
         return self._of(row, metadata, pack_sequence(*Position.parse(marks[-1])) if marks else None)
+
+    def _is_copy(self, metadata: pb.MessageMetadata) -> bool:
+        if metadata.replicated_from == self.source_cluster:
+            return True
+        return self.forwards and is_copied_by_lane(metadata, self.source_cluster, self.target_cluster)
 
     def _of(self, row: Mapping[str, Any], metadata: pb.MessageMetadata, position: int | None) -> Digest:
         name, ledger, entry = row["__topic"], row["__ledgerId"], row["__entryId"]

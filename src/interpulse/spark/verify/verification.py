@@ -204,7 +204,8 @@ class _Run:
             digests: Any = ContentDigests(names)
         else:
             options |= {"mode": "entry", "includeColumns": ",".join(ENTRY_WRITE_COLUMNS)}
-            digests = PositionDigests(names, comparison.source.cluster, comparison.target.cluster, is_target)
+            clusters = comparison.source.cluster, comparison.target.cluster
+            digests = PositionDigests(names, *clusters, is_target, comparison.forwards)
         return map_in_arrow(self._spark.read.format("pulsar").options(**options).load(), digests, DIGEST_COLUMNS)
 
     def _start(self, is_target: bool) -> dict[str, str]:

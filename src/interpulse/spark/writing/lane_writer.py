@@ -57,9 +57,11 @@ class LaneWriter:
         epoch: int = 0,
         isolate: bool = False,
         is_merging: bool = False,
+        forwards: bool = False,
     ) -> None:
         """Without clusters it is a copy and no replication: entries of any origin are written, and get none.
 
+        ``forwards``: the source is in the middle of a chain, and sends on what came from other clusters.
         ``isolate``: a topic that is refused is held, as its report says, and no other. ``is_merging``: several topics
         may be written to one, so that each has a producer name of its own.
         """
@@ -69,6 +71,7 @@ class LaneWriter:
         self._producer_name = producer_name
         self._target_cluster = target_cluster
         self._source_cluster = source_cluster
+        self._forwarded_by = source_cluster if forwards else None
         self._is_merging = is_merging
         self._markers: dict[str, EntryMarker] = {}
         self._states = states
@@ -147,7 +150,7 @@ class LaneWriter:
         metadata: pb.MessageMetadata,
         payload: bytes | memoryview,
     ) -> None:
-        reason = skip_reason(metadata, self._target_cluster)
+        reason = skip_reason(metadata, self._target_cluster, forwarded_by=self._forwarded_by)
         if reason is not None:
             report.skipped[reason] += 1
             return

@@ -101,6 +101,7 @@ async def open_lanes(
         epoch=options.lane_epoch,
         isolate=options.isolate,
         is_merging=options.topic_map.merge,
+        forwards=options.forward == "origin",
     )
 
 

@@ -135,6 +135,14 @@ class WriteOptions:
         purpose=Purpose.WRITE,
         text="replication: cluster name noted as origin of the entries",
     )
+    forward: str = option(
+        "forward",
+        one_of("none", "origin"),
+        "none",
+        purpose=Purpose.WRITE,
+        text="replication: `origin` also copies entries that came from other clusters, as in the middle of a chain; "
+        "their origin stays, and none goes back to where it was published",
+    )
     target_cluster: str | None = option(
         "targetCluster",
         str,
@@ -287,6 +295,8 @@ def _check_guarantee(values: Mapping[str, Any], guarantee: str, problems: list[s
         problems.append(f"dedup={dedup} counts messages, and mode=entry writes entries: leave dedup out")
     clusters = {"replicatedFrom": "source_cluster", "targetCluster": "target_cluster"}
     missing = [name for name, key in clusters.items() if not values.get(key)]
+    if values.get("forward") == "origin" and missing:
+        problems.append("forward=origin only counts with replicatedFrom and targetCluster")
     if dedup == "position" and len(missing) == 1:
         problems.append(
             f'replicatedFrom and targetCluster count together: add .option("{missing[0]}", "<name of that cluster>")'
@@ -295,6 +305,7 @@ def _check_guarantee(values: Mapping[str, Any], guarantee: str, problems: list[s
 
 _ONLY_EXACTLY_ONCE = {
     "assume_deduplication": "assumeDeduplication",
+    "forward": "forward",
     "isolate": "isolate",
     "lane_epoch": "laneEpoch",
     "source_cluster": "replicatedFrom",
@@ -304,6 +315,7 @@ _ONLY_EXACTLY_ONCE = {
     "topic_map": "topicMap",
 }
 _ONLY_ENTRIES = {
+    "forward": "forward",
     "isolate": "isolate",
     "schema_source_access": "access to schemaSource",
     "schema_source_url": "schemaSourceUrl",

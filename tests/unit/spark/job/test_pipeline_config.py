@@ -18,8 +18,9 @@ GOOD = {
 def test_small_file_is_enough():
     config = parse_pipeline_config(GOOD)
     assert config.select.topics == ("persistent://public/default/x", "persistent://t/ns/y")
-    assert config.start == "subscription"
+    assert config.start.offsets == "subscription"
     assert config.provision.ensure_deduplication
+    assert (config.provision.namespaces, config.provision.on_mismatch, config.forward) == (False, "hold", "none")
 
 
 def test_policies_need_no_target():
@@ -42,6 +43,13 @@ def test_sizes_and_durations_may_have_units():
             "unknown key of .pipeline. 'sart'; did you mean start",
         ),
         ({"pipeline": {"name": "p", "state": "/x", "start": "now"}}, "not one of subscription, earliest, latest"),
+        (
+            {"pipeline": {"name": "p", "state": "/x", "start": {"x": "1:2:3"}}},
+            r"\[pipeline\] start: x: '1:2:3' is inside",
+        ),
+        ({"pipeline": {"name": "p", "state": "/x", "start": {"a b/c": "1:2"}}}, r"\[pipeline\] start: Invalid topic"),
+        ({"pipeline": {"name": "p", "state": "/x", "forward": "all"}}, "forward: 'all' is not one of none, origin"),
+        ({"provision": {"on_mismatch": "shrink"}}, "on_mismatch: 'shrink' is not one of hold, fail, expand"),
         ({"sources": {}}, "unknown table 'sources'; did you mean source"),
         ({"source": {"cluster": "east"}}, "needs service_url, admin_url"),
         ({"source": WEST}, "same cluster west"),

@@ -14,8 +14,10 @@ from interpulse.model.errors import AuthorizationError, NotConnected, PulsarErro
 from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress, Limits, PipelineConfig, PipelineConfigError, Selection
 from interpulse.spark.job.replication_job import ReplicationJob
+from interpulse.spark.job.route_topics import JobEnds
 from interpulse.spark.job.selection import RemoteSelection
 from interpulse.spark.job.source_kind import is_interpulse
+from interpulse.spark.job.start import Start, parse_start
 
 
 @pytest.fixture(autouse=True)
@@ -315,3 +317,70 @@ async def test_target_that_is_silent_does_not_keep_the_job_from_its_turn(tmp_pat
     async with asyncio.timeout(60):
         await job._turn(None)
     assert west.updates == [{"x"}]
+
+
+async def test_job_ends_with_code_1_and_says_why_where_its_file_asks_for_it(tmp_path, monkeypatch, capsys):
+    job = job_that_selects(tmp_path, monkeypatch, Start())
+    problem = "[provision] on_mismatch = fail: x is a partitioned topic of 2 partitions"
+
+    async def update(topics):
+        raise JobEnds(problem)
+
+    async def new_pipeline(admin, target):
+        return SimpleNamespace(update=update, stop=asyncio.Event().set, note_source=lambda problem: None)
+
+    monkeypatch.setattr(job, "_new_pipeline", new_pipeline)
+    async with asyncio.timeout(60):
+        assert await job.run() == 1
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["error"] == problem
+
+
+async def test_new_pipeline_that_begins_at_a_topic_that_is_not_selected_is_refused(tmp_path, monkeypatch):
+    job = job_that_selects(tmp_path, monkeypatch, parse_start({"z": "1:2"}))
+    async with asyncio.timeout(60):
+        with pytest.raises(PipelineConfigError, match=r"start names what is not selected: .*/z; see \[select\]"):
+            await job.run()
+
+
+async def test_pipeline_under_way_begins_nowhere_any_more(tmp_path, monkeypatch):
+    job = job_that_selects(tmp_path, monkeypatch, parse_start({"z": "1:2"}))
+    (tmp_path / "west" / "checkpoint").mkdir(parents=True)
+    updated = asyncio.Event()
+
+    async def update(topics):
+        job._stopping.set()
+        updated.set()
+
+    async def new_pipeline(admin, target):
+        return SimpleNamespace(update=update, stop=update, note_source=lambda problem: None)
+
+    monkeypatch.setattr(job, "_new_pipeline", new_pipeline)
+    async with asyncio.timeout(60):
+        assert await job.run() == 0
+    assert updated.is_set()
+
+
+def job_that_selects(tmp_path, monkeypatch, start):
+    """One topic from east to west; neither Spark nor a cluster is there."""
+    at = {
+        name: ClusterAddress(cluster=name, service_url="pulsar://127.0.0.1:1", admin_url="http://127.0.0.1:1")
+        for name in ("east", "west")
+    }
+    select = Selection(from_policies=True)
+    config = PipelineConfig(name="t", state=tmp_path, source=at["east"], target=None, select=select, start=start)
+    job = ReplicationJob(config, supervised=False)
+
+    async def selected(config, admin):
+        return {"west": RemoteSelection(at["west"], {TopicName.parse("x"): 0})}
+
+    async def start_spark():
+        await asyncio.Event().wait()
+
+    async def report(admin):
+        return None
+
+    monkeypatch.setattr("interpulse.spark.job.replication_job.select", selected)
+    monkeypatch.setattr(job, "_start_spark", start_spark)
+    monkeypatch.setattr(job, "_report_status", report)
+    monkeypatch.setattr("interpulse.spark.job.replication_job.end_java", lambda: None)
+    return job

@@ -100,3 +100,16 @@ def test_digests_when_called_by_spark_then_give_batches_of_their_columns() -> No
     assert batch.schema.names == list(Digest._fields)
     assert batch.column("entry").to_pylist() == [0, 1, 2]
     assert list(digests(iter([]))) == []
+
+
+@pytest.mark.parametrize("forwards", [True, False])
+def test_entries_of_other_clusters_count_where_the_source_forwards_them(forwards: bool) -> None:
+    """West gets through east what north published, under the name of east's lane."""
+    here = EntryMarker("interpulse.p.north-->east.e0", "north").mark(b"", metadata(), (1, 2), 5)
+    there = EntryMarker("interpulse.p.east-->west.e0", "east").mark(
+        here, pb.MessageMetadata.FromString(here), (3, 4), 6
+    )
+    sides = (PositionDigests({NAME: "a"}, "east", "west", is_target, forwards) for is_target in (False, True))
+    (original,), copied = (list(side.digests(iter([row(raw)]))) for side, raw in zip(sides, (here, there), strict=True))
+    assert original.skipped == (None if forwards else "replicated")
+    assert [each.key for each in copied] == ([original.key] if forwards else [])

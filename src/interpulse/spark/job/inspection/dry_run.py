@@ -11,13 +11,18 @@ from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.replication.naming import misnamed
 from interpulse.replication.provision import partition_metadata
-from interpulse.rules.provisioning import ProvisioningStep, plan_topic
+from interpulse.rules.provisioning import ProvisioningStep, may_grow, plan_topic
 from interpulse.spark.job.inspection.finding import Finding
 from interpulse.spark.job.inspection.inspection import Inspection
 from interpulse.spark.job.inspection.lag import lag_as_text, lag_fields, lag_sum
 from interpulse.spark.job.inspection.takeover import Takeover, find_begins
-from interpulse.spark.job.pipeline_config import PipelineConfig, check_cluster_name
-from interpulse.spark.job.selection import RemoteSelection, partitions_of
+from interpulse.spark.job.pipeline_config import (
+    ON_MISMATCH_EXPAND,
+    ON_MISMATCH_FAIL,
+    PipelineConfig,
+    check_cluster_name,
+)
+from interpulse.spark.job.selection import RemoteSelection, check_start, partitions_of
 
 __all__ = ["plan_at_target", "print_begins", "print_plan"]
 
@@ -36,6 +41,7 @@ async def print_plan(config: PipelineConfig) -> Finding:
     """
     async with Inspection(config) as look:
         selected = await look.selected()
+        check_start(config, selected)
         if not selected:
             _say("nothing is selected: no policy names another registered cluster")
         return max([await _print_remote(look, *item) for item in selected.items()], default=Finding.SAME)
@@ -101,6 +107,11 @@ async def plan_at_target(
     try:
         remote = await partition_metadata(target, there)
     except NamespaceNotFound:
+        if config.provision.namespaces and config.provision.create:
+            return (
+                f"create namespace {there.namespace_name}, create a topic, {_shape(count)}; replicate",
+                Finding.DIFFERS,
+            )
         return f"held: namespace {there.namespace_name} does not exist there", Finding.DIFFERS
     except _UNREACHABLE as error:
         return f"not known: {error}", Finding.UNKNOWN
@@ -108,8 +119,16 @@ async def plan_at_target(
         return f"held: {error}", Finding.DIFFERS
     plan = plan_topic(topic, local, remote, may_create=config.provision.create, there=there)
     if plan.step is ProvisioningStep.HOLD:
+        if config.provision.on_mismatch == ON_MISMATCH_EXPAND and may_grow(local, remote):
+            return f"expand to {count} partitions; replicate", Finding.DIFFERS
+        if config.provision.on_mismatch == ON_MISMATCH_FAIL and TopicKind.ABSENT is not remote.kind:
+            return f"the job would end: {plan.reason}; {plan.remedy}", Finding.DIFFERS
         return f"held: {plan.reason}; {plan.remedy}", Finding.DIFFERS
-    shape = f"{count} partitions" if count else "not partitioned"
+    shape = _shape(count)
     if plan.step is ProvisioningStep.CONNECT:
         return f"replicate, {shape}", Finding.SAME
     return f"{plan.step.value}, {shape}; replicate", Finding.DIFFERS
+
+
+def _shape(count: int) -> str:
+    return f"{count} partitions" if count else "not partitioned"

@@ -20,6 +20,7 @@ from interpulse.spark.job.route import Route
 from interpulse.spark.job.selection import RemoteSelection, select
 from interpulse.spark.job.source_backlog import Backlog, SourceBacklog, cursor_position, last_entry
 from interpulse.spark.job.source_kind import cursor_name
+from interpulse.spark.job.start import first_message
 
 __all__ = ["Inspection", "Standing", "at_once"]
 
@@ -88,7 +89,7 @@ class Inspection(AsyncCloses):
         stats = await self._backlog.stats(name)
         cursor = cursor_position(stats, route.cursor)
         if done is None and cursor is None:
-            done = last_entry(stats) if self.config.start == "latest" else EARLIEST
+            done = await self._begin_of(name, stats)
         done = max(position for position in (done, cursor) if position is not None)
         backlog = await self._backlog.behind(name, done, stats)
         if not backlog.entries:
@@ -103,6 +104,12 @@ class Inspection(AsyncCloses):
         if written is not None and written > done:
             return Standing(name, written, await self._backlog.behind(name, written, stats), written)
         return Standing(name, done, backlog, written)
+
+    async def _begin_of(self, name: str, stats: Mapping[str, Any]) -> Position:
+        first = await first_message(self.source, name, self.config.start.of(name))
+        if first is None:
+            return last_entry(stats)
+        return Position(first.ledger, first.entry - 1) if first.position > EARLIEST else EARLIEST
 
     async def _written(self, route: Route, name: str) -> Position | None:
         """A job that ended in a batch has written more than its checkpoint says."""

@@ -1,0 +1,119 @@
+"""Where a new pipeline begins: at its cursors, at a time or at positions, as ``start`` of its file says it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
+from interpulse.model.names import TopicName
+from interpulse.spark.offsets import CutPosition, parse_offsets, parse_times, point_of
+from interpulse.spark.reading.read_options import SUBSCRIPTION
+
+__all__ = ["Begin", "Start", "first_message", "parse_start"]
+
+_WORDS: Final[Mapping[str, Position | None]] = {SUBSCRIPTION: None, "earliest": EARLIEST, "latest": LATEST}
+Begin = Position | int | None
+"""Behind a position, at the first message published at or after a time (ms since 1970), or where the cursor stands."""
+_NAMES: Final[Mapping[Begin, str]] = {begin: word for word, begin in _WORDS.items()}
+
+
+@dataclass(frozen=True)
+class Start:
+    """``topics`` begin elsewhere than the others, by the name of a topic or of one partition."""
+
+    others: Begin = None
+    topics: Mapping[str, Begin] = field(default_factory=dict)
+
+    def of(self, name: str) -> Begin:
+        """Where a topic-partition begins."""
+        begin = point_of(self.topics, name)
+        return self.others if begin is None else begin
+
+    def needs_cursor(self, name: str) -> bool:
+        """Whether its cursor on the source has to be put where it begins: the words alone are known to the stream."""
+        return bool(self.topics) or self.of(name) not in _NAMES
+
+    @property
+    def offsets(self) -> str:
+        """``startingOffsets`` of the stream."""
+        return SUBSCRIPTION if self.topics else _NAMES.get(self.others, SUBSCRIPTION)
+
+    def unknown(self, names: set[str]) -> list[str]:
+        """Those that are not among these topic-partitions, nor the topic of one."""
+        return sorted(self.topics.keys() - names - {str(TopicName.parse(name).base) for name in names})
+
+    def __str__(self) -> str:
+        if self.topics:
+            return f"as given for {', '.join(self.topics)}"
+        if isinstance(self.others, int):
+            return datetime.fromtimestamp(self.others / 1000, UTC).isoformat(timespec="milliseconds")
+        return self.offsets
+
+
+def parse_start(value: Any) -> Start:
+    """Read ``start``: a word, a time, or a table of positions and times by topic. Raises ValueError that says what is
+    wrong."""
+    if isinstance(value, Mapping):
+        topics: dict[str, Begin] = {}
+        for name, begin in value.items():
+            topics |= _of_topic(name, begin)
+        if not topics:
+            raise ValueError("the table names no topic")
+        return Start(topics=topics)
+    if value in _WORDS:
+        return Start(_WORDS[value])
+    time_ms = _time(value)
+    if time_ms is None:
+        raise ValueError(
+            f"{value!r} is not one of {', '.join(_WORDS)}, nor a time with its zone such as 2026-01-31T08:00:00Z, nor "
+            f'a table of positions: "tenant/namespace/topic" = "ledger:entry"'
+        )
+    return Start(time_ms)
+
+
+def _time(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | datetime):
+        return None
+    text = value.isoformat() if isinstance(value, datetime) else str(value)
+    try:
+        found = parse_times(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, int) else None
+
+
+def _of_topic(name: str, value: Any) -> Mapping[str, Begin]:
+    if isinstance(value, Mapping):
+        partitions: dict[str, Begin] = {}
+        for index, begin in value.items():
+            partitions |= _of_topic(str(TopicName.parse(name).partition(int(index))), begin)
+        return partitions
+    topic, time_ms = str(TopicName.parse(name)), _time(value)
+    if time_ms is not None:
+        return {topic: time_ms}
+    try:
+        found = parse_offsets(json.dumps({topic: value}, default=str), inclusive_start=True)
+    except ValueError as problem:
+        raise ValueError(f"{name}: {problem}; nor is it a time with its zone such as 2026-01-31T08:00:00Z") from None
+    assert isinstance(found, dict)
+    position = found[topic]
+    if isinstance(position, CutPosition):
+        raise ValueError(f"{name}: {value!r} is inside an entry, which is copied whole: leave the batch index away")
+    return {topic: position}
+
+
+async def first_message(source: AdminClient, name: str, begin: Begin) -> MessageId | None:
+    """The message that a topic-partition begins with; None: behind its last one. Raises what the source refuses."""
+    if begin is None or begin == EARLIEST:
+        return MessageId(*EARLIEST)
+    if begin == LATEST:
+        return None
+    if isinstance(begin, Position):
+        return MessageId(begin.ledger, begin.entry + 1)
+    found = await source.topics.message_id_at(name, begin)
+    return MessageId(int(found["ledgerId"]), max(0, int(found["entryId"])))

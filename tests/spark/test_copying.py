@@ -1,6 +1,7 @@
 """Tasks that copy from broker to broker, without a JVM: killed at every step, refused topics, damaged ranges."""
 
 import json
+import time
 
 import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
@@ -156,6 +157,18 @@ def test_target_that_is_away_fails_the_batch_and_holds_nothing(broker, west, cli
     with pytest.raises(NotConnected):
         copy.drain()
     assert copy.files.held() == {}
+
+
+@pytest.mark.slow
+def test_outage_of_the_target_is_waited_for_no_longer_than_asked_for(broker, west, client, there, topic, tmp_path):
+    """The waits for an answer and for another holder of the producer name are longer by default."""
+    publish(client, topic, range(20))
+    copy = Copy(broker, west, tmp_path, topic=topic)
+    copy.options |= {"target.service.url": "pulsar://127.0.0.1:9", "target.outageTimeoutMs": "2000"}
+    began = time.monotonic()
+    with pytest.raises(NotConnected):
+        copy.drain()
+    assert time.monotonic() - began < 20
 
 
 def test_range_that_cannot_be_read_is_held_with_its_reason(broker, west, client, there, topic, tmp_path, monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
@@ -225,7 +224,6 @@ async def _apply(config_path: str, plan_path: Path, rate: float) -> list[dict[st
 
 def _failures() -> AbstractContextManager[None]:
     configure_logging("WARNING")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     return spark_failures("audit")
 
 

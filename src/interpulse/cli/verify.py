@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,8 +93,9 @@ def _refuse(given: dict[str, Any], reason: str, *options: str) -> None:
 
 def _names(text: str | None) -> list[str]:
     from interpulse.model.names import TopicName
+    from interpulse.spark.option_values import parse_names
 
-    return [str(TopicName.parse(name).base) for name in (text or "").split(",") if name.strip()]
+    return [str(TopicName.parse(name).base) for name in parse_names(text or "")]
 
 
 def _comparison(topics: Sequence[str], last_ms: int | None, given: dict[str, Any]) -> Comparison:
@@ -136,7 +136,6 @@ def _comparison(topics: Sequence[str], last_ms: int | None, given: dict[str, Any
 def _run(comparisons: Sequence[Comparison], directory: Path | None, settings: SparkSettings) -> bool:
     from interpulse.spark.verify import launch
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     click.echo("starting Spark, which takes some seconds", err=True)
     with Progress("{bar} {done} of {total} partitions read", logged=True) as progress:
         reports = list(launch.compare(comparisons, directory=directory, settings=settings, on_progress=progress))

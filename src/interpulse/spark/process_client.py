@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -37,6 +38,8 @@ class Patience(NamedTuple):
 
 
 _ENDLESS: Final = Patience()
+_REQUEST_MIN_MS: Final = 1_000
+"""A cluster that is there may need so long for an answer, however short an outage is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +84,13 @@ async def session_for(
     session = sessions.get(key)
     if session is None or session.is_closed:
         usual = ClientConfig(service_url)
+        # No single wait is longer than that for a cluster that is away.
+        longest = max(_REQUEST_MIN_MS, patience.outage_timeout_ms or sys.maxsize)
         config = ClientConfig(
             service_url,
-            operation_timeout_ms=operation_timeout_ms,
-            lookup_timeout_ms=access.lookup_timeout_ms or operation_timeout_ms,
-            connect_timeout_ms=access.connect_timeout_ms or usual.connect_timeout_ms,
+            operation_timeout_ms=min(longest, operation_timeout_ms),
+            lookup_timeout_ms=min(longest, access.lookup_timeout_ms or operation_timeout_ms),
+            connect_timeout_ms=min(longest, access.connect_timeout_ms or usual.connect_timeout_ms),
             keep_alive_interval_ms=access.keep_alive_interval_ms or usual.keep_alive_interval_ms,
             backoff_max_ms=2_000,
             credentials=access.credentials,

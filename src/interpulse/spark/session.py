@@ -17,7 +17,15 @@ from interpulse.spark.class_archive.archive import java_options
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkMissing", "check_spark_installed", "file_url", "recommended_conf", "start_session", "starting_a_query"]
+__all__ = [
+    "SparkMissing",
+    "check_spark_installed",
+    "file_url",
+    "recommended_conf",
+    "session_of_program",
+    "start_session",
+    "starting_a_query",
+]
 
 _STARTING: Final = threading.Lock()
 
@@ -90,6 +98,22 @@ def start_session(
     spark: SparkSession = builder.getOrCreate()
     register(spark)
     return spark
+
+
+@contextmanager
+def session_of_program(
+    name: str, *, master: str, driver_memory: str, directory: Path, conf: Mapping[str, str]
+) -> Iterator[SparkSession]:
+    """As `start_session`, and stopped at the end. Raises SparkMissing.
+
+    Threads may be left that wait for Java: the caller ends the process with ``os._exit``.
+    """
+    check_spark_installed()
+    spark = start_session(name, master=master, driver_memory=driver_memory, directory=directory, conf=conf)
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 @contextmanager

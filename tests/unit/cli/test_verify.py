@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 from interpulse.cli import verify
 from interpulse.cli.main import main
 from interpulse.spark.verify import launch
-from interpulse.spark.verify.comparisons import VerifyError
+from interpulse.spark.verify.comparisons import TopicPair, VerifyError
 
 TOPIC = "persistent://public/default/t"
 URLS = ["--source-url", "pulsar://a", "--target-url", "pulsar://b", "--topics", "t"]
@@ -83,6 +84,27 @@ def test_command_when_both_sides_are_the_same_then_ends_with_0(monkeypatch: pyte
     assert code == 0
     assert "east -> west: the same: all 10 entries are there once, in order and unchanged" in output
     assert "2 entries on the source are not to be copied" in output
+
+
+def test_command_when_told_to_end_then_says_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "compare", lambda *_, **__: iter([signal.raise_signal(signal.SIGTERM)]))
+    code, output = run(*NAMED)
+    assert (code, "stopped before the end; with --dir the same command goes on" in output) == (2, True), output
+
+
+def test_topics_when_given_with_blanks_then_are_named_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[Any] = []
+
+    def compare(comparisons: Any, **_: Any) -> Any:
+        compared.extend(comparisons)
+        return iter([report_of()])
+
+    monkeypatch.setattr(launch, "compare", compare)
+    names = ["--topics", "a, b ,", "--target-topics", " c,\td"]
+    code, output = run(*NAMED, *names)
+    assert code == 0, output
+    prefix = "persistent://public/default/"
+    assert compared[0].topics == (TopicPair(f"{prefix}a", f"{prefix}c"), TopicPair(f"{prefix}b", f"{prefix}d"))
 
 
 def test_command_when_something_differs_then_shows_it_and_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from interpulse.spark import process_client
 from interpulse.spark.access import Access
-from interpulse.spark.process_client import process_portal, relaxed_collector, session_for
+from interpulse.spark.process_client import Patience, process_portal, relaxed_collector, session_for
 
 SERVICE_URL = "pulsar://127.0.0.1:1"
 
@@ -53,3 +53,12 @@ def test_collector_when_relaxed_then_has_its_usual_thresholds_afterwards() -> No
     with relaxed_collector():
         assert gc.get_threshold()[0] > usual[0]
     assert gc.get_threshold() == usual
+
+
+@pytest.mark.parametrize(("outage_ms", "longest_ms"), [(None, 30_000), (3_000, 3_000), (60_000, 30_000), (50, 1_000)])
+def test_session_when_an_outage_is_not_waited_for_then_waits_no_longer_for_an_answer(
+    outage_ms: int | None, longest_ms: int
+) -> None:
+    session = process_portal().call(lambda: session_for(SERVICE_URL, 30_000, Access(), Patience(outage_ms)))
+    assert session.config.operation_timeout_ms == session.config.lookup_timeout_ms == longest_ms
+    assert session.config.connect_timeout_ms == min(longest_ms, 10_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,8 @@ __all__ = ["end_process", "spark_failures"]
 
 @contextmanager
 def spark_failures(program: str) -> Iterator[None]:
-    """What keeps a program from looking is one sentence, and exit code 2; so is its interruption."""
+    """What keeps a program from looking is one sentence, and exit code 2; so is its interruption, also by SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
         yield

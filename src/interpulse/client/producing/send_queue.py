@@ -262,13 +262,17 @@ class SendQueue:
 
     async def open(self) -> None:
         """Find the broker and register there. Raises what the broker refuses it with."""
-        deadline = self._loop.time() + self._request.busy_timeout_ms / 1000
-        timeout_ms = max(self._session.config.operation_timeout_ms, self._request.busy_timeout_ms)
+        operation_ms, busy_ms = self._session.config.operation_timeout_ms, self._request.busy_timeout_ms
+        began = self._loop.time()
 
         def retriable(error: PulsarError) -> bool:
-            return error.retriable or (isinstance(error, ProducerBusy) and self._loop.time() < deadline)
+            """The wait for another holder of the name is none for a cluster that is away."""
+            waited_ms = (self._loop.time() - began) * 1000
+            return (
+                waited_ms < busy_ms if isinstance(error, ProducerBusy) else error.retriable and waited_ms < operation_ms
+            )
 
-        await self._handler.open(timeout_ms=timeout_ms, retriable=retriable)
+        await self._handler.open(timeout_ms=max(operation_ms, busy_ms), retriable=retriable)
 
     async def register(self, connection: Connection) -> None:
         """Called by the connection handler: open the producer, and send the unconfirmed entries again."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from interpulse.spark.audit.cluster_reading import ReadingRules
 from interpulse.spark.audit.comparing import DIFFERENCE_COLUMNS, Confirm, compare_inventories
 from interpulse.spark.audit.inventory_job import read_inventory, write_inventory
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, SparkSettings
-from interpulse.spark.session import check_spark_installed, file_url, start_session
+from interpulse.spark.session import file_url, session_of_program
 from interpulse.spark.state_files import write_atomically
 from interpulse.spark.task_progress import task_progress
 from interpulse.spark.topic_map import TopicMap
@@ -76,21 +76,15 @@ class Summary:
         return body if self.new is None else body | {"new": list(self.new)}
 
 
-@contextmanager
-def audit_session(directory: Path, settings: SparkSettings) -> Iterator[SparkSession]:
-    """Raises SparkMissing. Threads may be left that wait for Java: the caller ends the process with ``os._exit``."""
-    check_spark_installed()
-    spark = start_session(
+def audit_session(directory: Path, settings: SparkSettings) -> AbstractContextManager[SparkSession]:
+    """See `session_of_program`."""
+    return session_of_program(
         "interpulse audit",
         master=settings.master,
         driver_memory=settings.driver_memory,
         directory=directory,
         conf={"spark.sql.shuffle.partitions": "16", **settings.conf},
     )
-    try:
-        yield spark
-    finally:
-        spark.stop()
 
 
 class Audit:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interpulse.spark.job.pipeline_config import PipelineConfig, SparkSettings
-from interpulse.spark.session import check_spark_installed, start_session
+from interpulse.spark.session import check_spark_installed, session_of_program
 from interpulse.spark.verify.comparisons import Comparison, comparisons_of
 
 if TYPE_CHECKING:
@@ -39,19 +39,19 @@ def compare(
     check_spark_installed()
     from interpulse.spark.verify.verification import verify
 
-    with _kept_or_temporary(directory) as root:
-        spark = start_session(
-            "interpulse verify",
-            master=settings.master,
-            driver_memory=settings.driver_memory,
-            directory=root,
-            conf={"spark.sql.shuffle.partitions": "8", **settings.conf},
+    with ExitStack() as running:
+        root = running.enter_context(_kept_or_temporary(directory))
+        spark = running.enter_context(
+            session_of_program(
+                "interpulse verify",
+                master=settings.master,
+                driver_memory=settings.driver_memory,
+                directory=root,
+                conf={"spark.sql.shuffle.partitions": "8", **settings.conf},
+            )
         )
-        try:
-            for comparison in comparisons:
-                yield verify(spark, comparison, root / comparison.target.cluster, on_progress)
-        finally:
-            spark.stop()
+        for comparison in comparisons:
+            yield verify(spark, comparison, root / comparison.target.cluster, on_progress)
 
 
 @contextmanager

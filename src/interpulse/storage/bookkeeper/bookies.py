@@ -9,6 +9,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import Final
 
+from interpulse.storage.bookkeeper.bookie_addresses import Address
 from interpulse.storage.bookkeeper.connection import BookieConnection, ConnectionConfig
 from interpulse.storage.bookkeeper.errors import BookieAway, BookKeeperError, NotEnoughBookies
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore
@@ -28,6 +29,7 @@ class Bookies:
         self._config = config
         self._connections: dict[str, BookieConnection] = {}
         self._connecting: dict[str, asyncio.Task[BookieConnection]] = {}
+        self._addresses: dict[str, Address] = {}
         self._failed_at: dict[str, float] = {}
         self._without_batches: set[str] = set()
         self._closed = False
@@ -92,12 +94,24 @@ class Bookies:
             connection.end("the client is closed")
 
     async def _open(self, bookie_id: str) -> BookieConnection:
-        address = await self._store.address(bookie_id)
-        connection = await BookieConnection.open(address, self._config)
-        log.debug("bookie connected bookie=%s address=%s", bookie_id, address)
+        connection = await self._open_where_it_was(bookie_id)
+        if connection is None:
+            async with asyncio.timeout(self._config.connect_timeout_s):  # ZooKeeper may be away
+                address = await self._store.address(bookie_id)
+            connection = await BookieConnection.open(address, self._config)
+        self._addresses[bookie_id] = connection.address
+        log.debug("bookie connected bookie=%s address=%s", bookie_id, connection.address)
         self._connections[bookie_id] = connection
         connection.lost.add_done_callback(lambda reason: self._lost(bookie_id, connection, reason.result()))
         return connection
+
+    async def _open_where_it_was(self, bookie_id: str) -> BookieConnection | None:
+        """A connection to the place where it was last, without asking ZooKeeper."""
+        known = self._addresses.get(bookie_id)
+        try:
+            return await BookieConnection.open(known, self._config) if known else None
+        except OSError:
+            return None
 
     def _tried(self, bookie_id: str, task: asyncio.Task[BookieConnection]) -> None:
         del self._connecting[bookie_id]

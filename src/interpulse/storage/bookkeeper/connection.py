@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from interpulse.storage.bookkeeper.bookie_addresses import Address
 from interpulse.storage.bookkeeper.errors import BrokenConnection, Code
@@ -43,7 +43,7 @@ class Reply(NamedTuple):
     """What a read was answered with."""
 
     code: int
-    packets: list[bytes]
+    packets: Sequence[bytes]
 
 
 class _Addition(NamedTuple):
@@ -98,13 +98,12 @@ class BookieConnection(asyncio.Protocol):
 
     def add(self, ledger_id: int, entry_id: int, frame: bytes, on_added: OnAdded) -> None:
         """Send an `add_frame`; the code it is answered with goes to ``on_added``, which must not raise."""
-        addition = _Addition(ledger_id, entry_id, frame, on_added)
         if self.lost.done():
             self._loop.call_soon(on_added, entry_id, Code.CONNECTION_LOST)
         elif self._queue or not self._has_room(len(frame)):
-            self._queue.append(addition)
+            self._queue.append(_Addition(ledger_id, entry_id, frame, on_added))
         else:
-            self._send(addition)
+            self._send(ledger_id, entry_id, frame, on_added)
 
     async def add_until_taken(self, ledger_id: int, entry_id: int, frame: bytes) -> int:
         """Send an `add_frame`, again while the bookie is too busy for it; the code it is answered with at last."""
@@ -148,13 +147,12 @@ class BookieConnection(asyncio.Protocol):
         queue, self._queue = self._queue, deque()
         now = self._loop.time()
         for ticket in self._protocol.unanswered():
-            self._tell(Answer(ticket, Code.OVERDUE if ticket.due < now else Code.CONNECTION_LOST, []))
+            self._tell(Answer(ticket, Code.OVERDUE if ticket.due < now else Code.CONNECTION_LOST, ()))
         for addition in queue:
             addition.on_added(addition.entry_id, Code.CONNECTION_LOST)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
         self._look_for_overdue()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -170,11 +168,11 @@ class BookieConnection(asyncio.Protocol):
             self.end(str(error))
             return
         while self._queue and self._has_room(len(self._queue[0].frame)):
-            self._send(self._queue.popleft())
+            self._send(*self._queue.popleft())
 
     def _tell(self, answer: Answer) -> None:
         ticket: Any = answer.ticket
-        if isinstance(ticket, _Sent):
+        if ticket.__class__ is _Sent:
             self._sent_entries -= 1
             self._sent_bytes -= ticket.size
             ticket.on_added(ticket.entry_id, answer.code)
@@ -184,7 +182,7 @@ class BookieConnection(asyncio.Protocol):
     def _ticket(self) -> _Asked:
         ticket = _Asked(self._loop.create_future(), self._loop.time() + self._config.read_timeout_s)
         if self.lost.done():
-            ticket.reply.set_result(Reply(Code.CONNECTION_LOST, []))
+            ticket.reply.set_result(Reply(Code.CONNECTION_LOST, ()))
         return ticket
 
     def _has_room(self, size: int) -> bool:
@@ -194,8 +192,7 @@ class BookieConnection(asyncio.Protocol):
         config = self._config
         return self._sent_entries < config.window_entries and self._sent_bytes + size <= config.window_bytes
 
-    def _send(self, addition: _Addition) -> None:
-        ledger_id, entry_id, frame, on_added = addition
+    def _send(self, ledger_id: int, entry_id: int, frame: bytes, on_added: OnAdded) -> None:
         size = len(frame)
         self._sent_entries += 1
         self._sent_bytes += size

@@ -7,7 +7,7 @@ never be needed again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, Quorum
@@ -36,9 +36,8 @@ class PendingEntries:
         self._quorum = quorum
         self._entries: dict[int, PendingEntry] = {}
         self._given_up = 0  # places whose bookies nobody waits for
-        self._write_sets = [
-            sum(1 << position for position in quorum.positions(start)) for start in range(quorum.ensemble)
-        ]
+        self._places = [quorum.positions(start) for start in range(quorum.ensemble)]
+        self._write_sets = [sum(1 << position for position in places) for places in self._places]
         self.last = NO_ENTRY_YET
         self.confirmed = NO_ENTRY_YET
         """The last acknowledged entry."""
@@ -65,9 +64,12 @@ class PendingEntries:
         entry = self._entries[self.last] = PendingEntry(self.last, frame, size, self.length, waiting)
         return entry
 
-    def positions(self, entry: PendingEntry) -> list[int]:
+    def positions(self, entry: PendingEntry) -> Sequence[int]:
         """The places that are to answer for an entry."""
-        return [each for each in self._quorum.positions(entry.entry_id) if entry.waiting >> each & 1]
+        start = entry.entry_id % self._quorum.ensemble
+        if entry.waiting == self._write_sets[start]:
+            return self._places[start]
+        return [each for each in self._places[start] if entry.waiting >> each & 1]
 
     def stored(self, entry: PendingEntry, position: int) -> None:
         """The bookie at this place has the entry."""

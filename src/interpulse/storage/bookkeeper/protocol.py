@@ -12,7 +12,7 @@ A request carries a ticket, any object of the caller's, which comes back with it
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import Struct, error
 from typing import Any, Final, NamedTuple
 
@@ -58,7 +58,7 @@ class Answer(NamedTuple):
 
     ticket: Any
     code: int
-    packets: list[bytes]
+    packets: Sequence[bytes]
 
 
 def _header(operation: int, flags: int = 0) -> int:
@@ -107,22 +107,24 @@ class _Tickets:
         self._others: dict[tuple[int, ...], deque[Any]] = {}
 
     def add(self, about: tuple[int, ...], ticket: Any) -> None:
-        if about in self._first:
+        if self._first.setdefault(about, ticket) is not ticket:
             self._others.setdefault(about, deque()).append(ticket)
-        else:
-            self._first[about] = ticket
 
     def take(self, about: tuple[int, ...]) -> Any:
         try:
             ticket = self._first.pop(about)
         except KeyError:
             raise BrokenConnection(f"an answer about {about}, which nothing asked about") from None
+        if self._others:
+            self._take_other(about)
+        return ticket
+
+    def _take_other(self, about: tuple[int, ...]) -> None:
         others = self._others.get(about)
         if others:
             self._first[about] = others.popleft()
             if not others:
                 del self._others[about]
-        return ticket
 
     def all(self) -> list[Any]:
         return [*self._first.values(), *(ticket for others in self._others.values() for ticket in others)]
@@ -186,14 +188,14 @@ class ClientProtocol:
     def _answer(self, body: bytes) -> Answer:
         header, code, ledger_id, entry_id = _ANSWER.unpack_from(body)
         if header == _ADD_HEADER:
-            return Answer(self._adds.take((ledger_id, entry_id)), code, [])
+            return Answer(self._adds.take((ledger_id, entry_id)), code, ())
         version, operation = header >> 24, header >> 16 & 0xFF
         if version != _VERSION:
             raise BrokenConnection(f"version {version} of the protocol; this client speaks {_VERSION}")
         if operation == _ADD:
-            return Answer(self._adds.take((ledger_id, entry_id)), code, [])
+            return Answer(self._adds.take((ledger_id, entry_id)), code, ())
         if operation == _READ:
-            packets = [body[_ANSWER.size :]] if code == Code.OK else []
+            packets = [body[_ANSWER.size :]] if code == Code.OK else ()
             return Answer(self._reads.take((ledger_id, entry_id)), code, packets)
         if operation == _BATCH_READ:
             return self._batch_answer(body, code, ledger_id, entry_id)

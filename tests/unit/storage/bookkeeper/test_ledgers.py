@@ -563,6 +563,22 @@ async def test_writer_when_zookeeper_is_away_then_goes_on_and_closes_later(
     assert (await closing).last_entry == 5
 
 
+async def test_connection_when_cut_while_zookeeper_is_away_then_made_again(
+    connect: Connect, bookies: ScriptedBookies, zookeeper: ScriptedZooKeeper
+) -> None:
+    client = await connect()
+    writer = await written(client, Q332, 3)
+    zookeeper.shut = True
+    zookeeper.cut()
+    for bookie in bookies:
+        bookie.cut()
+    for payload in payloads(3):
+        await writer.add(payload)
+    await eventually(lambda: len(bookies.having(writer.ledger_id, 5)) == 3)
+    zookeeper.shut = False
+    assert len((await writer.close()).segments) == 1
+
+
 async def test_ensemble_change_when_its_answer_is_lost_then_made_once(
     connect: Connect, bookies: ScriptedBookies, zookeeper: ScriptedZooKeeper
 ) -> None:

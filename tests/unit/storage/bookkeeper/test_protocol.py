@@ -118,7 +118,7 @@ def test_requests_when_equal_then_answered_in_the_order_of_asking() -> None:
         protocol.add(7, 0, ticket)
     assert protocol.unanswered() == [0, 1, 2, 3]
     replies = answer(1, 106, 7, 0) + answer(1, 0, 7, 0) * 2
-    assert list(protocol.receive(replies)) == [Answer(0, 106, []), Answer(1, 0, []), Answer(2, 0, [])]
+    assert list(protocol.receive(replies)) == [Answer(0, 106, ()), Answer(1, 0, ()), Answer(2, 0, ())]
     protocol.add(7, 0, 4)
     assert protocol.unanswered() == [3, 4]
 

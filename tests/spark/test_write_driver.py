@@ -1,11 +1,12 @@
 """Writes without a JVM: where rows go, the columns of Kafka, how long receipts may take."""
 
 import pytest
-from pyspark.sql.types import BinaryType, StringType
+from pyspark.sql.types import ArrayType, BinaryType, StringType
 
-from interpulse.model.errors import OperationTimeout
+from interpulse.model.errors import InvalidRequest, OperationTimeout
 from interpulse.spark.options import OptionError
 from interpulse.spark.writing.write_options import parse_write_options
+from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import java_string_hash, murmur3_hash
 from tests.support.spark_source import columns_of, read_batch, write_batch, write_batches
 
@@ -34,6 +35,19 @@ def test_rows_without_key_take_turns_by_batch_or_stay(options, mode, used):
     found = {(row["value"], row["__topic"]) for row in read_batch(options, PLACES)}
     assert len(found) == 8
     assert len({topic for _, topic in found}) == used
+
+
+def test_rows_that_go_to_some_clusters_only_are_entries_of_their_own(options):
+    columns = columns_of(__key=StringType(), value=StringType(), __replicateTo=ArrayType(StringType()))
+    clusters = {"a": None, "b": ["west"], "c": ["west", "north"], "d": [], "e": ["__local__"]}
+    write_batch(options, columns, *[("k", value, given) for value, given in clusters.items()])
+    entries = read_batch({**options, "mode": "entry"})
+    metadata = [
+        pb.MessageMetadata.FromString(row["__metadata"]) for row in sorted(entries, key=lambda row: row["__entryId"])
+    ]
+    assert [list(each.replicate_to) for each in metadata] == [[], ["west"], ["west", "north"], [], ["__local__"]]
+    with pytest.raises(InvalidRequest, match="names a cluster without a name"):
+        write_batch(options, columns, ("k", "f", ["west", None]))
 
 
 def test_rows_of_kafka_are_written_and_read_back(options):

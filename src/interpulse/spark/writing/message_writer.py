@@ -123,14 +123,14 @@ class MessageWriter:
             producer_name=publisher.name,
             ids=ids,
             publish_time_ms=now_ms(),
-            batched=self._options.batching_max_messages > 1 and not packed[0].deliver_at_ms,
+            batched=self._options.batching_max_messages > 1 and not packed[0].travels_alone,
             codec=self._codec,
             schema_version=publisher.schema_version,
         )
         await publisher.send(entry, ids)
 
     def _packed(self, messages: Sequence[OutgoingMessage]) -> Iterator[list[OutgoingMessage]]:
-        """Cut into batches; delayed messages travel alone."""
+        """Cut into batches; some messages travel alone."""
         packed: list[OutgoingMessage] = []
         size = 0
         for message in messages:
@@ -138,7 +138,7 @@ class MessageWriter:
             full = (
                 len(packed) >= self._options.batching_max_messages or size + length > self._options.batching_max_bytes
             )
-            if packed and (full or message.deliver_at_ms or packed[0].deliver_at_ms):
+            if packed and (full or message.travels_alone or packed[0].travels_alone):
                 yield packed
                 packed, size = [], 0
             packed.append(message)

@@ -48,6 +48,7 @@ def _digest(message: OutgoingMessage) -> bytes:
     parts += [b"" if message.key is None else message.key, b"%d %d" % (message.key is None, message.key_is_text)]
     parts += [b"%d %d" % (message.event_time_ms, message.deliver_at_ms), message.ordering_key or b""]
     parts += [text.encode() for pair in sorted(message.properties.items()) for text in pair]
+    parts += [cluster.encode() for cluster in message.replicate_to]
     made = hashlib.blake2b(digest_size=16)
     for part in parts:
         made.update(b"%d:" % len(part))

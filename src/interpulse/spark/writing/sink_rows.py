@@ -7,7 +7,16 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql.types import BinaryType, IntegerType, LongType, MapType, StringType, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+)
 
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaType
@@ -56,6 +65,7 @@ _MESSAGE_TYPES: Final[dict[str, tuple[Any, ...]]] = {
     "__orderingKey": (_BINARY,),
     "__partition": (_INT,),
     "__deliverAt": (_TIME, _LONG),
+    "__replicateTo": (ArrayType(_TEXT),),
 }
 _NUMBERED_TYPES: Final[dict[str, tuple[Any, ...]]] = {"__producerName": (_TEXT,), "__sequenceId": (_LONG,)}
 """With ``dedup=column``."""
@@ -134,6 +144,8 @@ def check_write_schema(options: WriteOptions, schema: StructType) -> None:
 def _same_type(kind: Any, allowed: Any) -> bool:
     if isinstance(allowed, MapType):
         return isinstance(kind, MapType) and kind.keyType == allowed.keyType and kind.valueType == allowed.valueType
+    if isinstance(allowed, ArrayType):
+        return isinstance(kind, ArrayType) and kind.elementType == allowed.elementType
     return bool(kind == allowed)
 
 
@@ -167,6 +179,12 @@ class OutgoingMessage(NamedTuple):
     row: Mapping[str, Any] | None = None
     producer_name: str | None = None
     sequence_id: int | None = None
+    replicate_to: tuple[str, ...] = ()
+
+    @property
+    def travels_alone(self) -> bool:
+        """What an entry says once for all of its messages is this one's own."""
+        return bool(self.deliver_at_ms or self.replicate_to)
 
 
 def outgoing_messages(
@@ -174,7 +192,7 @@ def outgoing_messages(
 ) -> list[OutgoingMessage]:
     """The messages of an Arrow batch; ``record`` are the columns to encode, ``numbered``: with ids of the user's own.
 
-    Raises InvalidRequest for a row without a topic.
+    Raises InvalidRequest for a row without a topic, or with a cluster that has no name.
     """
     import pyarrow as pa
 
@@ -206,6 +224,9 @@ def _outgoing(row: Mapping[str, Any], topic: str | None, key_is_text: bool) -> O
         raise InvalidRequest("a row has no topic: set the option topic or fill the column __topic")
     key = row["__key"]
     properties = row["__messageProperties"] or {}
+    clusters = row["__replicateTo"] or ()
+    if not all(clusters):
+        raise InvalidRequest(f"column __replicateTo: {clusters} names a cluster without a name")
     return OutgoingMessage(
         topic=target,
         partition=row["__partition"],
@@ -219,6 +240,7 @@ def _outgoing(row: Mapping[str, Any], topic: str | None, key_is_text: bool) -> O
         deliver_at_ms=row["__deliverAt"] or 0,
         producer_name=row.get("__producerName"),
         sequence_id=row.get("__sequenceId"),
+        replicate_to=tuple(clusters),
     )
 
 
@@ -252,6 +274,7 @@ def build_messages(
         _describe(metadata, first)
         if first.deliver_at_ms:
             metadata.deliver_at_time = first.deliver_at_ms
+        metadata.replicate_to.extend(first.replicate_to)
     if codec != pb.NONE:
         metadata.compression = codec
         metadata.uncompressed_size = len(payload)
@@ -298,7 +321,9 @@ def stored_messages(entry: StoredEntry) -> list[OutgoingMessage]:
     if metadata.compression != pb.NONE:
         payload = decompress(metadata.compression, payload, metadata.uncompressed_size)
     if not metadata.HasField("num_messages_in_batch"):
-        return [_stored(metadata, payload)._replace(deliver_at_ms=metadata.deliver_at_time)]
+        alone = _stored(metadata, payload)
+        clusters = tuple(metadata.replicate_to)
+        return [alone._replace(deliver_at_ms=metadata.deliver_at_time, replicate_to=clusters)]
     return [_stored(single, value) for single, value in unpack_batch(payload, metadata.num_messages_in_batch)]
 
 

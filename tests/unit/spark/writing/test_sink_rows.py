@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import BinaryType, DayTimeIntervalType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BinaryType, DayTimeIntervalType, LongType, StringType, StructField, StructType
 
 from interpulse.model.errors import InvalidRequest
 from interpulse.spark.options import OptionError
@@ -28,6 +28,12 @@ def test_value_alone_is_enough_when_the_topic_is_an_option():
 def test_columns_of_a_read_are_accepted_back_with_a_warning(caplog):
     check_write_schema(options(topic="t"), schema(value=BinaryType(), __messageId=BinaryType(), __ledgerId=LongType()))
     assert "not written, brokers give them anew columns=__ledgerId, __messageId" in caplog.text
+
+
+def test_clusters_that_a_message_goes_to_are_a_column():
+    check_write_schema(options(topic="t"), schema(value=BinaryType(), __replicateTo=ArrayType(StringType(), False)))
+    with pytest.raises(OptionError, match="column __replicateTo is STRING, not ARRAY<STRING>"):
+        check_write_schema(options(topic="t"), schema(value=BinaryType(), __replicateTo=StringType()))
 
 
 @pytest.mark.parametrize(

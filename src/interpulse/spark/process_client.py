@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import sys
 import threading
@@ -23,8 +24,11 @@ from interpulse.client.session import Session
 from interpulse.client.transport.backoff import retry
 from interpulse.spark.access import Access
 from interpulse.spark.workers import settle_memory
+from interpulse.wire.checksum import crc32c, crc32c_slowly
 
 __all__ = ["Patience", "patiently", "process_portal", "relaxed_collector", "session_for"]
+
+log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
@@ -58,6 +62,8 @@ def _process_client() -> _ProcessClient:
     with _lock:
         if _client is None or _client.process_id != os.getpid():
             _client = _ProcessClient()
+            if crc32c is crc32c_slowly:
+                log.warning("checksums are slow: package crc32c is not installed, and runs from no archive")
         return _client
 
 

@@ -24,6 +24,8 @@ def strip_traceback(step: Callable[Given, Result]) -> Callable[Given, Result]:
             return step(*given, **named)
         except (PulsarError, OptionError) as error:
             raise error.with_traceback(None) from None
+        except ModuleNotFoundError as error:
+            raise _missing(error) from None
 
     return call
 
@@ -37,5 +39,16 @@ def strip_traceback_while_reading(step: Callable[Given, Iterator[Result]]) -> Ca
             yield from step(*given, **named)
         except (PulsarError, OptionError) as error:
             raise error.with_traceback(None) from None
+        except ModuleNotFoundError as error:
+            raise _missing(error) from None
 
     return call
+
+
+def _missing(error: ModuleNotFoundError) -> ModuleNotFoundError:
+    """An archive of ``--py-files`` may hold this package and not what it needs."""
+    return ModuleNotFoundError(
+        f"package {error.name} is not installed where Spark's Python runs, and not in the archive of --py-files: "
+        f"install interpulse[spark] there, or put the packages that it needs into the archive",
+        name=error.name,
+    )

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final
 
+from interpulse.model.errors import NotSupported
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 
@@ -16,9 +17,14 @@ __all__ = ["compress", "decompress"]
 
 
 def _cramjam() -> Any:
-    """Loaded with the first message that needs it: most programs never do."""
-    import cramjam
-
+    """Loaded with the first message that needs it: most programs never do. Raises NotSupported."""
+    try:
+        import cramjam
+    except ImportError as error:
+        raise NotSupported(
+            "payloads in LZ4, ZSTD or SNAPPY need package cramjam, which has compiled code and runs from no archive: "
+            "install it on every machine that reads or writes them"
+        ) from error
     return cramjam
 
 
@@ -73,19 +79,22 @@ _DECOMPRESS: Final[dict[int, Callable[[bytes, int], bytes]]] = {
 
 
 def compress(codec: pb.CompressionType.ValueType, payload: bytes) -> bytes:
-    """The payload in the form the codec has on Pulsar's wire."""
+    """The payload in the form the codec has on Pulsar's wire. Raises NotSupported."""
     return _COMPRESS[codec](payload)
 
 
 def decompress(codec: pb.CompressionType.ValueType, payload: bytes | memoryview, uncompressed_size: int) -> bytes:
     """The payload as it was before; never more than ``uncompressed_size`` bytes are made of it.
 
-    Raises RemoteProtocolError if it cannot be read or has another size: callers bound the size beforehand.
+    Raises RemoteProtocolError if it cannot be read or has another size: callers bound the size beforehand. Raises
+    NotSupported where its codec is not installed.
     """
     if codec == pb.NONE:
         return bytes(payload)
     try:
         plain = _DECOMPRESS[codec](bytes(payload), uncompressed_size)
+    except NotSupported:
+        raise
     except Exception as error:  # noqa: BLE001  # every library has errors of its own
         raise RemoteProtocolError(f"payload that cannot be decompressed: {error}") from None
     if len(plain) != uncompressed_size:

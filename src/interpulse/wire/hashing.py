@@ -56,13 +56,11 @@ _murmur3: Callable[[bytes, int, bool], int]
 """Of a key, with this seed, signed or not."""
 
 try:
-    import mmh3
-except ImportError:
+    from mmh3 import hash as _murmur3
+except ImportError:  # also where an archive holds the package without its compiled part
 
     def _murmur3(key: bytes, seed: int, signed: bool) -> int:
         return murmur3_slowly(key)
-else:
-    _murmur3 = mmh3.hash
 
 
 def murmur3_hash(key: bytes) -> int:

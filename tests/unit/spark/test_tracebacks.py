@@ -27,6 +27,12 @@ def steps(error):
 
 
 @pytest.mark.parametrize("call", [step, lambda error: list(steps(error))])
+def test_missing_package_is_told_with_what_to_do(call):
+    with pytest.raises(ModuleNotFoundError, match=r"^package google is not installed where .* into the archive$"):
+        call(ModuleNotFoundError("No module named 'google'", name="google"))
+
+
+@pytest.mark.parametrize("call", [step, lambda error: list(steps(error))])
 @pytest.mark.parametrize(("error", "is_plain"), [(TopicNotFound("no topic"), True), (AssertionError("ours"), False)])
 def test_errors_for_users_come_without_traceback(call, error, is_plain):
     with pytest.raises(type(error)) as caught:

@@ -1,11 +1,13 @@
 """The codecs, byte forms included, and that a payload never grows beyond what it announced."""
 
+import sys
 import zlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interpulse.model.errors import NotSupported
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.compression import compress, decompress
 from interpulse.wire.errors import RemoteProtocolError
@@ -40,6 +42,15 @@ def test_payload_when_its_size_was_announced_wrongly_then_is_refused(
 def test_garbage_when_decompressed_then_is_refused(codec: pb.CompressionType.ValueType) -> None:
     with pytest.raises(RemoteProtocolError):
         decompress(codec, b"\xff\x00garbage", 100)
+
+
+def test_codec_when_not_installed_then_its_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+    with pytest.raises(NotSupported, match="LZ4, ZSTD or SNAPPY need package cramjam"):
+        compress(pb.LZ4, b"hello")
+    with pytest.raises(NotSupported, match="install it on every machine"):
+        decompress(pb.ZSTD, b"garbage", 100)
+    assert decompress(pb.ZLIB, compress(pb.ZLIB, b"hello"), 5) == b"hello"
 
 
 def test_bomb_when_decompressed_then_stops_at_the_announced_size() -> None:

@@ -11,6 +11,7 @@ import struct
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import cast
 
 from interpulse.storage.bookkeeper import bookkeeper_pb2 as pb
 from interpulse.storage.bookkeeper.errors import Code
@@ -157,8 +158,7 @@ class _BookieEnd(asyncio.Protocol):
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
         self._bookie.join(self)
 
     def connection_lost(self, error: Exception | None) -> None:

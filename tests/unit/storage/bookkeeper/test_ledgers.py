@@ -425,6 +425,26 @@ async def test_recovery_when_several_run_at_once_then_they_agree(connect: Connec
     assert ends[0].last_confirmed >= 9
 
 
+async def test_recovery_when_broken_off_anywhere_then_another_finishes_it(
+    connect: Connect, bookies: ScriptedBookies
+) -> None:
+    client, breaking, other = await connect(), await connect(), await connect()
+    await breaking.recover((await client.create(Q332)).ledger_id)  # its connections are there
+    for turns in range(0, 60, 3):
+        writer = await written(client, Q332, 5)
+        for each in range(20):
+            writer.append(b"in flight %d" % each)
+        recovering = asyncio.create_task(breaking.recover(writer.ledger_id))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        recovering.cancel()
+        await asyncio.wait([recovering])
+        found = await recovered(other, writer.ledger_id)
+        acknowledged = writer.last_confirmed
+        assert found == (payloads(5) + [b"in flight %d" % each for each in range(20)])[: len(found)]
+        assert len(found) > acknowledged >= 4
+
+
 async def test_recovery_when_a_bookie_takes_no_writes_then_another_has_its_place(
     connect: Connect, bookies: ScriptedBookies
 ) -> None:

@@ -158,6 +158,40 @@ def test_stream_that_copies_exactly_once_goes_on_when_the_cluster_is_back(cluste
     assert sorted(values_of(cluster, COPY)) == list(range(150))
 
 
+@pytest.mark.parametrize("trouble", ["unload", "cut", "restart"])
+def test_stream_loses_and_repeats_nothing_when_its_connections_go(cluster, tmp_path, trouble):
+    """In the middle of a micro-batch, for reading and writing at once, and again between two of them."""
+    writing = {"service.url": cluster.service_url, "topic": COPY, "deliveryGuarantee": "exactly-once"}
+    troubles = []
+
+    def make():
+        troubles.append(trouble)
+        if trouble == "restart":
+            cluster.stop()
+            cluster.restart()
+        elif trouble == "cut":
+            assert cluster.faults.drop_connections() > 0
+        else:
+            for topic in (TOPIC, COPY):
+                cluster.call(lambda app, topic=topic: app.registry.unload(TopicName.parse(topic).partition(0)))
+
+    def change(rows):
+        if not troubles and rows.num_rows:
+            make()
+        return rows.select(["value", "__key"])
+
+    schema = columns_of(value=BinaryType(), __key=BinaryType())
+    sink = StreamSink({**writing, "checkpointLocation": str(tmp_path)}, schema, query_id="q", change=change)
+    given = options(cluster, startingOffsets="earliest", offsetPollIntervalMs="1", operationTimeoutMs="10000")
+    driver = StreamDriver(given, CheckpointLog(), sink)
+    drain(driver)
+    make()
+    publish(cluster, range(100, 150))
+    until(lambda: (driver.run_batch(), len(values_of(cluster, COPY)) >= 150)[1])
+    assert len(troubles) == 2
+    assert sorted(values_of(cluster, COPY)) == list(range(150))
+
+
 def test_stream_to_a_cluster_whose_disk_is_full_goes_on_when_there_is_room(cluster, told, impatient, tmp_path):
     """What is on its way when the disk gets full fails its task; the next attempt waits for room."""
     writing = {"service.url": cluster.service_url, "topic": COPY, "deliveryGuarantee": "exactly-once"}

@@ -68,7 +68,7 @@ class Pipeline:
         is_under_way = self._query.has_started or self.route.checkpoint.exists()
         await self.topics.update(topics, is_under_way=is_under_way)
         if self.spark is not None:
-            await self._query.keep(self.spark)
+            await self._query.keep(self.spark, is_away=self.topics.is_away)
         self._sync_subscriptions()
         await self._heartbeat.follow(self.topics)
 

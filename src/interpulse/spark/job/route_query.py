@@ -28,8 +28,9 @@ _BACKOFF_FIRST_S: Final = 1.0
 _BACKOFF_MAX_S: Final = 300.0
 _UNREACHABLE_MAX_S: Final = 5.0
 _PROVEN_AFTER_S: Final = 60.0
-_OUTAGE_MS: Final = 60_000
-"""So long a task waits for the target. Then the query ends, the status says why, and it is started again and again."""
+_OUTAGE_MS: Final = 10_000
+"""So long a task waits for the target, and holds a place that tasks for other clusters need. Then the query ends, the
+status says why, and it is started again when the target answers."""
 _PERMANENT: Final = ("HolesFound", "LaneInUse", "OptionError", "went backwards", "continue with the interpulse release")
 _PASSING: Final = (
     *("NotConnected", "OperationTimeout", "ServiceNotReady", "ProducerBusy", "ConsumerBusy"),
@@ -67,13 +68,18 @@ class RouteQuery:
     def has_started(self) -> bool:
         return self._started_at > 0
 
-    async def keep(self, spark: SparkSession) -> None:
-        """Start the query unless it runs, its pause is not over, or it failed for good."""
+    async def keep(self, spark: SparkSession, *, is_away: bool = False) -> None:
+        """Start the query unless it runs, its pause is not over, or it failed for good.
+
+        Where the target is away, one that has failed is not started again before it answers: its tasks would wait for
+        it in the places of others.
+        """
         if self._is_permanent or time.monotonic() < self._retry_at:
             return
         query = self._query
         if query is None:
-            await self._start(spark)
+            if not (is_away and self.failure is not None):
+                await self._start(spark)
         elif not await asyncio.to_thread(lambda: query.isActive):
             await self._note_end(query)
 

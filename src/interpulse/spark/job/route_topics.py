@@ -114,6 +114,11 @@ class RouteTopics:
             self._target_session = self._route.target.session()
         return self._target_session
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the target gave no answer for any topic when it was asked last."""
+        return bool(self.states) and all(state.state == "DISCONNECTED" for state in self.states.values())
+
     async def update(self, topics: Mapping[TopicName, int], *, is_under_way: bool) -> None:
         """Provision what is new, hold what does not fit, forget what is selected no more; then tell the source.
 

@@ -35,3 +35,20 @@ async def test_session_with_speculation_is_refused_for_good(tmp_path):
     assert event["permanent"]
     assert "spark.speculation=true" in event["error"]
     assert session.asked == 0
+
+
+async def test_query_to_a_target_that_is_away_is_started_again_when_it_answers(tmp_path, monkeypatch):
+    """Its tasks would wait in the places that those of other clusters need."""
+    started = []
+
+    def begin(query, spark):
+        started.append(spark)
+        raise RuntimeError("NotConnected: west is away")
+
+    monkeypatch.setattr(RouteQuery, "_begin", begin)
+    monkeypatch.setattr("interpulse.spark.job.route_query._BACKOFF_FIRST_S", 0.0)
+    query = RouteQuery(route(tmp_path), lambda event: None)
+    for is_away, starts in ((True, 1), (True, 1), (False, 2), (True, 2)):
+        await query.keep(Session(), is_away=is_away)
+        assert len(started) == starts
+    assert "west is away" in query.failure.reason

@@ -327,7 +327,7 @@ async def test_job_ends_with_code_1_and_says_why_where_its_file_asks_for_it(tmp_
         raise JobEnds(problem)
 
     async def new_pipeline(admin, target):
-        return SimpleNamespace(update=update, stop=asyncio.Event().set, note_source=lambda problem: None)
+        return SimpleNamespace(update=update, stop=nothing_to_stop, note_source=lambda problem: None)
 
     monkeypatch.setattr(job, "_new_pipeline", new_pipeline)
     async with asyncio.timeout(60):
@@ -352,12 +352,16 @@ async def test_pipeline_under_way_begins_nowhere_any_more(tmp_path, monkeypatch)
         updated.set()
 
     async def new_pipeline(admin, target):
-        return SimpleNamespace(update=update, stop=update, note_source=lambda problem: None)
+        return SimpleNamespace(update=update, stop=nothing_to_stop, note_source=lambda problem: None)
 
     monkeypatch.setattr(job, "_new_pipeline", new_pipeline)
     async with asyncio.timeout(60):
         assert await job.run() == 0
     assert updated.is_set()
+
+
+async def nothing_to_stop():
+    """Of a pipeline that has no query."""
 
 
 def job_that_selects(tmp_path, monkeypatch, start):

@@ -57,7 +57,7 @@ class ConsumerSelector(Protocol):
         """Entries that no consumer has had yet go among the replays."""
 
     def give_back(self, positions: Sequence[Position]) -> None:
-        """Entries go from their consumer to the replays."""
+        """Entries, in order, go from their consumer to the replays."""
 
     def acknowledged(self, position: Position, *, held: bool) -> bool:
         """No consumer needs the entry; one ``held`` it, or it may be a replay. True if a replay became playable."""

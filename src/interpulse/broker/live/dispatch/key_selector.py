@@ -97,7 +97,7 @@ class KeySelector:
                 assignments.append((owner, part[:count]))
             if count < len(part):
                 rest = part[count:]
-                queue.add_all(map(_position, rest))
+                queue.add_all(list(map(_position, rest)))
                 self._waiting += len(rest)
                 held += rest
         return Selection(assignments, held)
@@ -129,7 +129,7 @@ class KeySelector:
         return wanted[:entries_max]
 
     def await_turn(self, positions: Iterable[Position]) -> None:
-        self._unseen.add_all(positions)
+        self._unseen.add_all(sorted(positions))
 
     def give_back(self, positions: Sequence[Position]) -> None:
         slots = self._slots.of_all(positions)
@@ -248,7 +248,7 @@ class KeySelector:
         filed = [each for each in batch if not self._slots.of(each.position)]
         self._unseen.discard_all(list(map(_position, filed)))
         for owner, part in self._seen(filed, []).items():
-            self._queues[owner].add_all(map(_position, part))
+            self._queues[owner].add_all(list(map(_position, part)))
             self._waiting += len(part)
         return filed
 
@@ -298,7 +298,7 @@ class KeySelector:
         del self._draining[slot.number]
         if slot.holder is not None and slot.holder in self._sticky_keys:
             self._drained[slot.holder] += 1
-        self._queues[self._sticky_keys.owner(slot.number)].add_all(slot.replays)
+        self._queues[self._sticky_keys.owner(slot.number)].add_all(list(slot.replays))
 
     def _held_positions(self) -> Iterator[Position]:
         return chain.from_iterable(each.pending for each in self._sticky_keys.consumers)

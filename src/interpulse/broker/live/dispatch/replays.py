@@ -40,16 +40,12 @@ class Replays:
         elif position not in self:
             positions.insert(bisect_left(positions, position), position)
 
-    def add_all(self, positions: Iterable[Position]) -> None:
-        """None of them is there yet."""
-        coming = sorted(positions)
+    def add_all(self, coming: Sequence[Position]) -> None:
+        """None of these, which are in order, is there yet."""
         if coming:
             held = self._positions
             behind = bisect_left(held, coming[0])
-            if behind < len(held):
-                coming += held[behind:]
-                coming.sort()
-            held[behind:] = coming
+            held[behind:] = sorted([*coming, *held[behind:]]) if behind < len(held) else coming
 
     def discard(self, position: Position) -> bool:
         """False if it was not there."""

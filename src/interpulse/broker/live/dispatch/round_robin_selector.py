@@ -72,7 +72,7 @@ class RoundRobinSelector:
         return [each for each in self._replays if owner_of.get(self._held_chunks.get(each, "")) in able][:count]
 
     def await_turn(self, positions: Iterable[Position]) -> None:
-        self._replays.add_all(positions)
+        self._replays.add_all(sorted(positions))
 
     def give_back(self, positions: Sequence[Position]) -> None:
         self._replays.add_all(positions)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from itertools import repeat, takewhile
+from itertools import repeat
 from operator import itemgetter
 
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.entry_feed import READ_BYTES_MAX, FeedSource
 from interpulse.model.errors import PulsarError
-from interpulse.model.ids import EARLIEST, Position
+from interpulse.model.ids import Position
 from interpulse.storage.api import LogEntry
 
 __all__ = ["ReplayReads"]
@@ -24,7 +24,6 @@ __all__ = ["ReplayReads"]
 KEPT_BYTES_MAX = READ_BYTES_MAX
 """Of entries that were held back; the oldest ones make room."""
 
-_NOTHING = Delivery(EARLIEST, b"")
 _position, _entry = itemgetter(0), itemgetter(1)
 
 _GAP_MAX = 32
@@ -76,10 +75,7 @@ class ReplayReads:
 
     def forget(self, positions: Iterable[Position]) -> None:
         """These are no replays any more, or have changed. Nothing happens if they are not kept."""
-        if self._kept:
-            pop = self._kept.pop
-            self._bytes -= sum(map(len, map(_entry, map(pop, positions, repeat(_NOTHING)))))
-            self._limiter.shrink(self._held, self._bytes)
+        self._take_out(positions)
 
     def forget_upto(self, position: Position) -> None:
         self.forget([each for each in self._kept if each <= position])
@@ -89,32 +85,35 @@ class ReplayReads:
         self._let_go(self._held)
         self._round += 1
 
-    def fetch(self, wanted: Sequence[Position]) -> list[Delivery]:
-        """The beginning of these entries, in order, that is in memory; if there is none it is being read."""
-        kept = self._kept
-        at_hand = [row for row in map(kept.get, wanted) if row is not None]
+    def take(self, wanted: Sequence[Position]) -> list[Delivery]:
+        """The beginning of these entries, in order, that is in memory; if there is none it is being read.
+
+        They are kept no more: those that are not sent go back with `keep`.
+        """
+        at_hand = self._take_out(wanted)
         if len(at_hand) == len(wanted):
             return at_hand
-        missing = [each for each in wanted if each not in kept] if at_hand else wanted
+        taken = set(map(_position, at_hand))
+        runs, uncached = _runs([each for each in wanted if each not in taken] if taken else wanted), []
         found: list[Delivery] = []
-        gone: set[Position] = set()
-        runs, uncached = _runs(missing), []
         for number, run in enumerate(runs):
             entries = self._source.log.read_cached(run[0], entries_max=_length(run), bytes_max=READ_BYTES_MAX)
             if entries is not None:
-                gone.update(self._gone(run, entries))
+                self._gone(run, entries)
                 found += self._taken_in(run, entries)
             rest = run if entries is None else run[bisect_right(run, entries[-1].position) :] if entries else []
             if rest:
                 uncached = [rest, *runs[number + 1 :]]
                 break
-        if len(missing) < len(wanted):
-            self._add(found)
-            self._hold()
-            found = [kept[each] for each in takewhile(kept.__contains__, (each for each in wanted if each not in gone))]
+        if at_hand:
+            found = sorted([*at_hand, *found], key=_position)
+            if uncached:
+                end = bisect_left(found, uncached[0][0], key=_position)
+                self.keep(found[end:])
+                found = found[:end]
         if uncached and not found:
             needed = set(wanted)
-            self.forget([each for each in kept if each not in needed])  # for consumers that take nothing now
+            self.forget([each for each in self._kept if each not in needed])  # for consumers that take nothing now
             self._reading = True
             self._source.spawn(self._read(uncached, self._round))
         return found
@@ -145,11 +144,9 @@ class ReplayReads:
             self._hold()
         self._on_ready()
 
-    def _gone(self, run: Sequence[Position], entries: Sequence[LogEntry]) -> Sequence[Position]:
+    def _gone(self, run: Sequence[Position], entries: Sequence[LogEntry]) -> None:
         """What should stand before the entries that were read is gone: the log has dropped it."""
-        end = bisect_left(run, entries[0].position) if entries else len(run)
-        self._on_gone(run[:end])
-        return run[:end]
+        self._on_gone(run[: bisect_left(run, entries[0].position)] if entries else run)
 
     def _taken_in(self, run: Sequence[Position], entries: Sequence[LogEntry]) -> list[Delivery]:
         """What was read of a run of replays."""
@@ -158,6 +155,15 @@ class ReplayReads:
         expected = set(run)
         found = [each for each in entries if each.position in expected]
         return self._deliveries(list(map(_position, found)), list(map(_entry, found))) if found else []
+
+    def _take_out(self, positions: Iterable[Position]) -> list[Delivery]:
+        """Those of these entries that are kept; they are kept no more."""
+        if not self._kept:
+            return []
+        taken = list(filter(None, map(self._kept.pop, positions, repeat(None))))
+        self._bytes -= sum(map(len, map(_entry, taken)))
+        self._limiter.shrink(self._held, self._bytes)
+        return taken
 
     def _add(self, held: Sequence[Delivery]) -> None:
         self._kept.update(zip(map(_position, held), held, strict=True))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -326,17 +326,15 @@ class SharedDispatch:
         """Send replays; False if none can be sent now."""
         if self._replays.reading:
             return False
-        batch = self._replays.fetch(self.selector.next_replays(ready, READ_ENTRIES_MAX))
-        if self.gate is not None:
-            batch = batch[: self.gate.admitted(batch)]
+        taken = self._replays.take(self.selector.next_replays(ready, READ_ENTRIES_MAX))
+        batch = taken if self.gate is None else taken[: self.gate.admitted(taken)]
         if not batch:
+            self._replays.keep(taken)
             return False
         selection = self.selector.select_replays(batch, ready)
-        for _, part in selection.assignments:
-            self._replays.forget(map(_position, part))
-        if selection.held:
-            self._replays.forget(map(_position, selection.held))
-            self._replays.keep(selection.held)
+        if len(taken) > sum(len(part) for _, part in selection.assignments):
+            sent = set(map(_position, chain.from_iterable(part for _, part in selection.assignments)))
+            self._replays.keep([each for each in taken if each[0] not in sent])
         self._send(selection.assignments)
         return selection.entry_count > 0
 

@@ -93,10 +93,17 @@ def held(*entries: int) -> list[Delivery]:
     return [Delivery(at(each), payload(each)) for each in entries]
 
 
-def fetched(reads: ReplayReads, *entries: int) -> list[int]:
-    found = reads.fetch([at(each) for each in entries])
+def taken(reads: ReplayReads, *entries: int) -> list[int]:
+    found = reads.take([at(each) for each in entries])
     assert all(each.entry == payload(each.position.entry) for each in found)
     return [each.position.entry for each in found]
+
+
+def fetched(reads: ReplayReads, *entries: int) -> list[int]:
+    """As `taken`; all of it goes back."""
+    found = taken(reads, *entries)
+    reads.keep(held(*found))
+    return found
 
 
 def test_what_was_kept_is_not_read_again(reads: ReplayReads, log: FakeLog) -> None:
@@ -105,6 +112,19 @@ def test_what_was_kept_is_not_read_again(reads: ReplayReads, log: FakeLog) -> No
     assert log.asked == []
     assert fetched(reads, 2, 3, 4, 90) == [2, 3, 4, 90]
     assert log.asked == [(3, 1), (90, 1)]
+
+
+def test_what_was_taken_is_kept_no_more(reads: ReplayReads, log: FakeLog) -> None:
+    reads.keep(held(2, 4, 7))
+    assert (taken(reads, 2, 7), log.limiter.bytes_held, log.asked) == ([2, 7], 10, [])
+    assert (taken(reads, 2, 4), log.limiter.bytes_held, log.asked) == ([2, 4], 0, [(2, 1)])
+
+
+def test_entry_that_is_not_in_memory_then_what_is_kept_behind_it_stays(reads: ReplayReads, log: FakeLog) -> None:
+    log.in_memory = False
+    reads.keep(held(2, 4, 7))
+    assert (taken(reads, 2, 3, 4, 7), log.limiter.bytes_held, log.begun) == ([2], 20, [])
+    assert (taken(reads, 4, 7), log.limiter.bytes_held) == ([4, 7], 0)
 
 
 def test_more_than_there_is_room_for_then_the_oldest_are_read_again(
@@ -217,10 +237,10 @@ def test_when_others_need_the_room_then_all_is_read_again(reads: ReplayReads, lo
     reads.keep(held(0, 1))
     others.keep(held(5, 6))
     assert log.limiter.bytes_held == 20
-    assert fetched(reads, 0, 1) == [0, 1]
+    assert taken(reads, 0, 1) == [0, 1]
     assert log.asked == [(0, 2)]
     reads.keep(held(0, 1))
-    assert fetched(others, 5, 6) == [5, 6]
+    assert taken(others, 5, 6) == [5, 6]
     assert log.asked == [(0, 2), (5, 2)]
 
 
@@ -237,11 +257,11 @@ def test_what_many_keep_takes_room_together(log: FakeLog, monkeypatch: pytest.Mo
 
 def test_short_read_then_nothing_behind_it_comes_before_the_rest(reads: ReplayReads, log: FakeLog) -> None:
     log.entries_max = 2
-    assert fetched(reads, 0, 1, 2, 90) == [0, 1]
+    assert taken(reads, 0, 1, 2, 90) == [0, 1]
     reads.keep(held(1))
-    assert fetched(reads, 0, 1, 2, 3, 4) == [0, 1]
+    assert taken(reads, 0, 1, 2, 3, 4) == [0, 1]
     log.entries_max = 3
-    assert fetched(reads, 10, 12, 14) == [10, 12]
+    assert taken(reads, 10, 12, 14) == [10, 12]
 
 
 TOPICS = [TopicName.parse(f"persistent://public/default/t{number}") for number in range(20)]

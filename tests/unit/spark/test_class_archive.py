@@ -11,6 +11,11 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
+@pytest.fixture(autouse=True)
+def _jars_of_pyspark(monkeypatch):
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+
+
 @pytest.fixture
 def java(tmp_path, monkeypatch):
     """A Java whose release can be changed."""
@@ -34,6 +39,12 @@ def test_path_when_java_says_no_release_then_its_program_counts(java):
     before = archive_path()
     (java / "release").unlink()
     assert archive_path() not in (before, None)
+
+
+def test_path_when_java_gets_the_jars_of_another_spark_then_is_another(java, monkeypatch, tmp_path):
+    before = archive_path()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert archive_path() != before
 
 
 def test_options_when_there_is_an_archive_then_name_it(java):

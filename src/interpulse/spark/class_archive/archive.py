@@ -37,13 +37,13 @@ def archive_path() -> Path | None:
     """Where the archive of this Java and this PySpark is or would be; None where one of both is missing."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(Path(home, "bin", "java") if home else "java")
-    pyspark = importlib.util.find_spec("pyspark")
-    if java is None or pyspark is None or pyspark.origin is None:
+    spark = _spark_home()
+    if java is None or spark is None:
         return None
     program = Path(java).resolve()
     release = program.parent.parent / "release"
     told = release.read_bytes() if release.exists() else str(program.stat().st_mtime_ns).encode()
-    parts = (str(program).encode(), told, pyspark.origin.encode(), importlib.metadata.version("pyspark").encode())
+    parts = (str(program).encode(), told, str(spark).encode(), importlib.metadata.version("pyspark").encode())
     named = hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "interpulse" / f"spark-classes-{named}.jsa"
@@ -60,23 +60,28 @@ def make_archive() -> Path:
 
     Raises `ArchiveFailed` without Java or PySpark, and where Java wrote nothing.
     """
-    path = archive_path()
-    if path is None:
+    path, spark = archive_path(), _spark_home()
+    if path is None or spark is None:
         raise ArchiveFailed("Java 17 or newer and the spark extra are needed: pip install 'interpulse[spark]'")
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         made = Path(scratch, path.name)
-        done = _run_training(f"{_QUICK_JAVA} {_SILENT} -XX:ArchiveClassesAtExit={made}", scratch)
+        done = _run_training(spark, f"{_QUICK_JAVA} {_SILENT} -XX:ArchiveClassesAtExit={made}", scratch)
         if done.returncode != 0 or not made.exists():
             raise ArchiveFailed(f"Java wrote no archive of Spark's classes (exit {done.returncode}):\n{done.stdout}")
         made.replace(path)
     return path
 
 
-def _run_training(options: str, scratch: str) -> subprocess.CompletedProcess[str]:
-    import pyspark
+def _spark_home() -> Path | None:
+    """Where PySpark finds the jars that it starts Java with."""
+    pyspark = importlib.util.find_spec("pyspark")
+    if pyspark is None or pyspark.origin is None:
+        return None
+    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.origin).parent)
 
-    home = Path(pyspark.__file__).parent
+
+def _run_training(spark: Path, options: str, scratch: str) -> subprocess.CompletedProcess[str]:
     settings = {
         "spark.driver.extraJavaOptions": options,
         "spark.driver.host": "127.0.0.1",
@@ -84,11 +89,11 @@ def _run_training(options: str, scratch: str) -> subprocess.CompletedProcess[str
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
     }
-    command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "700m"]
+    command = [str(spark / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "700m"]
     for key, value in settings.items():
         command += ["--conf", f"{key}={value}"]
     environment = os.environ | {
-        "SPARK_HOME": str(home),
+        "SPARK_HOME": str(spark),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,

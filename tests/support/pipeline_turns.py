@@ -215,8 +215,13 @@ async def subscriptions_go_along(job: Job, cursor: str) -> None:
     await take(job, "east", "idle", 9)
     await job.publish("own", None, cluster="west")
     await backlogs_become(job, billing=1, idle=2)
-    positions = [event["sourcePosition"] for event in job.events if event["event"] == "subscription"]
-    assert [position.partition(":")[2] for position in positions] == ["3", "6", "8"]
+    moved: dict[str, list[int]] = {}
+    for event in job.events:
+        if event["event"] == "subscription":
+            moved.setdefault(event["subscription"], []).append(int(event["sourcePosition"].partition(":")[2]))
+    # A broker may tell of some acknowledgements before the others of the same consumer.
+    assert all(entries == sorted(set(entries)) for entries in moved.values())
+    assert {name: entries[-1] for name, entries in moved.items()} == {"billing": 6, "idle": 8}
 
 
 async def cursors_are_put_where_the_pipeline_begins(job: Job, cursor: str) -> None:

@@ -55,6 +55,7 @@ def shown(page: str, outputs: dict[str, str]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(1200)  # every program of the page starts Spark
 def test_spark_page_when_followed_then_shows_what_it_says(reader: WalkFactory) -> None:
     outputs = reader("own").follow(steps("use-spark.md"))
     for said, printed in shown("use-spark.md", outputs):

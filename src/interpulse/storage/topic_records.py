@@ -18,7 +18,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final, Protocol
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import (
@@ -34,7 +34,19 @@ from interpulse.storage.api import (
 )
 from interpulse.storage.cas import advance_counter, retry_on_conflict
 
-__all__ = ["LEDGER_COUNTER_KEY", "LedgerIds", "TopicRecord", "TopicRecords", "ledger_key", "record_key", "with_ledgers"]
+__all__ = [
+    "JSON_TOPIC_RECORDS",
+    "LEDGER_COUNTER_KEY",
+    "JsonTopicRecords",
+    "LedgerIds",
+    "TopicRecord",
+    "TopicRecordCodec",
+    "TopicRecords",
+    "decode_record",
+    "ledger_key",
+    "record_key",
+    "with_ledgers",
+]
 
 LEDGER_COUNTER_KEY = "/ledgers/id-counter"
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
@@ -61,7 +73,10 @@ class TopicRecord:
     ledgers: tuple[LedgerRecord, ...] = ()
     terminated: Position | None = None
     other: dict[str, Any] = field(default_factory=lambda: {"properties": {}})
+    """What belongs to the broker: ``properties``, and its counters ``topicEpoch`` and ``lastIndex``."""
     compacted: CompactedLedger | None = None
+    stored: bytes = field(default=b"", compare=False, repr=False)
+    """What this was read from, where a codec needs it to keep what it does not know."""
 
     @property
     def ledger_ids(self) -> list[int]:
@@ -95,6 +110,38 @@ class TopicRecord:
         return _to_json(fields).encode()
 
 
+class TopicRecordCodec(Protocol):
+    """How topic records are stored; chosen with the metadata store."""
+
+    def __hash__(self) -> int: ...
+
+    def decode(self, value: bytes) -> TopicRecord:
+        """The record of a stored value; raises ValueError, KeyError, TypeError or AttributeError if it is none."""
+
+    def encode(self, record: TopicRecord) -> bytes:
+        """The value of a record; what it was decoded from without being understood is kept."""
+
+    def amended(self, value: bytes | None, **other: Any) -> bytes:
+        """The value, None = of a topic that is created now, with some of `TopicRecord.other` replaced."""
+
+
+class JsonTopicRecords:
+    """The JSON of a broker that is alone. See `TopicRecordCodec`."""
+
+    def decode(self, value: bytes) -> TopicRecord:
+        return TopicRecord.decode(value)
+
+    def encode(self, record: TopicRecord) -> bytes:
+        return record.encode()
+
+    def amended(self, value: bytes | None, **other: Any) -> bytes:
+        record = {"ledgers": [], "properties": {}} if value is None else json.loads(value)
+        return json.dumps(record | other).encode()
+
+
+JSON_TOPIC_RECORDS: Final = JsonTopicRecords()
+
+
 class LedgerIds:
     """Gives out ledger ids, each once in the life of the metadata store."""
 
@@ -126,8 +173,9 @@ class LedgerIds:
 class TopicRecords:
     """Reads and changes topic records, together with the owners of their ledgers."""
 
-    def __init__(self, metadata: MetadataStore) -> None:
+    def __init__(self, metadata: MetadataStore, codec: TopicRecordCodec = JSON_TOPIC_RECORDS) -> None:
         self._metadata = metadata
+        self._codec = codec
 
     async def exists(self, name: str) -> bool:
         return await self._metadata.get(record_key(name)) is not None
@@ -135,7 +183,7 @@ class TopicRecords:
     async def get(self, name: str) -> TopicRecord | None:
         """The record as it stands; raises `MetadataUnavailable` if it cannot be understood."""
         stored = await self._metadata.get(record_key(name))
-        return _decode(name, stored.value) if stored else None
+        return decode_record(self._codec, name, stored.value) if stored else None
 
     async def change(self, name: str, step: Callable[[TopicRecord | None], TopicRecord]) -> TopicRecord:
         """Replace the record by what ``step`` makes of it, again if another change was faster."""
@@ -143,9 +191,9 @@ class TopicRecords:
 
         async def attempt() -> TopicRecord:
             stored = await self._metadata.get(key)
-            old = _decode(name, stored.value) if stored else None
+            old = decode_record(self._codec, name, stored.value) if stored else None
             new = step(old)
-            changes: list[Change] = [Put(key, new.encode()), *_owner_changes(name, old, new)]
+            changes: list[Change] = [Put(key, self._codec.encode(new)), *_owner_changes(name, old, new)]
             await self._metadata.commit(changes, {key: stored.version if stored else None})
             return new
 
@@ -165,7 +213,7 @@ class TopicRecords:
 
         async def attempt() -> list[int]:
             stored = await self._metadata.get_many(list(keys))
-            ledgers = [ledger for key, found in stored.items() for ledger in _ledgers_of(keys[key], found.value)]
+            ledgers = [ledger for key, found in stored.items() for ledger in self._ledgers_of(keys[key], found.value)]
             below = [*map(ledger_key, ledgers)]
             for number, key in enumerate(keys, 1):
                 below += [f"{key}/{child}" for child in await self._metadata.children(key)]
@@ -192,6 +240,12 @@ class TopicRecords:
         claims = {int(key.rpartition("L")[2]): owner.value.decode() for key, owner in owners.items()}
         stored = await self._metadata.get_many([record_key(name) for name in sorted(set(claims.values()))])
         return {each: name for each, name in claims.items() if _lists(stored.get(record_key(name)), each)}
+
+    def _ledgers_of(self, name: str, value: bytes) -> list[int]:
+        try:
+            return decode_record(self._codec, name, value).ledger_ids
+        except MetadataUnavailable:
+            return []
 
 
 def with_ledgers(record: TopicRecord | None, ledgers: Iterable[LedgerRecord]) -> TopicRecord:
@@ -239,17 +293,13 @@ def _owner_changes(name: str, old: TopicRecord | None, new: TopicRecord) -> list
     return begun + [Delete(ledger_key(each)) for each in sorted(before - after)]
 
 
-def _ledgers_of(name: str, value: bytes) -> list[int]:
-    try:
-        return _decode(name, value).ledger_ids
-    except MetadataUnavailable:
-        return []
-
-
 @lru_cache(maxsize=100)
-def _decode(name: str, value: bytes) -> TopicRecord:
-    """A log that is opened reads its record, then changes what it read."""
+def decode_record(codec: TopicRecordCodec, name: str, value: bytes) -> TopicRecord:
+    """The record of a log; raises `MetadataUnavailable` if it cannot be understood.
+
+    It is kept for a while: a log that is opened reads its record, then changes what it read.
+    """
     try:
-        return TopicRecord.decode(value)
+        return codec.decode(value)
     except _UNREADABLE as error:
         raise MetadataUnavailable(f"the record of log {name} cannot be understood: {error!r}") from error

@@ -125,7 +125,7 @@ class Topic:
         self._pending: list[PendingPublish | PendingRun] = []
         self._terminating = 0  # calls under way
         self._last_marker = EARLIEST
-        self.compaction = Compaction(self, host.compaction_permits)
+        self.compaction = Compaction(self, host.compaction_permits, offered=not host.layout.shared)
         self._use_limits()
 
     # --- loading
@@ -161,8 +161,10 @@ class Topic:
         await self._restore_sequences(snapshot)
         if self.log.compacted.current is not None:
             self.compacted_upto(self.log.compacted.current.horizon)
-        if self.settings.compaction_threshold_bytes > 0:
+        if self.settings.compaction_threshold_bytes > 0 and self.compaction.offered:
             await self.keep_for_compaction()
+        elif self.settings.compaction_threshold_bytes > 0:
+            log.warning("topic is not compacted topic=%s reason=%s", self.name, "not offered in a cluster yet")
         await self.subscription_set.follow_remotes()
 
     async def _restore_sequences(self, snapshot: CursorRecord | None) -> None:
@@ -440,7 +442,7 @@ class Topic:
             await self.sequences.begin()
         elif not settings.deduplication_enabled and self.deduplication is not None:
             await self.sequences.end()
-        if settings.compaction_threshold_bytes > 0 and self.clients.refusal is None:
+        if settings.compaction_threshold_bytes > 0 and self.compaction.offered and self.clients.refusal is None:
             await self.keep_for_compaction()
         await self.subscription_set.follow_remotes()
 

@@ -1,18 +1,20 @@
-"""Records that are compressed: a head that says how, then the bytes. Source: cluster 5.2.
+"""Bytes of records: they are messages, and may be compressed, with a head that says how. Source: cluster 5.2.
 
 A plain record cannot begin like a compressed one: ``0x47`` would be a field of a wire type that protobuf does not have.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 import cramjam
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 
-__all__ = ["COMPRESSED_ABOVE", "compressed", "packed", "unpacked"]
+__all__ = ["COMPRESSED_ABOVE", "compressed", "packed", "parsed", "unpacked"]
+
+M = TypeVar("M", bound=Message)
 
 COMPRESSED_ABOVE: Final = 16 * 1024
 """Bytes of a record from which on it is compressed, as in Pulsar (managedLedgerInfoCompressionThresholdInBytes)."""
@@ -42,14 +44,23 @@ def unpacked(value: bytes) -> bytes:
     size = int.from_bytes(value[2:6], "big")
     if len(value) < 6 + size:
         raise ValueError(f"the head of a compressed record is cut short: {len(value)} bytes")
-    try:
-        head = pb.CompressedRecordHead.FromString(value[6 : 6 + size])
-    except DecodeError as error:
-        raise ValueError(f"the head of a compressed record cannot be read: {error}") from None
+    head = parsed(pb.CompressedRecordHead, value[6 : 6 + size])
     record = _decompressed(head.compressionType, value[6 + size :], head.uncompressedSize)
     if len(record) != head.uncompressedSize:
         raise ValueError(f"a compressed record has {len(record)} bytes and should have {head.uncompressedSize}")
     return record
+
+
+def parsed(kind: type[M], raw: bytes) -> M:
+    """A complete message of these bytes; raises ValueError if they are none."""
+    try:
+        message = kind.FromString(raw)
+    except DecodeError as error:
+        raise ValueError(f"it is no {kind.__name__}: {error}") from None
+    missing = message.FindInitializationErrors()  # type: ignore[attr-defined]
+    if missing:
+        raise ValueError(f"it is no {kind.__name__}: it lacks {', '.join(missing)}")
+    return message
 
 
 def _decompressed(kind: int, body: bytes, size: int) -> bytes:

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from google.protobuf.message import DecodeError
-
 from interpulse.model.ids import Position
 from interpulse.storage.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
-from interpulse.storage.managed_ledger.compression import packed, unpacked
+from interpulse.storage.managed_ledger.compression import packed, parsed, unpacked
 
 __all__ = [
     "IN_RECORD",
@@ -56,10 +54,7 @@ class PulsarCursors:
 def decode_record(value: bytes) -> StoredCursor:
     """Read a record; raises ValueError if it is none."""
     plain = unpacked(value)
-    try:
-        message = pb.ManagedCursorInfo.FromString(plain)
-    except DecodeError as error:
-        raise ValueError(f"it is no ManagedCursorInfo: {error}") from None
+    message = parsed(pb.ManagedCursorInfo, plain)
     numbers = {each.name: each.value for each in message.properties}
     properties = {each.name: each.value for each in message.cursorProperties if not each.name.startswith(_INTERNAL)}
     by_policy = properties.pop(_BY_POLICY, None) is not None
@@ -101,10 +96,7 @@ def decode_entry(entry: bytes, record: CursorRecord) -> CursorRecord:
 
     Raises ValueError if it is none.
     """
-    try:
-        message = pb.PositionInfo.FromString(entry)
-    except DecodeError as error:
-        raise ValueError(f"it is no PositionInfo: {error}") from None
+    message = parsed(pb.PositionInfo, entry)
     bitmaps = message.individualDeletedMessageRanges
     numbers = {each.name: each.value for each in message.properties}
     return CursorRecord(

@@ -13,12 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from google.protobuf.message import DecodeError
-
 from interpulse.model.ids import Position
 from interpulse.storage.api import LedgerRecord
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
-from interpulse.storage.managed_ledger.compression import packed, unpacked
+from interpulse.storage.managed_ledger.compression import packed, parsed, unpacked
 from interpulse.storage.topic_records import TopicRecord
 
 __all__ = ["PulsarTopicRecords"]
@@ -66,10 +64,7 @@ class PulsarTopicRecords:
 
 
 def _message(record: bytes) -> pb.ManagedLedgerInfo:
-    try:
-        return pb.ManagedLedgerInfo.FromString(record)
-    except DecodeError as error:
-        raise ValueError(f"it is no ManagedLedgerInfo: {error}") from None
+    return parsed(pb.ManagedLedgerInfo, record)
 
 
 def _rows(ledgers: Sequence[pb.LedgerInfo]) -> list[LedgerRecord]:
@@ -84,7 +79,7 @@ def _rows(ledgers: Sequence[pb.LedgerInfo]) -> list[LedgerRecord]:
 def _put_ledgers(message: pb.ManagedLedgerInfo, rows: Sequence[LedgerRecord]) -> None:
     stored = {each.ledgerId: pb.LedgerInfo.FromString(each.SerializeToString()) for each in message.ledgerInfo}
     del message.ledgerInfo[:]
-    for row, following in zip(rows, [*rows[1:], None], strict=True):
+    for row, following in zip(rows, [*rows[1:], None], strict=False):
         ledger = message.ledgerInfo.add()
         if row.ledger_id in stored:
             ledger.CopyFrom(stored[row.ledger_id])

@@ -13,7 +13,7 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.storage.cursor_records import JSON_CURSORS, CursorCodec
 from interpulse.storage.managed_ledger.cursor_codec import PulsarCursors
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
-from interpulse.storage.topic_records import JSON_TOPIC_RECORDS, TopicRecordCodec
+from interpulse.storage.topic_records import JSON_RECORDS, TopicRecordCodec
 
 __all__ = ["ALONE", "IN_CLUSTER", "Layout"]
 
@@ -31,5 +31,5 @@ class Layout:
     and cursors are written by the owner of their topic alone."""
 
 
-ALONE: Final = Layout(JSON_TOPIC_RECORDS, JSON_CURSORS, keys.failure_domains, shared=False)
+ALONE: Final = Layout(JSON_RECORDS, JSON_CURSORS, keys.failure_domains, shared=False)
 IN_CLUSTER: Final = Layout(PulsarTopicRecords(), PulsarCursors(), keys.failure_domains_in_cluster, shared=True)

@@ -1,21 +1,17 @@
 """The records of logs in the metadata store.
 
-* ``/managed-ledgers/<log name>`` holds the topic record: its ledgers, the compacted one, properties, and where it was
-  terminated, in Pulsar's JSON. The properties belong to the broker and are kept as they are.
-* ``/ledgers/L<id>`` says which log a ledger belongs to. It comes and goes in one commit with the record, so that what
-  lies in a segment can be told alive or dead without reading every record.
-* ``/ledgers/id-counter`` is the first ledger id that was never reserved. Ids are reserved in blocks *before* one is
-  used, so a crash may leave ids out but never gives one twice.
+``/managed-ledgers/<log name>`` holds the topic record: its ledgers, the compacted one, properties, and where it was
+terminated, in the form of a `TopicRecordCodec`. The properties belong to the broker and are kept as they are.
 
 A record is always written under the version that was read, since the broker creates records and changes properties at
-the same time.
+the same time; and where several brokers share the store, whoever opens a log has begun a ledger in its record.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, Protocol
@@ -26,44 +22,35 @@ from interpulse.storage.api import (
     CommitTooLarge,
     CompactedLedger,
     Delete,
+    FenceCause,
     LedgerRecord,
+    LogFenced,
     MetadataStore,
     MetadataUnavailable,
     Put,
-    Versioned,
 )
-from interpulse.storage.cas import advance_counter, retry_on_conflict
+from interpulse.storage.cas import retry_on_conflict
 
 __all__ = [
-    "JSON_TOPIC_RECORDS",
-    "LEDGER_COUNTER_KEY",
-    "JsonTopicRecords",
-    "LedgerIds",
+    "JSON_RECORDS",
     "TopicRecord",
     "TopicRecordCodec",
     "TopicRecords",
+    "check_newest",
     "decode_record",
-    "ledger_key",
     "record_key",
     "with_ledgers",
 ]
 
-LEDGER_COUNTER_KEY = "/ledgers/id-counter"
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 _RECORDS_AT_ONCE = 100  # of many that are deleted together; then it is others' turn in the event loop
 _DELETED_AT_ONCE = 500  # names have at most a thousand characters, mostly
-_BLOCK = 1000  # one commit per thousand ledgers; a restart skips at most so many ids
 
 
 def record_key(name: str) -> str:
     """Key of the record of a log."""
     return f"/managed-ledgers/{name}"
-
-
-def ledger_key(ledger_id: int) -> str:
-    """Key that says which log the ledger belongs to."""
-    return f"/ledgers/L{ledger_id:010d}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +70,11 @@ class TopicRecord:
         """Every ledger that belongs to the log."""
         ids = [row.ledger_id for row in self.ledgers]
         return ids if self.compacted is None else [*ids, self.compacted.ledger_id]
+
+    @property
+    def newest(self) -> int | None:
+        """The ledger that was begun last."""
+        return self.ledgers[-1].ledger_id if self.ledgers else None
 
     @classmethod
     def decode(cls, value: bytes) -> TopicRecord:
@@ -110,23 +102,24 @@ class TopicRecord:
         return _to_json(fields).encode()
 
 
-class TopicRecordCodec(Protocol):
-    """How topic records are stored; chosen with the metadata store."""
-
-    def __hash__(self) -> int: ...
+class TopicRecordCodec(Hashable, Protocol):
+    """The form of topic records."""
 
     def decode(self, value: bytes) -> TopicRecord:
-        """The record of a stored value; raises ValueError, KeyError, TypeError or AttributeError if it is none."""
+        """Read a record; raises ValueError, KeyError, TypeError or AttributeError for anything else."""
 
     def encode(self, record: TopicRecord) -> bytes:
-        """The value of a record; what it was decoded from without being understood is kept."""
+        """Write one, with everything that was in it when it was read."""
 
     def amended(self, value: bytes | None, **other: Any) -> bytes:
-        """The value, None = of a topic that is created now, with some of `TopicRecord.other` replaced."""
+        """The record, None = of a topic that is created now, with some of `TopicRecord.other` replaced."""
+
+    def ledgers_of_cursor(self, value: bytes) -> Sequence[int]:
+        """The ledgers that the record of a cursor names, as far as it can be understood."""
 
 
-class JsonTopicRecords:
-    """The JSON of a broker that is alone. See `TopicRecordCodec`."""
+class _JsonRecords:
+    """The JSON of a broker that is alone, whose cursors have no ledgers."""
 
     def decode(self, value: bytes) -> TopicRecord:
         return TopicRecord.decode(value)
@@ -138,44 +131,28 @@ class JsonTopicRecords:
         record = {"ledgers": [], "properties": {}} if value is None else json.loads(value)
         return json.dumps(record | other).encode()
 
+    def ledgers_of_cursor(self, value: bytes) -> Sequence[int]:
+        return ()
 
-JSON_TOPIC_RECORDS: Final = JsonTopicRecords()
 
+JSON_RECORDS: Final[TopicRecordCodec] = _JsonRecords()
 
-class LedgerIds:
-    """Gives out ledger ids, each once in the life of the metadata store."""
-
-    def __init__(self, metadata: MetadataStore) -> None:
-        self._metadata = metadata
-        self._next = 1
-        self._end = 1
-        self._reserving = asyncio.Lock()
-
-    async def take(self) -> int:
-        """A ledger id that was never used."""
-        while self._next == self._end:
-            async with self._reserving:
-                if self._next == self._end:
-                    await self._reserve()
-        self._next += 1
-        return self._next - 1
-
-    async def first_unreserved(self) -> int:
-        """Every ledger id there ever was is below this one."""
-        stored = await self._metadata.get(LEDGER_COUNTER_KEY)
-        return int(stored.value) if stored else 1
-
-    async def _reserve(self) -> None:
-        self._next = await advance_counter(self._metadata, LEDGER_COUNTER_KEY, _BLOCK, start=1)
-        self._end = self._next + _BLOCK
+RecordChanges = Callable[[str, Collection[int], Collection[int]], Sequence[Change]]
+"""What is committed with the record of a log that names other ledgers: the name, those before, those after."""
 
 
 class TopicRecords:
-    """Reads and changes topic records, together with the owners of their ledgers."""
+    """Reads and changes topic records, together with what the journal keeps of their ledgers."""
 
-    def __init__(self, metadata: MetadataStore, codec: TopicRecordCodec = JSON_TOPIC_RECORDS) -> None:
+    def __init__(
+        self,
+        metadata: MetadataStore,
+        codec: TopicRecordCodec = JSON_RECORDS,
+        along: RecordChanges = lambda name, before, after: (),
+    ) -> None:
         self._metadata = metadata
         self._codec = codec
+        self._along = along
 
     async def exists(self, name: str) -> bool:
         return await self._metadata.get(record_key(name)) is not None
@@ -186,14 +163,21 @@ class TopicRecords:
         return decode_record(self._codec, name, stored.value) if stored else None
 
     async def change(self, name: str, step: Callable[[TopicRecord | None], TopicRecord]) -> TopicRecord:
-        """Replace the record by what ``step`` makes of it, again if another change was faster."""
+        """Replace the record by what ``step`` makes of it, again if another change was faster.
+
+        Raises `LogFenced` if the session of the metadata store ends meanwhile: the log may be another process's then.
+        """
         key = record_key(name)
+        session = self._metadata.session.id
 
         async def attempt() -> TopicRecord:
             stored = await self._metadata.get(key)
             old = decode_record(self._codec, name, stored.value) if stored else None
             new = step(old)
-            changes: list[Change] = [Put(key, self._codec.encode(new)), *_owner_changes(name, old, new)]
+            before, after = old.ledger_ids if old else [], new.ledger_ids
+            changes: list[Change] = [Put(key, self._codec.encode(new)), *self._along(name, before, after)]
+            if self._metadata.session.id != session:
+                raise LogFenced(name, "the session of the metadata store ended", FenceCause.OWNED_ELSEWHERE)
             await self._metadata.commit(changes, {key: stored.version if stored else None})
             return new
 
@@ -202,7 +186,7 @@ class TopicRecords:
     async def delete(
         self, *names: str, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}
     ) -> list[int]:
-        """Remove records, everything below them and the owners of their ledgers, and apply ``also``, in one commit.
+        """Remove records, everything below them and what goes along, and apply ``also``, in one commit.
 
         What is more than the store takes in one is removed in several: what lies below the records first, then the
         records with ``also``; begun again it finishes. Gives the ids of these ledgers. Raises `CommitConflict` only for
@@ -213,10 +197,16 @@ class TopicRecords:
 
         async def attempt() -> list[int]:
             stored = await self._metadata.get_many(list(keys))
-            ledgers = [ledger for key, found in stored.items() for ledger in self._ledgers_of(keys[key], found.value)]
-            below = [*map(ledger_key, ledgers)]
+            ledgers: list[int] = []
+            below: list[Change] = []
+            for key, found in stored.items():
+                named = self._ledgers_of(keys[key], found.value)
+                ledgers += named
+                below += self._along(keys[key], named, [])
             for number, key in enumerate(keys, 1):
-                below += [f"{key}/{child}" for child in await self._metadata.children(key)]
+                cursors = [f"{key}/{child}" for child in await self._metadata.children(key)]
+                ledgers += await self._ledgers_of_cursors(cursors)
+                below += map(Delete, cursors)
                 if number % _RECORDS_AT_ONCE == 0:
                     await asyncio.sleep(0)
             if not stored and not below and not also:
@@ -224,22 +214,21 @@ class TopicRecords:
             versions = {key: stored[key].version if key in stored else None for key in keys}
             expected = {**versions, **expect}
             try:
-                await self._metadata.commit([*map(Delete, (*stored, *below)), *also], expected)
+                await self._metadata.commit([*map(Delete, stored), *below, *also], expected)
             except CommitTooLarge:
                 await self._metadata.commit([], expected)
                 for first in range(0, len(below), _DELETED_AT_ONCE):
-                    await self._metadata.commit([*map(Delete, below[first : first + _DELETED_AT_ONCE])])
+                    await self._metadata.commit(below[first : first + _DELETED_AT_ONCE])
                 await self._metadata.commit([*map(Delete, stored), *also], expected)
             return ledgers
 
         return await retry_on_conflict(attempt, raised_for=expect)
 
-    async def living(self, ledger_ids: Iterable[int]) -> dict[int, str]:
-        """Which of these ledgers some log still has, and the name of that log."""
-        owners = await self._metadata.get_many([ledger_key(each) for each in ledger_ids])
-        claims = {int(key.rpartition("L")[2]): owner.value.decode() for key, owner in owners.items()}
-        stored = await self._metadata.get_many([record_key(name) for name in sorted(set(claims.values()))])
-        return {each: name for each, name in claims.items() if _lists(stored.get(record_key(name)), each)}
+    async def _ledgers_of_cursors(self, keys: Sequence[str]) -> list[int]:
+        if self._codec is JSON_RECORDS:
+            return []  # it has none, and need not read them all
+        found = (await self._metadata.get_many(keys)).values()
+        return [ledger for each in found for ledger in self._codec.ledgers_of_cursor(each.value)]
 
     def _ledgers_of(self, name: str, value: bytes) -> list[int]:
         try:
@@ -277,28 +266,17 @@ def _compacted_fields(ledger: CompactedLedger) -> dict[str, Any]:
     }
 
 
-def _lists(stored: Versioned | None, ledger_id: int) -> bool:
-    if stored is None:
-        return False
-    try:
-        return ledger_id in TopicRecord.decode(stored.value).ledger_ids
-    except _UNREADABLE:
-        return True  # the log cannot be opened before its record is mended; its entries must still be there then
-
-
-def _owner_changes(name: str, old: TopicRecord | None, new: TopicRecord) -> list[Change]:
-    before = set(old.ledger_ids) if old else set()
-    after = set(new.ledger_ids)
-    begun: list[Change] = [Put(ledger_key(each), name.encode()) for each in sorted(after - before)]
-    return begun + [Delete(ledger_key(each)) for each in sorted(before - after)]
+def check_newest(name: str, record: TopicRecord, expected: Container[int | None]) -> None:
+    """Raise `LogFenced` if the newest ledger of a record is none of those that this process began last."""
+    if record.newest not in expected:
+        reason = f"another process opened it and began ledger {record.newest}"
+        raise LogFenced(name, reason, FenceCause.OWNED_ELSEWHERE)
 
 
 @lru_cache(maxsize=100)
 def decode_record(codec: TopicRecordCodec, name: str, value: bytes) -> TopicRecord:
-    """The record of a log; raises `MetadataUnavailable` if it cannot be understood.
-
-    It is kept for a while: a log that is opened reads its record, then changes what it read.
-    """
+    """The record of a log; raises `MetadataUnavailable` if it cannot be understood."""
+    # A log that is opened reads its record, then changes what it read: hence the memory.
     try:
         return codec.decode(value)
     except _UNREADABLE as error:

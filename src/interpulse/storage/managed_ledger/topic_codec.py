@@ -17,10 +17,12 @@ from interpulse.model.ids import Position
 from interpulse.storage.api import LedgerRecord
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.compression import packed, parsed, unpacked
+from interpulse.storage.managed_ledger.cursor_codec import decode_record
 from interpulse.storage.topic_records import TopicRecord
 
 __all__ = ["PulsarTopicRecords"]
 
+_COMPACTED: Final = "CompactedTopicLedger"
 _COUNTERS: Final = {"topicEpoch": "pulsar.topic.epoch", "lastIndex": "index"}
 
 
@@ -61,6 +63,14 @@ class PulsarTopicRecords:
     def amended(self, value: bytes | None, **other: Any) -> bytes:
         record = self.decode(value or b"")
         return self.encode(replace(record, other=record.other | other))
+
+    def ledgers_of_cursor(self, value: bytes) -> Sequence[int]:
+        try:
+            cursor = decode_record(value)
+        except ValueError:
+            return ()
+        compacted = cursor.state.numbers.get(_COMPACTED)
+        return [each for each in (cursor.ledger_id, compacted) if each is not None and each >= 0]
 
 
 def _message(record: bytes) -> pb.ManagedLedgerInfo:

@@ -146,15 +146,17 @@ class LogTerminated(LogFenced):
 
 
 class LogDamaged(PersistenceError):
-    """A record of this log on disk is not what was written. Other logs are not concerned.
+    """A record of this log is not what was written. Other logs are not concerned.
 
     ``segment`` is the file, ``offset`` the byte in it where the damaged record starts (-1 = the record is missing).
+    In BookKeeper ``segment`` is the ledger or the entry, and ``offset`` is -1.
     """
 
     retriable = False
 
     def __init__(self, name: str, segment: str, offset: int, reason: str) -> None:
-        super().__init__(f"log {name} is damaged in {segment} at byte {offset}: {reason}")
+        at = f" at byte {offset}" if offset >= 0 else ""
+        super().__init__(f"log {name} is damaged in {segment}{at}: {reason}")
         self.name = name
         self.segment = segment
         self.offset = offset

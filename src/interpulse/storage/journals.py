@@ -44,17 +44,13 @@ class LedgerUse(Enum):
     """What kind of entries a ledger holds."""
 
     TOPIC = "topic"
-    CURSOR = "cursor"
     COMPACTED = "compacted"
-    SCHEMA = "schema"
 
 
 class LedgerPurpose(NamedTuple):
     """What a ledger is for. Where ledgers are shared with others, it is written down with them."""
 
     use: LedgerUse
-    of: str = ""
-    """The cursor it belongs to."""
     horizon: Position | None = None
     """The last position that went into a compacted one."""
 
@@ -101,7 +97,10 @@ class Journal(Protocol):
     """
 
     async def create(self, log: str, purpose: LedgerPurpose) -> int:
-        """The id of a new ledger of this log, or schema, which takes entries; ids grow. Raises PersistenceError."""
+        """The id of a new ledger of this log, which takes entries; ids grow.
+
+        Raises PersistenceError or MetadataError.
+        """
 
     def record_changes(self, log: str, before: Collection[int], after: Collection[int]) -> list[Change]:
         """What is committed together with a record of the log that names other ledgers than the one before."""
@@ -113,7 +112,10 @@ class Journal(Protocol):
         """
 
     async def seal(self, ledger_id: int) -> Sealed:
-        """End a ledger that this journal writes, once all of it is durable. May be tried again after an error."""
+        """End a ledger that this journal writes, once all of it is durable.
+
+        Raises PersistenceError, or MetadataError: then it may be tried again.
+        """
 
     def abandon(self, ledger_id: int) -> None:
         """Write nothing more of a ledger, and leave it to `recover`. Nothing happens if it has ended."""
@@ -131,10 +133,10 @@ class Journal(Protocol):
         """Durable entries of one ledger from ``first`` on; at least one. Raises `LogDamaged` or `LedgerGone`."""
 
     async def forget(self, ledger_ids: Iterable[int]) -> None:
-        """Give back the room of ledgers that no record names any more."""
+        """Give back the room of ledgers that no record names any more, now or when that is possible again."""
 
     async def close(self) -> None:
-        """Write what is pending, then give everything back."""
+        """Write what is pending, and nothing more."""
 
 
 class LedgerWriter:

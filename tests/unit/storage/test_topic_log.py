@@ -1,10 +1,11 @@
-"""One suite over every log store: memory and segments must not be told apart."""
+"""One suite over every log store: memory, segments and BookKeeper must not be told apart."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,18 @@ from interpulse.storage.api import (
     MetadataUnavailable,
     Put,
 )
+from interpulse.storage.bookkeeper.client import BookKeeperClient
+from interpulse.storage.bookkeeper.journal import BookKeeperJournal
+from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.journals import Journal, JournalClient
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
 from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.topic_log import LogConfig, TopicLog
 from interpulse.storage.topic_log_store import TopicLogStore
 from interpulse.storage.topic_records import with_ledgers
+from interpulse.storage.zookeeper.client import ZooKeeperClient
+from tests.support.scripted_bookie import scripted_bookies
+from tests.support.scripted_zookeeper import scripted_zookeeper
 from tests.unit.storage.listeners import Listener, read_all
 
 NAME = "public/default/persistent/a%2Fb"
@@ -36,8 +43,10 @@ NAME = "public/default/persistent/a%2Fb"
 class Bench:
     """A store that can be restarted over what it kept."""
 
-    def __init__(self, kind: str, directory: Path) -> None:
+    def __init__(self, kind: str, directory: Path, nodes: ZooKeeperClient | None = None) -> None:
+        """``nodes``: of a ZooKeeper where bookies are registered."""
         self.kind = kind
+        self.nodes = nodes
         self.metadata = MemoryMetadataStore()
         self.config = LogConfig()
         self.now_ms = 1_000_000
@@ -49,7 +58,13 @@ class Bench:
         async def segments() -> TopicLogStore:
             return await open_log_store(directory / "log", self.metadata, config=self.config, segment_bytes_max=300)
 
-        self._open: Callable[[], Awaitable[TopicLogStore]] = memory if kind == "memory" else segments
+        async def bookkeeper() -> TopicLogStore:
+            assert nodes is not None
+            journal = BookKeeperJournal(BookKeeperClient(nodes), Quorum(3, 3, 2))
+            return TopicLogStore(self.metadata, journal, self.config)
+
+        openers = {"memory": memory, "segments": segments, "bookkeeper": bookkeeper}
+        self._open: Callable[[], Awaitable[TopicLogStore]] = openers[kind]
         self.store: TopicLogStore
 
     async def start(self) -> None:
@@ -66,6 +81,8 @@ class Bench:
 
     async def ledgers_left(self) -> list[str]:
         """What the metadata have of ledgers, beside the counter of their ids."""
+        if self.nodes is not None:
+            return (await self.nodes.children("/ledgers/00/0000")).names
         return [each for each in await self.metadata.children("/ledgers") if each != "id-counter"]
 
     async def record(self, name: str = NAME) -> dict[str, object]:
@@ -75,12 +92,19 @@ class Bench:
         return fields
 
 
-@pytest.fixture(params=["memory", "segments"])
+@pytest.fixture(params=["memory", "segments", "bookkeeper"])
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
-    made = Bench(request.param, tmp_path)
-    await made.start()
-    yield made
-    await made.store.close()
+    async with AsyncExitStack() as engines:
+        nodes = None
+        if request.param == "bookkeeper":
+            zookeeper = await engines.enter_async_context(scripted_zookeeper())
+            nodes = await ZooKeeperClient.connect(await zookeeper.listen())
+            engines.push_async_callback(nodes.close)
+            await engines.enter_async_context(scripted_bookies(nodes, 3))
+        made = Bench(request.param, tmp_path, nodes)
+        await made.start()
+        yield made
+        await made.store.close()
 
 
 async def fill(log: TopicLog, listener: Listener, *payloads: bytes) -> list[Position]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.layout import ALONE, Layout
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.cursor_store import CursorStore
+from interpulse.storage.cursors.cursor_store import CursorStore
 from interpulse.storage.disk_space import DiskSpace
 from interpulse.storage.lock import DirectoryLock
 from interpulse.storage.segments.files import DiskFiles, Files

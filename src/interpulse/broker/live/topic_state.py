@@ -20,8 +20,8 @@ from interpulse.model.errors import ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Change, MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict
-from interpulse.storage.cursor_records import CursorRecord
-from interpulse.storage.cursor_store import CursorStore, RecordedCursors
+from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors
 from interpulse.storage.topic_records import decode_record
 
 __all__ = ["TopicCounters", "TopicStateStore"]

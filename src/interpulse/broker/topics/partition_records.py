@@ -10,7 +10,7 @@ from interpulse.broker.layout import ALONE, Layout
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName, decode_local_name
 from interpulse.storage.api import MetadataStore, Put, scan_pages
-from interpulse.storage.cursor_records import DEDUPLICATION_CURSOR
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR
 from interpulse.storage.topic_records import decode_record
 
 __all__ = ["StoredPartition", "new_cursors", "stored_partitions"]

@@ -12,7 +12,7 @@ from interpulse.broker.layout import Layout
 from interpulse.model.errors import TopicNotFound
 from interpulse.model.names import TopicName, decode_local_name
 from interpulse.storage.api import LedgerRecord, MetadataStore
-from interpulse.storage.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
 from interpulse.storage.topic_records import decode_record
 
 __all__ = ["internal_info"]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from interpulse.model.ids import Position
-from interpulse.storage.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.compression import packed, parsed, unpacked
 
@@ -42,7 +42,7 @@ class StoredCursor(NamedTuple):
 
 
 class PulsarCursors:
-    """Cursors whose state is in their records. See `interpulse.storage.cursor_records.CursorCodec`."""
+    """Cursors whose state is in their records. See `interpulse.storage.cursors.cursor_records.CursorCodec`."""
 
     def decode(self, name: str, value: bytes) -> CursorRecord:
         return decode_record(value).state

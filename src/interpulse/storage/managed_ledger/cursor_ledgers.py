@@ -31,8 +31,8 @@ from interpulse.storage.api import (
 )
 from interpulse.storage.bookkeeper.errors import BookKeeperError, LedgerFenced, NoLedger
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.cursor_records import CursorRecord
-from interpulse.storage.cursor_store import TopicCursors, cursor_key
+from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors.cursor_store import TopicCursors, cursor_key
 from interpulse.storage.managed_ledger.cursor_codec import (
     IN_RECORD,
     StoredCursor,
@@ -105,7 +105,7 @@ class _OpenCursor:
 
 
 class LedgerCursors:
-    """The cursors of all topics of a cluster. See `interpulse.storage.cursor_store.CursorStore`."""
+    """The cursors of all topics of a cluster. See `interpulse.storage.cursors.cursor_store.CursorStore`."""
 
     def __init__(
         self, metadata: MetadataStore, ledgers: CursorLedgers, quorum: Quorum, now_ms: Callable[[], int] = now_ms

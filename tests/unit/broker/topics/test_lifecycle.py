@@ -26,7 +26,7 @@ from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.storage.api import Change, Delete, Put, Versioned
-from interpulse.storage.cursor_records import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord
 from interpulse.storage.memory import MemoryMetadataStore
 
 PARTITIONED_4 = LifecycleSettings(AutoTopicCreation(True, PARTITIONED, 4))

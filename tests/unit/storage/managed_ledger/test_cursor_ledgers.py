@@ -12,7 +12,7 @@ from interpulse.model.ids import Position
 from interpulse.storage.api import CommitConflict, LogFenced, MetadataUnavailable, Put
 from interpulse.storage.bookkeeper.errors import LedgerFailed, LedgerFenced, NoLedger, RecoveryStopped
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, decode_record, encode_record
 from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
 from interpulse.storage.memory import MemoryMetadataStore

@@ -23,7 +23,7 @@ from operator import lt
 from typing import Final
 
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.storage.cursor_records import CursorRecord
+from interpulse.storage.cursors.cursor_records import CursorRecord
 
 __all__ = ["Deduplication", "DeduplicationSnapshot", "SequenceState", "Verdict"]
 

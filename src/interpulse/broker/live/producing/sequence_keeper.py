@@ -11,7 +11,7 @@ from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.storage.api import Log, LogEntry
-from interpulse.storage.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
 
 __all__ = ["SequenceKeeper"]
 

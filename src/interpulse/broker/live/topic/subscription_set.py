@@ -18,7 +18,7 @@ from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import AlreadyExists, NotAllowed, PulsarError, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.rules.limits import check_consumers_of_topic, check_subscriptions
-from interpulse.storage.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
 
 __all__ = ["SubscriptionSet", "stored_subscription_names"]
 

@@ -48,7 +48,7 @@ from interpulse.model.errors import (
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Log, LogFenced, LogListener, LogTerminated, MetadataFull, StorageFull
-from interpulse.storage.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
 
 __all__ = ["Topic"]
 

@@ -31,7 +31,7 @@ from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, Log
-from interpulse.storage.cursor_records import DEDUPLICATION_CURSOR
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR
 
 __all__ = ["NO_REPLICATION", "ShownTopic", "add_earliest_times", "internal_stats", "measure", "stats"]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from interpulse.broker.live.producing.deduplication import Deduplication, DeduplicationSnapshot, SequenceState, Verdict
 from interpulse.model.ids import Position
-from interpulse.storage.cursor_records import DEDUPLICATION_CURSOR, JSON_CURSORS
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, JSON_CURSORS
 
 HERE = Position(1, 1)
 

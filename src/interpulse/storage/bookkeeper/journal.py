@@ -188,8 +188,8 @@ class BookKeeperJournal:
             try:
                 self._append(ledger.writer, run)
             except BookKeeperError as error:
-                ledger.writer.abandon()  # entries behind the one that was refused must not be in it
                 self.fail(sender, ledger.log, error)
+                ledger.writer.abandon()  # entries behind the one that was refused must not be in it
                 return
 
     def _append(self, writer: LedgerWriter, run: Run) -> None:

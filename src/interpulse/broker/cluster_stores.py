@@ -53,7 +53,8 @@ async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
     journal = BookKeeperJournal(bookkeeper, quorum)
     logs = TopicLogStore(metadata, journal, log_config(config), codec=IN_CLUSTER.topic_records)
     opened.push_async_callback(logs.close)
-    return Stores(metadata, logs, layout=IN_CLUSTER, cursors=LedgerCursors(metadata, bookkeeper, quorum))
+    cursors = LedgerCursors(metadata, bookkeeper, quorum)
+    return Stores(metadata, logs, layout=IN_CLUSTER, cursors=cursors, ledgers=bookkeeper, quorum=quorum)
 
 
 def check_settings(config: BrokerConfig) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.layout import ALONE, Layout
 from interpulse.storage.api import MetadataStore
+from interpulse.storage.bookkeeper.client import BookKeeperClient
+from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.cursors.cursor_store import CursorStore
 from interpulse.storage.disk_space import DiskSpace
 from interpulse.storage.lock import DirectoryLock
@@ -37,6 +39,10 @@ class Stores:
     layout: Layout = ALONE
     cursors: CursorStore | None = None
     """None: each cursor is a record of the metadata, in the form of the layout."""
+    ledgers: BookKeeperClient | None = None
+    """Ledgers of a cluster, for what is kept there besides logs and cursors."""
+    quorum: Quorum | None = None
+    """How they are spread."""
 
     def check_disk_space(self) -> None:
         """Raises NoRoomLeft while messages cannot be stored."""

@@ -114,8 +114,8 @@ class TopicRecordCodec(Hashable, Protocol):
     def amended(self, value: bytes | None, **other: Any) -> bytes:
         """The record, None = of a topic that is created now, with some of `TopicRecord.other` replaced."""
 
-    def ledgers_of_cursor(self, value: bytes) -> Sequence[int]:
-        """The ledgers that the record of a cursor names, as far as it can be understood."""
+    def ledgers_named(self, key: str, value: bytes) -> Sequence[int]:
+        """The ledgers that a record which goes with a log names, its cursor's or schema's, as far as understood."""
 
 
 class _JsonRecords:
@@ -131,7 +131,7 @@ class _JsonRecords:
         record = {"ledgers": [], "properties": {}} if value is None else json.loads(value)
         return json.dumps(record | other).encode()
 
-    def ledgers_of_cursor(self, value: bytes) -> Sequence[int]:
+    def ledgers_named(self, key: str, value: bytes) -> Sequence[int]:
         return ()
 
 
@@ -205,10 +205,11 @@ class TopicRecords:
                 below += self._along(keys[key], named, [])
             for number, key in enumerate(keys, 1):
                 cursors = [f"{key}/{child}" for child in await self._metadata.children(key)]
-                ledgers += await self._ledgers_of_cursors(cursors)
+                ledgers += await self._ledgers_named(cursors)
                 below += map(Delete, cursors)
                 if number % _RECORDS_AT_ONCE == 0:
                     await asyncio.sleep(0)
+            ledgers += await self._ledgers_named([each.key for each in also if isinstance(each, Delete)])
             if not stored and not below and not also:
                 return []
             versions = {key: stored[key].version if key in stored else None for key in keys}
@@ -224,11 +225,11 @@ class TopicRecords:
 
         return await retry_on_conflict(attempt, raised_for=expect)
 
-    async def _ledgers_of_cursors(self, keys: Sequence[str]) -> list[int]:
+    async def _ledgers_named(self, keys: Sequence[str]) -> list[int]:
         if self._codec is JSON_RECORDS:
             return []  # it has none, and need not read them all
-        found = (await self._metadata.get_many(keys)).values()
-        return [ledger for each in found for ledger in self._codec.ledgers_of_cursor(each.value)]
+        found = await self._metadata.get_many(keys)
+        return [ledger for key, each in found.items() for ledger in self._codec.ledgers_named(key, each.value)]
 
     def _ledgers_of(self, name: str, value: bytes) -> list[int]:
         try:

@@ -18,10 +18,12 @@ from interpulse.storage.api import LedgerRecord
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.compression import packed, parsed, unpacked
 from interpulse.storage.managed_ledger.cursor_codec import decode_record
-from interpulse.storage.topic_records import TopicRecord
+from interpulse.storage.managed_ledger.schema_codec import decode_locator
+from interpulse.storage.topic_records import TopicRecord, record_key
 
 __all__ = ["PulsarTopicRecords"]
 
+_SCHEMAS: Final = "/schemas/"
 _COMPACTED: Final = "CompactedTopicLedger"
 _COUNTERS: Final = {"topicEpoch": "pulsar.topic.epoch", "lastIndex": "index"}
 
@@ -64,8 +66,12 @@ class PulsarTopicRecords:
         record = self.decode(value or b"")
         return self.encode(replace(record, other=record.other | other))
 
-    def ledgers_of_cursor(self, value: bytes) -> Sequence[int]:
+    def ledgers_named(self, key: str, value: bytes) -> Sequence[int]:
         try:
+            if key.startswith(_SCHEMAS):
+                return [each.position.ledger for each in decode_locator(value)]
+            if not key.startswith(record_key("")):
+                return ()
             cursor = decode_record(value)
         except ValueError:
             return ()

@@ -60,7 +60,10 @@ class TopicRecord:
     ledgers: tuple[LedgerRecord, ...] = ()
     terminated: Position | None = None
     other: dict[str, Any] = field(default_factory=lambda: {"properties": {}})
+    """What belongs to the broker: ``properties``, and its counters ``topicEpoch`` and ``lastIndex``."""
     compacted: CompactedLedger | None = None
+    stored: bytes = field(default=b"", compare=False, repr=False)
+    """What this was read from, where a codec needs it to keep what it does not know."""
 
     @property
     def ledger_ids(self) -> list[int]:
@@ -108,15 +111,28 @@ class TopicRecordCodec(Hashable, Protocol):
     def encode(self, record: TopicRecord) -> bytes:
         """Write one, with everything that was in it when it was read."""
 
+    def amended(self, value: bytes | None, **other: Any) -> bytes:
+        """The record, None = of a topic that is created now, with some of `TopicRecord.other` replaced."""
+
+    def ledgers_named(self, key: str, value: bytes) -> Sequence[int]:
+        """The ledgers that a record which goes with a log names, its cursor's or schema's, as far as understood."""
+
 
 class _JsonRecords:
-    """Pulsar's JSON."""
+    """The JSON of a broker that is alone, whose cursors have no ledgers."""
 
     def decode(self, value: bytes) -> TopicRecord:
         return TopicRecord.decode(value)
 
     def encode(self, record: TopicRecord) -> bytes:
         return record.encode()
+
+    def amended(self, value: bytes | None, **other: Any) -> bytes:
+        record = {"ledgers": [], "properties": {}} if value is None else json.loads(value)
+        return json.dumps(record | other).encode()
+
+    def ledgers_named(self, key: str, value: bytes) -> Sequence[int]:
+        return ()
 
 
 JSON_RECORDS: Final[TopicRecordCodec] = _JsonRecords()
@@ -188,9 +204,12 @@ class TopicRecords:
                 ledgers += named
                 below += self._along(keys[key], named, [])
             for number, key in enumerate(keys, 1):
-                below += [Delete(f"{key}/{child}") for child in await self._metadata.children(key)]
+                cursors = [f"{key}/{child}" for child in await self._metadata.children(key)]
+                ledgers += await self._ledgers_named(cursors)
+                below += map(Delete, cursors)
                 if number % _RECORDS_AT_ONCE == 0:
                     await asyncio.sleep(0)
+            ledgers += await self._ledgers_named([each.key for each in also if isinstance(each, Delete)])
             if not stored and not below and not also:
                 return []
             versions = {key: stored[key].version if key in stored else None for key in keys}
@@ -205,6 +224,12 @@ class TopicRecords:
             return ledgers
 
         return await retry_on_conflict(attempt, raised_for=expect)
+
+    async def _ledgers_named(self, keys: Sequence[str]) -> list[int]:
+        if self._codec is JSON_RECORDS:
+            return []  # it has none, and need not read them all
+        found = await self._metadata.get_many(keys)
+        return [ledger for key, each in found.items() for ledger in self._codec.ledgers_named(key, each.value)]
 
     def _ledgers_of(self, name: str, value: bytes) -> list[int]:
         try:

@@ -87,7 +87,13 @@ class PartitionConsumer:
         self._taken = 0
         self._acks = AckTracker(batch_indexes=config.batch_index_ack_enabled)
         self._ack_timer: asyncio.TimerHandle | None = None
-        self._unpacker = Unpacker(str(topic), topic.partition_index, self._acks)
+        self._unpacker = Unpacker(
+            str(topic),
+            topic.partition_index,
+            self._acks,
+            chunked_messages_max=config.chunked_messages_max,
+            oldest_chunks_acknowledged=config.oldest_chunks_acknowledged,
+        )
         self._nacks = RedeliveryTimer(self._ask_again)
         self._unacked = RedeliveryTimer(self._ask_again)
         self._dead_letter_producer = dead_letter_producer
@@ -185,7 +191,7 @@ class PartitionConsumer:
     def _start_at(self, position: Position) -> Start | None:
         """The start that bounds the messages of an entry. A subscription's start is forgotten once it was reached or
         missed: another client moved the cursor then, and that is valid."""
-        start = self._start
+        start = self._start if self._config.durable else None  # what a consumer took may be redelivered to it
         if start is None or not self._durable or self._seeking is not None:
             return start
         if not start.first_position <= position < start.id.position:

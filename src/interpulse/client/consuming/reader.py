@@ -38,6 +38,9 @@ class ReaderConfig:
     read_compacted: bool = False
     force_topic_creation: bool = True
     subscription_prefix: str = "reader"
+    chunked_messages_max: int = 10
+    """Messages in chunks that may be incomplete at a time, per partition; the oldest gives way."""
+
     crypto_failure_action: CryptoFailureAction = "fail"
     """The handling of encrypted messages, as for consumers."""
 
@@ -59,6 +62,7 @@ class ReaderConfig:
             receiver_queue_size=self.receiver_queue_size,
             read_compacted=self.read_compacted,
             force_topic_creation=self.force_topic_creation,
+            chunked_messages_max=self.chunked_messages_max,
             crypto_failure_action=self.crypto_failure_action,
             auto_update_partitions=self.auto_update_partitions,
             auto_update_partitions_interval_ms=self.auto_update_partitions_interval_ms,

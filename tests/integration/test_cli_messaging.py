@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pulsar
@@ -191,3 +192,21 @@ def test_subscription_when_it_is_not_durable_then_ends_with_its_consumer(cluster
         rows = cluster.consume("passing", "-s", "s", "-m", "NonDurable", "-p", "Earliest", "-n", "2", "-t", "Shared")
         assert [row.rpartition(":")[2] for row in rows] == ["1", "2"]
     assert cluster.run("topics subscriptions passing") == ""
+
+
+def test_topics_when_listed_by_bundle_then_each_is_in_one(cluster: CliCluster) -> None:
+    names = [f"persistent://public/default/split-{number}" for number in range(16)]
+    for name in names:
+        cluster.run(f"topics create {name}")
+    ends = cluster.json("namespaces bundles public/default")["boundaries"]
+    listed = [
+        cluster.run(f"topics list public/default -td persistent -b {lower}_{upper}").split()
+        for lower, upper in pairwise(ends)
+    ]
+    assert sorted(name for part in listed for name in part) == sorted(names)
+    assert all(
+        cluster.run(f"topics bundle-range {part[0]}").strip() == f"{ends[at]}_{ends[at + 1]}"
+        for at, part in enumerate(listed)
+        if part
+    )
+    assert cluster.attempt("topics list public/default -b 0x00000000_0x00000001")[0] == 1

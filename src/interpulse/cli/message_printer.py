@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from interpulse.cli.schema_contents import TypedValue, read_content
 from interpulse.cli.support.formats import content_fields
 from interpulse.cli.support.running import CommandFailed
-from interpulse.cli.support.schema_contents import TypedValue, read_content
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client

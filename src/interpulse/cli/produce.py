@@ -12,10 +12,10 @@ import click
 
 from interpulse.cli.messaging import Pace, messaging_options, run_with_client
 from interpulse.cli.receiving import refuse_encryption_keys
+from interpulse.cli.schema_contents import OutgoingContents
 from interpulse.cli.support.params import PAIRS, STRINGS, TOPIC, joined_pairs
 from interpulse.cli.support.progress import Progress
 from interpulse.cli.support.retention_warning import warn_if_not_retained
-from interpulse.cli.support.schema_contents import OutgoingContents
 from interpulse.cli.support.standard_input import lines_of_standard_input
 from interpulse.model.names import TopicName
 

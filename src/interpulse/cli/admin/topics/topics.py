@@ -11,6 +11,7 @@ from interpulse.cli.admin.replication_status import show_status, watch_option
 from interpulse.cli.admin.topics.doctor import doctor
 from interpulse.cli.admin.topics.lookup import LOOKUP_COMMANDS
 from interpulse.cli.admin.topics.messages import MESSAGE_COMMANDS
+from interpulse.cli.admin.topics.sections import SECTIONS
 from interpulse.cli.admin.topics.selection import matching_topics, topic_named, topics_of_file
 from interpulse.cli.admin.topics.subscriptions import SUBSCRIPTION_COMMANDS
 from interpulse.cli.admin.topics.upkeep import UPKEEP_COMMANDS
@@ -44,7 +45,7 @@ _system = click.option(
 )
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=CommandGroup, sections=SECTIONS)
 def topics() -> None:
     """Operations about topics."""
 

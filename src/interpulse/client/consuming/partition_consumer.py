@@ -67,6 +67,7 @@ class PartitionConsumer:
         inbox: Inbox,
         *,
         start: Start | None = None,
+        key_hash_ranges: tuple[tuple[int, int], ...] = (),
         dead_letter_producer: DeadLetterProducer | None = None,
         on_failed: Callable[[PulsarError], None] | None = None,
     ) -> None:
@@ -79,6 +80,7 @@ class PartitionConsumer:
         self._inbox = inbox
         self._when_failed = on_failed or inbox.fail
         self._durable = start is None
+        self._key_shared = KeySharedPolicy(key_hash_ranges) if key_hash_ranges else config.key_shared
         self._start = start
         self._id = session.next_id()
         self._handler = ConnectionHandler(session, topic, self, what="consumer")
@@ -144,7 +146,7 @@ class PartitionConsumer:
             schema=config.schema,
             properties=config.properties,
             subscription_properties=config.subscription_properties,
-            key_shared=_key_shared(config.key_shared),
+            key_shared=_key_shared(self._key_shared),
             replicate_state=config.replicate_subscription_state,
         )
 

@@ -19,6 +19,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "Messages": "peek-messages examine-messages get-message-by-id get-message-id last-message-id get-backlog-size",
     "Upkeep": "unload compact compaction-status trim-topic truncate terminate partitioned-terminate",
     "Permissions": "permissions grant-permission revoke-permission",
-    "Policies under names of their own": "enable-deduplication disable-deduplication get-deduplication-enabled get-backlog-quotas",
+    "Policies under names of their own": "enable-deduplication disable-deduplication get-deduplication-enabled "
+    "get-backlog-quotas",
 }
 """Policies are left out: the help has a list of them."""

@@ -10,6 +10,7 @@ from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Rou
 from interpulse.broker.rest.http.opening import open_each, open_persistent
 from interpulse.broker.rest.http.peers import or_at_peer
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, on_topic, tenant_admin
+from interpulse.broker.rest.http.web_pages import check_source_of_creation
 from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
 from interpulse.model.names import Domain
 from interpulse.model.permissions import NamespaceOperation, TopicOperation
@@ -62,6 +63,8 @@ async def delete_topic(call: Call) -> Answer:
 async def get_partitions(call: Call) -> Answer:
     """PIP-344: asking creates nothing unless ``checkAllowAutoCreation`` is true; then properties are left out."""
     create = call.flag("checkAllowAutoCreation")
+    if create:
+        check_source_of_creation(call.request_headers)
     metadata = await call.context.lifecycle.partitions_for_operator(call.topic, create=create)
     return answer_json(metadata.to_json())
 

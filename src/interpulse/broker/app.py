@@ -23,7 +23,7 @@ from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
-from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.config.broker_config import BrokerConfig, ConfigError
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.instruments import Instruments
@@ -41,9 +41,10 @@ from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.stores import OpenStores, in_data_directory
 from interpulse.broker.tenancy.cluster_links import ClusterLinks
+from interpulse.broker.tenancy.cluster_lock import ClusterLock
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.failure_domains import FailureDomains
-from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
+from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap, check_cluster
 from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.deletion import Deletion
@@ -53,6 +54,7 @@ from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup.bundles import Bundles
 from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups, SoleOwner, this_broker
 from interpulse.broker.topics.lookup.topic_watches import TopicWatches
+from interpulse.broker.topics.schema_store import LedgerSchemas, RecordedSchemas, SchemaStore
 from interpulse.broker.topics.schemas import Schemas, SchemaSettings
 from interpulse.broker.topics.topic_clusters import TopicClusters
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
@@ -97,6 +99,8 @@ class BrokerApp:
         self.web_url = ""
         self.ready = False
         """True from the moment clients can publish until the broker begins to stop."""
+        self.must_stop = asyncio.Event()
+        """Set when this broker may serve no more; the log says why."""
         self._clock = clock or SystemClock()
         self._handlers = handlers
         self._open_stores = open_stores or in_data_directory()
@@ -111,7 +115,7 @@ class BrokerApp:
         async with AsyncExitStack() as opened:
             try:
                 await self._start(opened)
-            except (MetadataError, CannotListen) as error:
+            except (MetadataError, CannotListen, ConfigError) as error:
                 raise CannotServe(str(error)) from error
             self._opened = opened.pop_all()
         self.ready = True
@@ -136,7 +140,7 @@ class BrokerApp:
         self.web_url = f"http://{host}:{web_socket.getsockname()[1]}"
 
         self.stores = await self._open_stores(config, opened)
-        await self._bootstrap()
+        await self._bootstrap(opened)
         await self._build_tenancy()
         self._build_topics()
         self.binary_server = self._build_binary_server()
@@ -154,22 +158,35 @@ class BrokerApp:
         opened.push_async_callback(rest_server.stop)
         await self._start_upkeep(opened)
 
-    async def _bootstrap(self) -> None:
+    async def _bootstrap(self, opened: AsyncExitStack) -> None:
+        if self.stores.layout.shared:
+            await self._join_cluster(opened)
+            return
         cluster = ClusterData(service_url=self.web_url, broker_service_url=self.service_url)
         try:
             await bootstrap(self.stores.metadata, local_cluster=self.config.cluster_name, cluster=cluster)
         except PreconditionFailed as error:
             raise CannotServe(f"data directory {self.data_dir} cannot be served: {error}") from error
 
+    async def _join_cluster(self, opened: AsyncExitStack) -> None:
+        metadata = self.stores.metadata
+        try:
+            await check_cluster(metadata, self.config.cluster_name)
+            lock = ClusterLock(metadata, self.web_url.removeprefix("http://"), self.must_stop.set)
+            await lock.take()
+        except PreconditionFailed as error:
+            raise CannotServe(str(error)) from error
+        opened.push_async_callback(lock.release)
+
     async def _build_tenancy(self) -> None:
         """The cluster, its tenants and namespaces, and the permissions in them."""
-        metadata = self.stores.metadata
+        metadata, layout = self.stores.metadata, self.stores.layout
         self.dynamic = DynamicConfig(metadata, self.config)
         await self.dynamic.load()
-        self.clusters = Clusters(metadata)
+        self.clusters = Clusters(metadata, layout)
         self.links = ClusterLinks(self.clusters)
         self.tenants = Tenants(metadata)
-        self.namespaces = Namespaces(metadata, local_cluster=self.config.cluster_name)
+        self.namespaces = Namespaces(metadata, local_cluster=self.config.cluster_name, layout=layout)
         try:
             self.access = build_access(self.config, self.tenants, self.namespaces)
         except PreconditionFailed as error:
@@ -187,9 +204,10 @@ class BrokerApp:
             remote_partitions=AdminRemotePartitions(
                 self.clusters, self._clock, timeout_ms=config.auto_topic_creation_lookup_timeout_ms
             ),
+            layout=self.stores.layout,
         )
         self.topic_policies = TopicPolicyRecords(metadata, self.lifecycle)
-        self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock)
+        self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock, self._schema_store())
         self.deletion = Deletion(metadata, self.lifecycle, self.registry, self.namespaces, self.tenants, self._current)
         self.inactive_topics = InactiveTopics(self.registry, self.deletion, self._current)
         self.inconsistencies = InconsistencyCounters(self._clock.now_ms)
@@ -205,12 +223,20 @@ class BrokerApp:
             ready=lambda: self.ready,
         )
 
+    def _schema_store(self) -> SchemaStore:
+        stores = self.stores
+        if stores.ledgers is None or stores.quorum is None:
+            return RecordedSchemas(stores.metadata)
+        return LedgerSchemas(stores.metadata, stores.ledgers, stores.quorum)
+
     def _build_registry(self) -> TopicRegistry:
         config = self.config
         quota_seconds = config.backlog_quota_check_interval_in_seconds if config.backlog_quota_check_enabled else None
         return TopicRegistry(
             cluster=config.cluster_name,
             metadata=self.stores.metadata,
+            layout=self.stores.layout,
+            cursor_store=self.stores.cursors,
             logs=self.stores.logs,
             clock=self._clock,
             open_rule=lambda name, by, create: self.lifecycle.open(name, by=by, create=create),
@@ -279,7 +305,7 @@ class BrokerApp:
         self.remote_topics = self._build_remote_topics()
         return RestContext(
             clusters=self.clusters,
-            failure_domains=FailureDomains(metadata, self.clusters),
+            failure_domains=FailureDomains(metadata, self.clusters, self.stores.layout),
             tenants=self.tenants,
             namespaces=self.namespaces,
             bundles=Bundles(self.namespaces, self.lifecycle, self.registry, lambda: current().replicator_prefix),

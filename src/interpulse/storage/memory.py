@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import count, islice
 
 from interpulse.storage.api import (
     Change,
@@ -22,7 +22,7 @@ from interpulse.storage.api import (
     Versioned,
 )
 from interpulse.storage.cas import create_numbered
-from interpulse.storage.journals import JournalClient, JournalStatistics, LedgerGone, Run
+from interpulse.storage.journals import JournalClient, JournalStatistics, LedgerGone, LedgerPurpose, Run, Sealed
 from interpulse.storage.sessions import LastingSession
 from interpulse.storage.tail_cache import within
 from interpulse.storage.topic_log import LogConfig
@@ -147,8 +147,18 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self.statistics = JournalStatistics()
+        self.counts_may_follow = True
+        self._ids = count(1)
         self._ledgers: dict[int, list[bytes]] = {}
         self._waiting: list[JournalClient] = []
+
+    async def create(self, log: str, purpose: LedgerPurpose) -> int:
+        ledger_id = next(self._ids)
+        self._ledgers[ledger_id] = []
+        return ledger_id
+
+    def record_changes(self, log: str, before: Collection[int], after: Collection[int]) -> list[Change]:
+        return []
 
     def enqueue(self, client: JournalClient) -> None:
         if not self._waiting:
@@ -167,9 +177,15 @@ class MemoryJournal:
         for run in runs:
             self._ledgers.setdefault(run.ledger_id, []).extend(run.entries)
 
-    def measure(self, ledger_id: int) -> tuple[int, int]:
-        entries = self._ledgers.get(ledger_id, [])
-        return len(entries), sum(map(len, entries))
+    async def recover(self, ledger_id: int) -> Sealed | None:
+        entries = self._ledgers.get(ledger_id)
+        return None if entries is None else Sealed(len(entries), sum(map(len, entries)))
+
+    async def seal(self, ledger_id: int) -> Sealed:
+        return await self.recover(ledger_id) or Sealed(0, 0)
+
+    def abandon(self, ledger_id: int) -> None:
+        """What was written stays."""
 
     async def verify(self, name: str, ledgers: Sequence[LedgerRecord]) -> None:
         """Memory does not rot."""

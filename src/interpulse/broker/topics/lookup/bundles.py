@@ -20,9 +20,8 @@ from interpulse.model.errors import (
     TopicNotFound,
 )
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.topics import Requester
-from interpulse.rules.bundles import boundaries_of, bundle_of, checked_bundle, named_bundle, split_at, split_positions
+from interpulse.rules.bundles import bundle_of, checked_bundle, named_bundle, split_at, split_positions
 
 __all__ = ["Bundles"]
 
@@ -49,7 +48,7 @@ class Bundles:
         policies = await self._namespaces.get_policies(namespace)
         if self._namespaces.local_cluster not in policies.replication_clusters:
             return []
-        return [f"{lower}_{upper}" for lower, upper in pairwise(boundaries_of(policies))]
+        return [f"{lower}_{upper}" for lower, upper in pairwise(await self._namespaces.boundaries(namespace))]
 
     async def unload(self, namespace: NamespaceName, bundle: str | None = None) -> None:
         """Close every loaded topic; clients come back and load what they need."""
@@ -72,18 +71,13 @@ class Bundles:
         Topics stay where they are: one broker serves all bundles.
         """
         topics = await self._topics(namespace)
-        boundaries = boundaries_of(await self._namespaces.get_policies(namespace))
+        await self._namespaces.get_policies(namespace)
+        boundaries = await self._namespaces.boundaries(namespace)
         chosen = named_bundle(bundle, boundaries, topics)
         inside = [topic for topic in topics if bundle_of(topic, boundaries) == chosen]
         added = split_positions(chosen, algorithm=algorithm, topics=inside, positions=positions)
-
-        def divide(policies: NamespacePolicies) -> NamespacePolicies:
-            divided = split_at(boundaries_of(policies), added)
-            bundles = {"boundaries": list(divided), "numBundles": len(divided) - 1}
-            return policies.changed(other={**policies.other, "bundles": bundles})
-
         if added:
-            await self._namespaces.update_policies(namespace, divide)
+            await self._namespaces.change_boundaries(namespace, lambda old: split_at(old, added))
         if unload:
             for topic in inside:
                 await self._registry.unload(topic)
@@ -147,7 +141,8 @@ class Bundles:
             raise failures[0]
 
     async def _concerned(self, namespace: NamespaceName, bundle: str | None) -> Callable[[TopicName], bool]:
-        boundaries = boundaries_of(await self._namespaces.get_policies(namespace))
+        await self._namespaces.get_policies(namespace)
+        boundaries = await self._namespaces.boundaries(namespace)
         if bundle is None:
             return lambda topic: True
         chosen = checked_bundle(bundle, boundaries)

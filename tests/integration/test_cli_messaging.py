@@ -133,7 +133,7 @@ def test_produce_when_interrupted_then_says_how_many_are_acknowledged(cluster: C
         sending.send_signal(signal.SIGINT)
         _, error = sending.communicate(timeout=60)
     count, words = error.splitlines()[0].split(" of 100000 messages acknowledged")
-    assert int(count) >= 3
+    assert 1 <= int(count) < 100_000  # the receipt of what was consumed last may still be on its way
     assert words in ("", "; 1 more may be stored although no acknowledgement came")
     assert sending.returncode == 1
 

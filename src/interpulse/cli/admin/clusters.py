@@ -15,6 +15,7 @@ from interpulse.cli.support.output import print_json, print_lines
 from interpulse.cli.support.params import STRINGS
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, admin_command
 from interpulse.model.clusters import JAVA_KEYS, ClusterData, FailureDomain
+from interpulse.model.names import SYSTEM_NAMESPACE
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -123,14 +124,19 @@ async def update_cluster(admin: AdminClient, /, cluster: str, file: Path | None,
 @clusters.command("delete")
 @click.argument("cluster")
 @click.option(
-    "-a", "--all", "everything", is_flag=True, help="Delete all tenants first, with all their namespaces and topics."
+    "-a",
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Delete all tenants of the broker first, but pulsar, with all their namespaces and topics.",
 )
 @admin_command
 async def delete_cluster(admin: AdminClient, cluster: str, everything: bool) -> None:
     """Delete the record of a cluster."""
     if everything:
         for tenant in await admin.tenants.list():
-            await _delete_tenant(admin, tenant)
+            if tenant != SYSTEM_NAMESPACE.tenant:  # brokers need it
+                await _delete_tenant(admin, tenant)
     await admin.clusters.delete(cluster)
 
 

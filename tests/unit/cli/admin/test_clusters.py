@@ -139,7 +139,7 @@ def test_create_when_given_key_stores_then_keeps_them(web: StubWeb, run_admin: R
 
 
 def test_delete_when_everything_is_meant_then_tenants_go_first(web: StubWeb, run_admin: RunAdmin) -> None:
-    web.answer("GET", "/admin/v2/tenants", ["t"])
+    web.answer("GET", "/admin/v2/tenants", ["pulsar", "t"])
     web.answer("GET", "/admin/v2/namespaces/t", ["t/ns"])
     for domain in ("persistent", "non-persistent"):
         lists = f"/admin/v2/{domain}/t/ns"

@@ -7,7 +7,7 @@
   (`tail_cache`) and what compaction kept of it (`compacted`), over a journal (`journals`)
 * `segments`: the journal on disk, which all topics share; `segments.writer` writes and syncs
 * `zookeeper`: metadata in ZooKeeper, with a client of it
-* `bookkeeper`: a client of BookKeeper
+* `bookkeeper`: a client of BookKeeper, and the journal on it
 * `memory`: metadata and journal without a disk, for tests and benchmarks
 * `lock`, `disk_space`, `write_meter`: one process per data directory, the space left in it, what is written
 """

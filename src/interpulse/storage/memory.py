@@ -145,10 +145,11 @@ def _version(found: Versioned | None) -> int | None:
 class MemoryJournal:
     """Keeps every run in a list per ledger. "Durable" means: at the end of this turn of the event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_ledger: int = 1) -> None:
+        """``first_ledger`` is above all ledgers that the metadata name already, if this is not their first journal."""
         self.statistics = JournalStatistics()
         self.counts_may_follow = True
-        self._ids = count(1)
+        self._ids = count(first_ledger)
         self._ledgers: dict[int, list[bytes]] = {}
         self._waiting: list[JournalClient] = []
 

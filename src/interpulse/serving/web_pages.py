@@ -1,11 +1,11 @@
-"""Keeps web pages away from the broker: a browser calls any address that a page tells it to, in the name of its user.
+"""Keeps web pages away from the admin API: a browser calls any address a page tells it to, in the name of its user.
 
 Two rules, for every route that is not open to all:
 
 * What a page of another origin sends is refused. Browsers say so in ``Sec-Fetch-Site``, or in ``Origin`` where that is
   missing, and no page can make them say something else (the rule of Go's ``http.CrossOriginProtection``; here it holds
   for GET too, which can create a topic). Programs send neither header.
-* ``Host`` has to be a name of this broker. A page whose own name is made to resolve to the broker's address (DNS
+* ``Host`` has to be a name of the program. A page whose own name is made to resolve to its address (DNS
   rebinding) is of the same origin for its browser, but the name it calls is not ours. A literal address is always
   accepted: it has no name that could have been pointed here. Asked only where callers without credentials
   are let in; credentials of ours are never sent by a browser on its own.
@@ -17,19 +17,31 @@ import ipaddress
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-from interpulse.broker.access.setup import words
-from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.listening import is_every_address
 from interpulse.model.errors import Forbidden
+from interpulse.serving.listening import is_every_address
+from interpulse.serving.settings import words
 
 __all__ = ["KnownHosts", "check_origin"]
 
 _ALLOWED_HOSTS: Final = "webServiceAllowedHosts"
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 _SHOWN_MAX: Final = 100
+
+
+class NamedProgram(Protocol):
+    """The settings that name a program on the network."""
+
+    @property
+    def bind_address(self) -> str: ...
+
+    @property
+    def advertised_address(self) -> str: ...
+
+    @property
+    def web_service_allowed_hosts(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +54,8 @@ class KnownHosts:
     any_name: bool = False
 
     @classmethod
-    def of(cls, config: BrokerConfig) -> KnownHosts:
-        """What the broker listens on and advertises, and what the operator adds."""
+    def of(cls, config: NamedProgram) -> KnownHosts:
+        """What the program listens on and advertises, and what the operator adds."""
         bound = socket.gethostname() if is_every_address(config.bind_address) else config.bind_address
         given = words(config.web_service_allowed_hosts.lower())
         domains = tuple(name for name in given if name.startswith("."))
@@ -56,8 +68,8 @@ class KnownHosts:
         if not host or self.any_name or self._is_ours(_name_of(host)):
             return
         raise Forbidden(
-            f"Host: {_shown(host)} is not a name of this broker, so a web page may be behind this request. Call the "
-            f"broker by its IP address, as localhost or by advertisedAddress, or add the name to {_ALLOWED_HOSTS}"
+            f"Host: {_shown(host)} is not a name of this service, so a web page may be behind this request. Call it "
+            f"by its IP address, as localhost or by advertisedAddress, or add the name to {_ALLOWED_HOSTS}"
         )
 
     def _is_ours(self, name: str) -> bool:

@@ -1,0 +1,58 @@
+"""What the commands share that serve until a signal ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import click
+
+from interpulse.cli.support.running import UNUSABLE
+
+__all__ = ["CannotStart", "announce", "config_text", "run", "stop_signal"]
+
+
+class CannotStart(click.ClickException):
+    """One sentence on standard error, exit code 2."""
+
+    exit_code = UNUSABLE
+
+
+def config_text(file_name: str | None) -> str:
+    """The content of a file of settings, empty if there is none. Raises CannotStart."""
+    if file_name is None:
+        return ""
+    try:
+        return Path(file_name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise CannotStart(f"configuration file {file_name} cannot be read: {reason}") from error
+
+
+def announce(*lines: str) -> None:
+    """Print the addresses, and the line "ready"."""
+    # The starting process may have closed the pipe after the line "ready"; the program serves all the same.
+    with contextlib.suppress(BrokenPipeError):
+        click.echo("\n".join((*lines, "ready")))
+
+
+def stop_signal() -> asyncio.Event:
+    """Set by SIGTERM and SIGINT."""
+    event = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, event.set)
+    return event
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run on uvloop where it is installed: lower latency for small requests, the same throughput in bulk."""
+    new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with contextlib.suppress(ImportError):
+        from uvloop import new_event_loop as new_loop
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(main)

@@ -57,17 +57,15 @@ async def _partitions(questions: Questions, command: pb.BaseCommand) -> bytes:
 
 async def _topics(questions: Questions, command: pb.BaseCommand) -> bytes:
     question = command.getTopicsOfNamespace
-    request_id = question.request_id
     answer = await ask(await questions.connection(), question)
-    answer.getTopicsOfNamespaceResponse.request_id = request_id
+    answer.getTopicsOfNamespaceResponse.request_id = question.request_id
     return encode_command(answer)
 
 
 async def _schema(questions: Questions, command: pb.BaseCommand) -> bytes:
     question = command.getSchema
-    request_id = question.request_id
     answer = await ask(await questions.connection(), question)
-    answer.getSchemaResponse.request_id = request_id
+    answer.getSchemaResponse.request_id = question.request_id
     return encode_command(answer)
 
 

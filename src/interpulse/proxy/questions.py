@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Final, TypeVar
+from typing import Final
 
 from interpulse.client.config import BrokerAddress
 from interpulse.client.transport.connection import Connection
@@ -21,13 +21,15 @@ from interpulse.proxy.brokers import Brokers
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["REDIRECTS_MAX", "UNREACHABLE", "Questions", "ask", "for_broker"]
+__all__ = ["REDIRECTS_MAX", "UNREACHABLE", "Questions", "ask"]
 
 _logger = logging.getLogger(__name__)
 
 REDIRECTS_MAX: Final = 10
 UNREACHABLE: Final = (NotConnected, OperationTimeout)
 """Failures of the way to a broker; clients are told ServiceNotReady, so that they ask again."""
+_SPEAKING_FOR_OTHERS: Final = (pb.CommandLookupTopic, pb.CommandPartitionedTopicMetadata, pb.CommandBatchLookupTopic)
+"""Whom a question is asked for is not for a client to say."""
 _CONNECT: Final = pb.CommandLookupTopicResponse.Connect
 
 
@@ -65,7 +67,8 @@ class Questions:
     async def find(self, lookup: pb.CommandLookupTopic, connection: Connection | None = None) -> BrokerAddress:
         """The broker of a topic, redirects followed. Raises PulsarError."""
         connection = connection or await self.connection()
-        question = for_broker(lookup)
+        question = pb.CommandLookupTopic()
+        question.CopyFrom(lookup)
         for _ in range(REDIRECTS_MAX + 1):
             answer = (await ask(connection, question)).lookupTopicResponse
             address = self.named(answer.brokerServiceUrl, answer.brokerServiceUrlTls)
@@ -83,13 +86,12 @@ class Questions:
             raise UnsupportedVersion(
                 f"{connection.address} is older than PIP-344: asking for partitions of {question.topic} could create it"
             )
-        answer = await ask(connection, for_broker(question))
+        answer = await ask(connection, question)
         if not answer.HasField("partitionMetadataResponse"):
             raise UnknownError(f"{connection.address} answered a question for partitions with type {answer.type}")
         return answer.partitionMetadataResponse.partitions
 
 
-Named = TypeVar("Named", pb.CommandLookupTopic, pb.CommandPartitionedTopicMetadata)
 Question = (
     pb.CommandLookupTopic
     | pb.CommandPartitionedTopicMetadata
@@ -103,17 +105,13 @@ async def ask(connection: Connection, question: Question) -> pb.BaseCommand:
     """Put a question under an id of this connection. Raises the failure that the broker answers."""
 
     def frame(request_id: int) -> bytes:
-        question.request_id = request_id
-        return commands.encode(question)
+        asked = type(question)()
+        asked.CopyFrom(question)  # type: ignore[arg-type]  # it is of its own type
+        asked.request_id = request_id
+        if isinstance(asked, _SPEAKING_FOR_OTHERS):
+            asked.ClearField("original_principal")
+            asked.ClearField("original_auth_data")
+            asked.ClearField("original_auth_method")
+        return commands.encode(asked)
 
     return await connection.request(frame)
-
-
-def for_broker(question: Named) -> Named:
-    """A copy that may be sent on: it speaks for nobody else than who the connection belongs to."""
-    copy = type(question)()
-    copy.CopyFrom(question)
-    copy.ClearField("original_principal")
-    copy.ClearField("original_auth_data")
-    copy.ClearField("original_auth_method")
-    return copy

@@ -32,7 +32,7 @@ class RelayEnd(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.other: RelayEnd
         self._aborting: asyncio.TimerHandle | None = None
-        self._peer_sends = True
+        self.peer_sends = True
 
     def attach(self, transport: asyncio.Transport) -> None:
         """Take over a socket."""
@@ -59,7 +59,7 @@ class RelayEnd(asyncio.Protocol):
 
     def hold(self, held: bool) -> None:
         """Stop reading, or go on."""
-        if self.transport is None or self.transport.is_closing() or not self._peer_sends:
+        if self.transport is None or self.transport.is_closing() or not self.peer_sends:
             return
         if held:
             self.transport.pause_reading()
@@ -68,10 +68,12 @@ class RelayEnd(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """The peer sends no more; what it still receives goes on, where the connection can be closed by halves."""
-        self._peer_sends = False
-        halves = self.transport is not None and self.transport.get_extra_info("ssl_object") is None
+        self.peer_sends = False
         self.other.end_writing()
-        return halves
+        if not self.other.peer_sends:  # nothing will move any more
+            self.close()
+            self.other.close()
+        return self.transport is not None and self.transport.get_extra_info("ssl_object") is None
 
     def end_writing(self) -> None:
         """The other end sends no more."""

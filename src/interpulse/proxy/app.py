@@ -13,7 +13,6 @@ from typing import Final
 from interpulse import __version__
 from interpulse.client.config import ClientConfig
 from interpulse.client.credentials import Credentials
-from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import PulsarError
 from interpulse.proxy.answers import Answers
 from interpulse.proxy.binary_server import BinaryServer
@@ -22,7 +21,6 @@ from interpulse.proxy.dialer import Dialer
 from interpulse.proxy.greeting import GreetingContext
 from interpulse.proxy.meter import ProxyMeter
 from interpulse.proxy.proxy_config import ProxyConfig
-from interpulse.proxy.questions import Questions
 from interpulse.proxy.targets import TargetRules
 from interpulse.proxy.web_server import WebServer, WebSettings
 from interpulse.serving.listening import CannotListen, ServiceAddress, advertised_host
@@ -151,8 +149,6 @@ class ProxyApp:
     def _binary_server(self) -> BinaryServer:
         config, tls = self.config, self.config.tls_enabled_with_broker
         permits = LookupPermits(lambda: config.max_concurrent_lookup_requests)
-        pool = ConnectionPool(self._client_config())
-        self._opened.push_async_callback(pool.close)
         dialer = Dialer(
             self.brokers,
             self._rules,
@@ -164,7 +160,6 @@ class ProxyApp:
             dialer=dialer,
             answers=Answers(permits, self.meter),
             meter=self.meter,
-            shared_questions=Questions(self.brokers, pool, tls=tls),
             new_protocol=self._new_protocol,
             new_config=self._client_config,
             credentials_forwarded=config.forward_authorization_credentials,
@@ -192,7 +187,7 @@ class ProxyApp:
     def _metrics(self) -> bytes:
         return self.meter.page(self.brokers.count)
 
-    def _client_config(self, credentials: Credentials | None = None) -> ClientConfig:
+    def _client_config(self, credentials: Credentials | None) -> ClientConfig:
         """Of connections that put questions to brokers; the service URL is not used, each broker is named."""
         config, scheme = self.config, "pulsar+ssl" if self.config.tls_enabled_with_broker else "pulsar"
         return ClientConfig(

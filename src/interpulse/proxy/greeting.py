@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from interpulse.client.config import ClientConfig
+from interpulse.client.credentials import Credentials
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import NotAllowed, PulsarError, ServiceNotReady
 from interpulse.proxy.answers import Answers
@@ -40,11 +41,9 @@ class GreetingContext:
     dialer: Dialer
     answers: Answers
     meter: ProxyMeter
-    shared_questions: Questions
-    """For clients without credentials."""
     new_protocol: Callable[[float], ServerProtocol]
-    new_config: Callable[..., ClientConfig]
-    """The settings of connections to brokers, with the ``credentials`` of a client."""
+    new_config: Callable[[Credentials | None], ClientConfig]
+    """The settings of connections to brokers, with the credentials of a client."""
     credentials_forwarded: bool
     tls_with_brokers: bool
     idle_seconds: float
@@ -70,7 +69,7 @@ class Greeting(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._holder: Relay | LookupSession | None = None
-        self._pool: ConnectionPool | None = None
+        self._pool: ConnectionPool | None = None  # of this client alone: what it asks can cost no other its connection
         self.ip = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -155,11 +154,10 @@ class Greeting(asyncio.Protocol):
 
     async def _answer_questions(self, connect: pb.CommandConnect, rest: bytes) -> None:
         context = self._context
-        questions = context.shared_questions
         credentials = forwarded_credentials(connect) if context.credentials_forwarded else None
+        self._pool = ConnectionPool(context.new_config(credentials))
+        questions = Questions(context.brokers, self._pool, tls=context.tls_with_brokers)
         if credentials is not None:
-            self._pool = ConnectionPool(context.new_config(credentials=credentials))
-            questions = Questions(context.brokers, self._pool, tls=context.tls_with_brokers)
             try:
                 await questions.connection()  # what a broker says of the credentials is the answer to CONNECT
             except UNREACHABLE as error:

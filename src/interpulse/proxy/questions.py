@@ -34,7 +34,7 @@ _CONNECT: Final = pb.CommandLookupTopicResponse.Connect
 
 
 class Questions:
-    """Asks for clients that have the same credentials, over the connections of one pool."""
+    """Asks for one client, over the connections of its pool."""
 
     def __init__(self, brokers: Brokers, pool: ConnectionPool, *, tls: bool) -> None:
         """``tls``: brokers are talked to inside TLS."""

@@ -14,7 +14,7 @@ from interpulse.cli.support.serving import CannotStart, announce, config_text, r
 
 if TYPE_CHECKING:
     from interpulse.proxy.app import ProxyApp
-    from interpulse.proxy.proxy_config import ProxyConfig
+    from interpulse.proxy.config.proxy_config import ProxyConfig
     from interpulse.serving.settings_sources import LoadedConfig
 
 __all__ = ["proxy"]
@@ -60,7 +60,7 @@ def proxy(
 
 
 def _load(config_file: str | None, settings: tuple[str, ...], options: dict[str, str]) -> LoadedConfig[ProxyConfig]:
-    from interpulse.proxy.proxy_config import load_config
+    from interpulse.proxy.config.proxy_config import load_config
     from interpulse.serving.settings import ConfigError
 
     try:

@@ -1,8 +1,8 @@
 """The lookup proxy: clients that reach no broker reach the brokers through it.
 
-* `app` builds every object; `proxy_config` is the table of settings, `pulsar_keys` the keys without effect
+* `app` builds every object
 * `binary_server` accepts clients, `first_frame` and `greeting` read CONNECT, which decides what becomes of a connection
-* `lookup_session` takes questions: `answers` makes the frames, `questions` and `batches` ask brokers
+* `lookup` answers questions
 * `relay` moves the bytes of a data connection, `dialer` opens its other half, `forwarding` greets the broker
 * `brokers` knows the brokers, `registered_brokers` follows those in ZooKeeper, `targets` are the rules of the settings
 * `web_server` forwards the admin API; `meter` counts

@@ -14,13 +14,13 @@ from interpulse import __version__
 from interpulse.client.config import ClientConfig
 from interpulse.client.credentials import Credentials
 from interpulse.model.errors import PulsarError
-from interpulse.proxy.answers import Answers
 from interpulse.proxy.binary_server import BinaryServer
 from interpulse.proxy.brokers import Brokers
+from interpulse.proxy.config.proxy_config import ProxyConfig
 from interpulse.proxy.dialer import Dialer
 from interpulse.proxy.greeting import GreetingContext
+from interpulse.proxy.lookup.answers import Answers
 from interpulse.proxy.meter import ProxyMeter
-from interpulse.proxy.proxy_config import ProxyConfig
 from interpulse.proxy.targets import TargetRules
 from interpulse.proxy.web_server import WebServer, WebSettings
 from interpulse.serving.listening import CannotListen, ServiceAddress, advertised_host
@@ -175,7 +175,7 @@ class ProxyApp:
     def _web_server(self) -> WebServer:
         config = self.config
         settings = WebSettings(
-            hosts=KnownHosts.of(config),
+            hosts=KnownHosts.of(config, "proxy"),
             credentials_forwarded=config.forward_authorization_credentials,
             timeout_seconds=config.http_proxy_timeout / 1000,
             connect_timeout_seconds=config.broker_proxy_connect_timeout_ms / 1000,

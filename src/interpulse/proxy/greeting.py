@@ -12,14 +12,14 @@ from interpulse.client.config import ClientConfig
 from interpulse.client.credentials import Credentials
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import NotAllowed, PulsarError, ServiceNotReady
-from interpulse.proxy.answers import Answers
 from interpulse.proxy.brokers import Brokers
 from interpulse.proxy.dialer import Dialer, TargetRefused, TargetUnreachable
 from interpulse.proxy.first_frame import FirstFrame
 from interpulse.proxy.forwarding import broker_connect, forwarded_credentials
-from interpulse.proxy.lookup_session import LookupSession
+from interpulse.proxy.lookup.answers import Answers
+from interpulse.proxy.lookup.lookup_session import LookupSession
+from interpulse.proxy.lookup.questions import UNREACHABLE, Questions
 from interpulse.proxy.meter import ProxyMeter
-from interpulse.proxy.questions import UNREACHABLE, Questions
 from interpulse.proxy.relay import Relay
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError

@@ -52,15 +52,19 @@ class KnownHosts:
     domains: tuple[str, ...] = (".localhost",)
     """Everything below them."""
     any_name: bool = False
+    program: str = "broker"
+    """What is called, as refusals name it."""
 
     @classmethod
-    def of(cls, config: NamedProgram) -> KnownHosts:
+    def of(cls, config: NamedProgram, program: str = "broker") -> KnownHosts:
         """What the program listens on and advertises, and what the operator adds."""
         bound = socket.gethostname() if is_every_address(config.bind_address) else config.bind_address
         given = words(config.web_service_allowed_hosts.lower())
         domains = tuple(name for name in given if name.startswith("."))
         names = {"localhost", bound.lower(), config.advertised_address.lower(), *given}
-        return cls(frozenset(names - {"", "*", *domains}), (".localhost", *domains), any_name="*" in given)
+        return cls(
+            frozenset(names - {"", "*", *domains}), (".localhost", *domains), any_name="*" in given, program=program
+        )
 
     def check(self, headers: Mapping[str, str]) -> None:
         """Raise Forbidden if the caller means another host. Programs may leave ``Host`` out, browsers never do."""
@@ -68,8 +72,9 @@ class KnownHosts:
         if not host or self.any_name or self._is_ours(_name_of(host)):
             return
         raise Forbidden(
-            f"Host: {_shown(host)} is not a name of this service, so a web page may be behind this request. Call it "
-            f"by its IP address, as localhost or by advertisedAddress, or add the name to {_ALLOWED_HOSTS}"
+            f"Host: {_shown(host)} is not a name of this {self.program}, so a web page may be behind this request. "
+            f"Call the {self.program} by its IP address, as localhost or by advertisedAddress, or add the name to "
+            f"{_ALLOWED_HOSTS}"
         )
 
     def _is_ours(self, name: str) -> bool:

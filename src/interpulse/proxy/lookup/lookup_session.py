@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from interpulse.model.errors import AuthenticationError, PulsarError, UnknownError
-from interpulse.proxy.answers import Answers
+from interpulse.proxy.lookup.answers import Answers
+from interpulse.proxy.lookup.questions import Questions
 from interpulse.proxy.meter import QUESTIONS
-from interpulse.proxy.questions import Questions
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.failures import error_response, request_id_of

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from interpulse.model.errors import ServiceNotReady
-from interpulse.proxy.batches import answer_batch
+from interpulse.proxy.lookup.batches import answer_batch
+from interpulse.proxy.lookup.questions import UNREACHABLE, Questions, ask
 from interpulse.proxy.meter import ProxyMeter
-from interpulse.proxy.questions import UNREACHABLE, Questions, ask
 from interpulse.serving.permits import LookupPermits
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from interpulse.client.config import BrokerAddress
 from interpulse.client.tls import TlsOptions
-from interpulse.proxy.pulsar_keys import PROTECTING_KEYS, PULSAR_KEYS
+from interpulse.proxy.config.pulsar_keys import PROTECTING_KEYS, PULSAR_KEYS
 from interpulse.serving.settings import ConfigError, setting
 from interpulse.serving.settings_sources import LoadedConfig, Program
 

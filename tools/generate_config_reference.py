@@ -38,8 +38,8 @@ Written by `tools/generate_config_reference.py`; do not edit.
 
 Settings of [the proxy](../howto/run-a-proxy.md) come from a `proxy.conf` file (`interpulse proxy --config FILE`), from
 environment variables named like the key (or `PULSAR_PREFIX_<key>`), and from `--set key=value`, each stronger than the
-one before. A key of Apache Pulsar's proxy that is not listed here is accepted with a warning and has no effect. One that
-asks for protection the proxy does not offer is refused, as is any other key.
+one before. A key of Apache Pulsar's proxy that is not listed here is accepted with a warning and has no effect. One
+that asks for protection the proxy does not offer is refused, as is any other key.
 
 | key | default | allowed | meaning |
 | --- | --- | --- | --- |

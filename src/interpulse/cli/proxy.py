@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from interpulse import __version__
+from interpulse.cli.serving import CannotStart, announce, config_text, run, stop_signal
 from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
-from interpulse.cli.support.serving import CannotStart, announce, config_text, run, stop_signal
 
 if TYPE_CHECKING:
     from interpulse.proxy.app import ProxyApp

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from interpulse import __version__
+from interpulse.cli.serving import CannotStart, announce, config_text, run, stop_signal
 from interpulse.cli.support.codec import codec_name
 from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
-from interpulse.cli.support.serving import CannotStart, announce, config_text, run, stop_signal
 
 if TYPE_CHECKING:
     from interpulse.broker.app import BrokerApp

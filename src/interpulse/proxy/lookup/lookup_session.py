@@ -13,8 +13,8 @@ from interpulse.proxy.lookup.answers import Answers
 from interpulse.proxy.lookup.questions import Questions
 from interpulse.proxy.meter import QUESTIONS
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.commands.failures import error_response, request_id_of
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.failures import error_response, request_id_of
 from interpulse.wire.frames import Frame
 from interpulse.wire.server import ServerProtocol
 

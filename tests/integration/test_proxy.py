@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import urllib.error
@@ -17,15 +19,20 @@ import pulsar
 import pytest
 
 from interpulse.client import AdminClient, Client
-from interpulse.model.errors import TopicNotFound
+from interpulse.client.credentials import Credentials
+from interpulse.model.errors import AuthenticationError, AuthorizationError, TopicNotFound
+from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.front_ends.access import TOPIC, token
+from tests.support.certificates import Authority
 from tests.support.official_client import RECEIVE_MS, connected, receive
-from tests.support.proxies import ProxyInThread, proxy_in_thread
+from tests.support.proxies import ProxyInThread, proxy_in_thread, running_proxy
 from tests.support.raw_client import RawClient, entry
+from tests.support.scripted_zookeeper import scripted_zookeeper
 from tests.support.standalone_process import environment, free_port
-from tests.support.waiting import until
+from tests.support.waiting import eventually, until
 
 SECONDS_MAX = 120
 
@@ -40,6 +47,10 @@ def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker
 def proxy(behind: InProcessBroker) -> Iterator[ProxyInThread]:
     with proxy_in_thread(behind.service_url, behind.web_url) as started:
         yield started
+
+
+def by_token(role: str) -> Credentials:
+    return Credentials.token(f"token:{token(role)}")
 
 
 def greeting(broker: str | None = None, **fields: object) -> bytes:
@@ -399,3 +410,106 @@ def test_command_when_asked_to_stop_then_ends_with_clients_connected(behind: InP
     finally:
         process.kill()
         process.communicate()
+
+
+# --- encryption and credentials
+
+
+def test_client_when_the_proxy_ends_tls_then_works_as_without(behind: InProcessBroker, tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "authority")
+    own = authority.issue("localhost")
+    settings = {
+        "servicePortTls": 0,
+        "webServicePortTls": 0,
+        "tlsCertificateFilePath": own.certificate,
+        "tlsKeyFilePath": own.key,
+        "advertisedAddress": "localhost",
+    }
+    with proxy_in_thread(behind.service_url, behind.web_url, **settings) as proxy:
+        logger = pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(tmp_path / "client.log"))
+        client = pulsar.Client(
+            proxy.app.service_url_tls,
+            tls_trust_certs_file_path=str(authority.file),
+            tls_validate_hostname=True,
+            logger=logger,
+            operation_timeout_seconds=20,
+        )
+        consumer = client.subscribe("persistent://public/default/encrypted", "s")
+        client.create_producer("persistent://public/default/encrypted").send(b"inside")
+        assert consumer.receive(RECEIVE_MS).data() == b"inside"
+        client.close()
+        until(lambda: metric(proxy.web_url, "pulsar_proxy_active_connections") == 0)
+        trusting = ssl.create_default_context(cafile=str(authority.file))
+        with urllib.request.urlopen(f"{proxy.app.web_url_tls}/admin/v2/clusters", context=trusting) as answer:
+            assert json.load(answer) == ["standalone"]
+
+
+async def test_clients_when_credentials_are_forwarded_then_brokers_decide_who_may_what(
+    token_broker: InProcessBroker,
+) -> None:
+    async with running_proxy(
+        token_broker.service_url, token_broker.web_url, forwardAuthorizationCredentials=True
+    ) as proxy:
+        for url in (proxy.service_url, proxy.web_url):
+            async with Client(url, credentials=by_token("acme-admin")) as client:
+                consumer = await client.subscribe(TOPIC, f"behind a proxy {url}")
+                await (await client.create_producer(TOPIC)).send(b"hello")
+                assert (await consumer.receive()).content == b"hello"
+            async with Client(url, credentials=by_token("nobody")) as client:
+                with pytest.raises((AuthorizationError, AuthenticationError), match=r"not authorized|Unauthorized"):
+                    await client.create_producer(TOPIC)
+        for credentials in (None, Credentials.token("token:abc")):
+            async with Client(proxy.service_url, credentials=credentials, operation_timeout_ms=5000) as client:
+                with pytest.raises((AuthenticationError, AuthorizationError)):
+                    await client.create_producer(TOPIC)
+        async with AdminClient(proxy.web_url, credentials=by_token("admin")) as admin:
+            assert "acme" in await admin.tenants.list()
+        async with AdminClient(proxy.web_url) as admin:
+            with pytest.raises(AuthenticationError):
+                await admin.tenants.list()
+
+
+async def test_clients_when_credentials_are_not_forwarded_then_nobody_to_brokers(token_broker: InProcessBroker) -> None:
+    async with running_proxy(token_broker.service_url, token_broker.web_url) as proxy:
+        async with Client(
+            proxy.service_url, credentials=by_token("admin"), operation_timeout_ms=3000, lookup_timeout_ms=3000
+        ) as client:
+            with pytest.raises(AuthenticationError):
+                await client.create_producer(TOPIC)
+        async with AdminClient(proxy.web_url, credentials=by_token("admin")) as admin:
+            with pytest.raises(AuthenticationError):
+                await admin.tenants.list()
+
+
+def test_client_when_it_speaks_for_another_then_the_claim_is_dropped(token_broker: InProcessBroker) -> None:
+    """Even with the role of a proxy."""
+    settings = {"forwardAuthorizationCredentials": True}
+    with (
+        proxy_in_thread(token_broker.service_url, token_broker.web_url, **settings) as proxy,
+        RawClient(proxy.service_url, greet=False) as client,
+    ):
+        as_proxy = {"auth_method_name": "token", "auth_data": token("proxy").encode(), "original_principal": "admin"}
+        client.send(greeting(place_of(token_broker.service_url), **as_proxy))
+        assert client.receive().command.error.error == pb.AuthorizationError
+        headers = {"Authorization": f"Bearer {token('proxy')}", "X-Original-Principal": "admin"}
+        assert page(f"{proxy.web_url}/admin/v2/tenants", **headers)[0] in (401, 403)
+
+
+# --- brokers that register
+
+
+async def test_brokers_when_they_register_in_zookeeper_then_clients_reach_them(behind: InProcessBroker) -> None:
+    async with scripted_zookeeper() as zookeeper:
+        where = await zookeeper.listen()
+        registrar = await ZooKeeperClient.connect(where)
+        async with running_proxy(metadataStoreUrl=f"zk:{where}") as proxy:
+            assert (await asyncio.to_thread(page, f"{proxy.web_url}/readyz"))[0] == 503
+            report = {"pulsarServiceUrl": behind.service_url, "webServiceUrl": behind.web_url}
+            await registrar.create_parents("/loadbalance/brokers/b")
+            await registrar.create("/loadbalance/brokers/b", json.dumps(report).encode(), ephemeral=True)
+            await eventually(lambda: proxy.ready)
+            async with Client(proxy.service_url) as client, AdminClient(proxy.web_url) as admin:
+                await (await client.create_producer("persistent://public/default/registered")).send(b"x")
+                assert "public" in await admin.tenants.list()
+            await registrar.close()
+            await eventually(lambda: not proxy.ready)

@@ -125,7 +125,7 @@ class ProxyConfig:
         binary, web = self._broker_keys()
         binary_scheme, web_scheme = self._schemes
         if not self.metadata_store_url:
-            if not self.broker_urls:
+            if not self._binary_text:
                 problems.append(
                     f"the brokers are not named: give {binary}={binary_scheme}host:port, "
                     "or metadataStoreUrl=zk:host:2181 where they register"

@@ -111,13 +111,21 @@ class _Batch:
             question.advertised_listener_name = self._request.advertised_listener_name
         answer = (await ask(connection, question)).batchLookupTopicResponse
         self._partitions |= {each.topic: each.partitions for each in answer.partitions}
-        redirects = self._sort(answer)
-        if not first:
-            told = {name for group in answer.groups for name in group.topicname}
-            told |= {name for failure in answer.failures for name in failure.topicname}
-            left_out = [name for name in topics if name not in told]
-            self._fail(left_out, UnknownError(f"{connection.address} leaves out topics that it was asked for"))
-        return redirects
+        told = {name for group in answer.groups for name in group.topicname}
+        told |= {name for failure in answer.failures for name in failure.topicname}
+        left_out = [name for name in self._expanded(topics) if name not in told]
+        self._fail(left_out, UnknownError(f"{connection.address} leaves out topics that it was asked for"))
+        return self._sort(answer)
+
+    def _expanded(self, topics: Sequence[str]) -> list[str]:
+        """The names that answers are for: those of the partitions, where they are counted."""
+        if not self._request.expand_partitions:
+            return list(topics)
+        expanded: list[str] = []
+        for topic in topics:
+            count = self._partitions.get(topic, 0)
+            expanded += [f"{topic}-partition-{index}" for index in range(count)] if count else [topic]
+        return expanded
 
     def _sort(self, answer: pb.CommandBatchLookupTopicResponse) -> _Redirects:
         redirects: _Redirects = defaultdict(list)
@@ -141,16 +149,15 @@ class _Batch:
             await self._find_singly(topics, self._request.authoritative)
             return
         counts = await lookup_singly(topics, self._count, _SINGLE_MAX)
-        names: list[str] = []
+        counted: list[str] = []
         for topic, count in counts.items():
             if isinstance(count, PulsarError):
                 self._fail([topic], count)
                 continue
+            counted.append(topic)
             if self._request.expand_partitions:
                 self._partitions[topic] = count
-            expanded = self._request.expand_partitions and count
-            names += [f"{topic}-partition-{index}" for index in range(count)] if expanded else [topic]
-        await self._find_singly(names, self._request.authoritative)
+        await self._find_singly(self._expanded(counted), self._request.authoritative)
 
     async def _count(self, topic: str) -> int:
         creates = self._request.create_if_missing

@@ -18,7 +18,7 @@ from interpulse.proxy.first_frame import FirstFrame
 from interpulse.proxy.forwarding import broker_connect, forwarded_credentials
 from interpulse.proxy.lookup.answers import Answers
 from interpulse.proxy.lookup.lookup_session import LookupSession
-from interpulse.proxy.lookup.questions import UNREACHABLE, Questions
+from interpulse.proxy.lookup.questions import Questions
 from interpulse.proxy.meter import ProxyMeter
 from interpulse.proxy.relay import Relay
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -158,10 +158,7 @@ class Greeting(asyncio.Protocol):
         self._pool = ConnectionPool(context.new_config(credentials))
         questions = Questions(context.brokers, self._pool, tls=context.tls_with_brokers)
         if credentials is not None:
-            try:
-                await questions.connection()  # what a broker says of the credentials is the answer to CONNECT
-            except UNREACHABLE as error:
-                raise ServiceNotReady(str(error)) from error
+            await questions.connection()  # what a broker says of the credentials is the answer to CONNECT
         self._protocol.accept()
         session = LookupSession(self._transport, self._protocol, questions, context.answers, self._gone)
         self._hold(session)

@@ -21,7 +21,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
-from interpulse.model.errors import Forbidden, PulsarError
+from interpulse.model.errors import PulsarError
 from interpulse.proxy.brokers import Brokers
 from interpulse.serving.exposition import CONTENT_TYPE
 from interpulse.serving.web_pages import KnownHosts, check_origin
@@ -44,6 +44,7 @@ _HOP_BY_HOP: Final = frozenset(
     {
         "connection",
         "content-length",
+        "expect",
         "host",
         "keep-alive",
         "proxy-authenticate",
@@ -104,7 +105,7 @@ class WebServer:
     async def start(self) -> None:
         """Get ready to call brokers."""
         timeout = aiohttp.ClientTimeout(
-            total=self._settings.timeout_seconds, connect=self._settings.connect_timeout_seconds
+            total=self._settings.timeout_seconds, sock_connect=self._settings.connect_timeout_seconds
         )
         context = self._settings.broker_context
         connector = aiohttp.TCPConnector(limit=_CONNECTIONS_MAX, ssl=True if context is None else context)
@@ -180,16 +181,17 @@ class WebServer:
 
     async def _forward(self, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
         """Call the next broker that can be reached, and follow where it sends the call."""
-        failure: aiohttp.ClientError | None = None
-        for base in self._brokers.web_urls():
+        *others, last = self._brokers.web_urls()
+        for base in others:
             try:
-                answer = await self._call(request, URL(base + request.raw_path, encoded=True), body)
+                return await self._call_one(request, base, body)
             except aiohttp.ClientConnectorError as error:  # nothing was sent
-                failure = error
-                continue
-            async with answer:
-                return await self._hand_on(request, answer)
-        raise failure or Forbidden("no web service of a broker is known")
+                _logger.warning("broker not reached address=%s reason=%s", base, error)
+        return await self._call_one(request, last, body)
+
+    async def _call_one(self, request: web.BaseRequest, base: str, body: bytes) -> web.StreamResponse:
+        async with await self._call(request, URL(base + request.raw_path, encoded=True), body) as answer:
+            return await self._hand_on(request, answer)
 
     async def _call(self, request: web.BaseRequest, url: URL, body: bytes) -> aiohttp.ClientResponse:
         assert self._session is not None, "started before it listens"
@@ -202,10 +204,10 @@ class WebServer:
             if answer.status not in _REDIRECTS or location is None:
                 return answer
             answer.release()
-            url = url.join(URL(location, encoded=True))
-            if url.scheme not in ("http", "https"):
-                break
-        raise aiohttp.ClientError(f"the brokers send the call on and on, last to {url}")
+            came_from, url = url, url.join(URL(location, encoded=True))
+            if url.scheme != came_from.scheme:  # credentials that were encrypted stay so
+                raise aiohttp.ClientError(f"a broker sends the call on to {url.origin()}, from {came_from.origin()}")
+        raise aiohttp.ClientError(f"the brokers send the call on more than {_REDIRECTS_MAX} times, last to {url}")
 
     def _forwarded_headers(self, request: web.BaseRequest) -> CIMultiDict[str]:
         left_out = _HOP_BY_HOP | _NOT_FORWARDED | _connection_names(request.headers.getall("Connection", ()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Final
 
@@ -41,14 +42,25 @@ class Questions:
         self.pool = pool
         self._brokers = brokers
         self._tls = tls
+        self._connection: Connection | None = None
+        self._connecting = asyncio.Lock()
 
     async def connection(self) -> Connection:
-        """A connection to the next broker that can be reached. Raises ServiceNotReady."""
+        """A connection to one broker, and to another one when that is gone. Raises ServiceNotReady.
+
+        Raises as well what a broker refuses the credentials with.
+        """
+        async with self._connecting:
+            if self._connection is None or not self._connection.is_open:
+                self._connection = await self._connect()
+            return self._connection
+
+    async def _connect(self) -> Connection:
         failure: PulsarError | None = None
         for address in self._brokers.to_ask():
             try:
                 return await self.pool.get(address)
-            except NotConnected as error:
+            except UNREACHABLE as error:
                 _logger.warning("broker not reached address=%s reason=%s", address, error)
                 failure = error
         raise ServiceNotReady(str(failure)) from failure

@@ -23,11 +23,11 @@ CONNECT, REDIRECT = pb.CommandLookupTopicResponse.Connect, pb.CommandLookupTopic
 
 
 @asynccontextmanager
-async def asking(broker: ScriptedBroker) -> AsyncIterator[Questions]:
-    address = BrokerAddress.parse(broker.url)
-    pool = ConnectionPool(ClientConfig(broker.url))
+async def asking(*brokers: ScriptedBroker) -> AsyncIterator[Questions]:
+    addresses = [BrokerAddress.parse(broker.url) for broker in brokers]
+    pool = ConnectionPool(ClientConfig(brokers[0].url))
     try:
-        yield Questions(Brokers([address], []), pool, tls=False)
+        yield Questions(Brokers(addresses, []), pool, tls=False)
     finally:
         await pool.close()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from interpulse.model.errors import MetadataError, ServiceNotReady, UnsupportedVersion
@@ -85,3 +87,16 @@ async def test_question_when_asked_then_the_copy_has_an_id_of_its_connection() -
         for _ in range(3):
             await ask(connection, lookup())
         assert len({each.lookupTopic.request_id for each in broker.all_of(pb.BaseCommand.LOOKUP)}) == 3
+
+
+async def test_questions_when_there_are_several_brokers_then_one_is_asked_until_it_is_gone() -> None:
+    async with ScriptedBroker() as first, ScriptedBroker() as second, asking(first, second) as questions:
+        await asyncio.gather(*(questions.find(lookup()) for _ in range(10)))
+        asked, other = (first, second) if first.peers else (second, first)
+        assert (asked.count(pb.BaseCommand.LOOKUP), len(asked.peers), len(other.peers)) == (10, 1, 0)
+        connection = await questions.connection()
+        asked.peers[0].drop()
+        await connection.closed()
+        await asked.__aexit__(None, None, None)
+        await questions.find(lookup())
+        assert other.count(pb.BaseCommand.LOOKUP) == 1

@@ -13,6 +13,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Final
 from urllib.parse import unquote
 
@@ -150,6 +151,9 @@ class WebServer:
         except (aiohttp.ClientError, OSError) as error:
             _logger.warning("admin call failed method=%s path=%s reason=%s", request.method, path, error)
             return _refusal(502, f"The broker cannot be called: {error or type(error).__name__}")
+        except Exception as error:
+            _logger.exception("admin call failed method=%s path=%s", request.method, path)
+            return _refusal(500, f"The proxy failed: {type(error).__name__}")
 
     def _own_page(self, path: str) -> web.Response | None:
         if path in ("/metrics", "/metrics/"):
@@ -198,15 +202,15 @@ class WebServer:
         headers = self._forwarded_headers(request)
         for _ in range(_REDIRECTS_MAX + 1):
             answer = await self._session.request(
-                request.method, url, headers=headers, data=body or None, allow_redirects=False
+                request.method, url, headers=headers, data=BytesIO(body) if body else None, allow_redirects=False
             )
             location = answer.headers.get("Location")
             if answer.status not in _REDIRECTS or location is None:
                 return answer
             answer.release()
-            came_from, url = url, url.join(URL(location, encoded=True))
-            if url.scheme != came_from.scheme:  # credentials that were encrypted stay so
-                raise aiohttp.ClientError(f"a broker sends the call on to {url.origin()}, from {came_from.origin()}")
+            scheme, url = url.scheme, url.join(URL(location, encoded=True))
+            if url.scheme != scheme:  # credentials that were encrypted stay so
+                raise aiohttp.ClientError(f"a broker sends the call on to {url}, which does not begin with {scheme}://")
         raise aiohttp.ClientError(f"the brokers send the call on more than {_REDIRECTS_MAX} times, last to {url}")
 
     def _forwarded_headers(self, request: web.BaseRequest) -> CIMultiDict[str]:
@@ -226,10 +230,15 @@ class WebServer:
         if length is not None and length.isdigit():
             response.content_length = int(length)
         await response.prepare(request)
-        if request.method != "HEAD":
-            async for chunk in answer.content.iter_chunked(_CHUNK_BYTES):
-                await response.write(chunk)
-        await response.write_eof()
+        try:
+            if request.method != "HEAD":
+                async for chunk in answer.content.iter_chunked(_CHUNK_BYTES):
+                    await response.write(chunk)
+            await response.write_eof()
+        except (aiohttp.ClientError, OSError) as error:  # too late for another answer: this one is cut off
+            _logger.warning("admin call cut off path=%s reason=%s", request.path, error or type(error).__name__)
+            if request.transport is not None:
+                request.transport.abort()
         return response
 
 

@@ -1,4 +1,4 @@
-"""Writes ``docs/reference/configuration.md`` from the settings of the broker."""
+"""Writes ``docs/reference/configuration.md`` and ``proxy-configuration.md`` from the settings of broker and proxy."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ from typing import Any
 from interpulse.broker.config.broker_config import BrokerConfig, settings_by_key
 from interpulse.broker.config.pulsar_keys import AUTHENTICATION_KEYS, BROKER_KEYS
 from interpulse.model.numbers import LONG_MAX
+from interpulse.proxy.config.proxy_config import ProxyConfig, proxy_fields
+from interpulse.proxy.config.pulsar_keys import PULSAR_KEYS as PROXY_KEYS
+from interpulse.serving.settings import shown
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "configuration.md"
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+PAGE = REFERENCE / "configuration.md"
+PROXY_PAGE = REFERENCE / "proxy-configuration.md"
 
 _HEAD = """# Broker settings
 
@@ -28,18 +33,40 @@ standalone broker accepts them with a warning.
 """
 
 
+_PROXY_HEAD = """# Proxy settings
+
+Written by `tools/generate_config_reference.py`; do not edit.
+
+Settings of [the proxy](../howto/run-a-proxy.md) come from a `proxy.conf` file (`interpulse proxy --config FILE`), from
+environment variables named like the key (or `PULSAR_PREFIX_<key>`), and from `--set key=value`, each stronger than the
+one before. A key of Apache Pulsar's proxy that is not listed here is accepted with a warning and has no effect. One
+that asks for protection the proxy does not offer is refused, as is any other key.
+
+| key | default | allowed | meaning |
+| --- | --- | --- | --- |
+"""
+
+
 def page() -> str:
-    """The whole page."""
-    return _HEAD + "".join(_row(key, item) for key, item in settings_by_key().items())
+    """The whole page of the broker."""
+    own = BROKER_KEYS | AUTHENTICATION_KEYS
+    return _HEAD + "".join(_row(key, item, BrokerConfig(), own) for key, item in settings_by_key().items())
 
 
-def _row(key: str, item: Field[Any]) -> str:
-    default = BrokerConfig().as_text()[key]
-    shown = f"`{default}`" if default else "empty"
-    dynamic = "yes" if item.metadata["dynamic"] else ""
-    ours = "" if key in BROKER_KEYS | AUTHENTICATION_KEYS else " *(not a key of Apache Pulsar)*"
+def proxy_page() -> str:
+    """The whole page of the proxy."""
+    fields = proxy_fields()
+    return _PROXY_HEAD + "".join(_row(key, item, ProxyConfig(), PROXY_KEYS) for key, item in fields.items())
+
+
+def _row(key: str, item: Field[Any], defaults: BrokerConfig | ProxyConfig, pulsar_keys: frozenset[str]) -> str:
+    default = shown(defaults, {key: item})[key]
+    cells = [f"`{key}`", f"`{default}`" if default else "empty", _allowed(item)]
+    if isinstance(defaults, BrokerConfig):
+        cells.append("yes" if item.metadata["dynamic"] else "")
+    ours = "" if key in pulsar_keys else " *(not a key of Apache Pulsar)*"
     cluster = " *(of a cluster)*" if item.metadata["cluster"] else ""
-    return f"| `{key}` | {shown} | {_allowed(item)} | {dynamic} | {item.metadata['text']}{ours}{cluster} |\n"
+    return f"| {' | '.join([*cells, item.metadata['text'] + ours + cluster])} |\n"
 
 
 def _allowed(item: Field[Any]) -> str:
@@ -55,3 +82,4 @@ def _allowed(item: Field[Any]) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page())
+    PROXY_PAGE.write_text(proxy_page())

@@ -29,7 +29,7 @@ MODULES = (
     "interpulse.broker.binary.consumers",
     "interpulse.broker.binary.handlers",
     "interpulse.broker.binary.lookup",
-    "interpulse.broker.binary.permits",
+    "interpulse.serving.permits",
     "interpulse.broker.binary.producers",
     "interpulse.broker.binary.topics",
     "interpulse.broker.rest.brokers",

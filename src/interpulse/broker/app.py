@@ -19,7 +19,6 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.access.grants import Grants
 from interpulse.broker.access.setup import build_access, job_token
 from interpulse.broker.binary.handlers import HANDLERS
-from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
@@ -27,7 +26,6 @@ from interpulse.broker.config.broker_config import BrokerConfig, ConfigError
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.instruments import Instruments
-from interpulse.broker.listening import CannotListen, ServiceAddress, advertised_host
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.live.settings import TopicSettings as LiveSettings
 from interpulse.broker.periodic import run_periodically
@@ -65,6 +63,8 @@ from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import TopicName
+from interpulse.serving.listening import CannotListen, ServiceAddress, advertised_host
+from interpulse.serving.permits import LookupPermits
 from interpulse.storage.disk_space import DiskSpace
 
 __all__ = ["BrokerApp", "CannotServe"]

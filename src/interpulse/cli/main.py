@@ -30,6 +30,7 @@ _COMMANDS = {
     "produce": LazyCommand("interpulse.cli.produce:produce", "Send messages.", _MESSAGES),
     "read": LazyCommand("interpulse.cli.read:read", "Print messages without a subscription.", _MESSAGES),
     "replicate": LazyCommand("interpulse.cli.replicate:command", "Run the geo-replication job on Spark.", _PROGRAMS),
+    "proxy": LazyCommand("interpulse.cli.proxy:proxy", "Run a lookup proxy in front of brokers.", _PROGRAMS),
     "standalone": LazyCommand("interpulse.cli.standalone:standalone", "Run a broker in this process.", _PROGRAMS),
     "tokens": LazyCommand(
         "interpulse.cli.tokens:tokens", "Make and check keys and tokens for authentication.", _ADMINISTRATION

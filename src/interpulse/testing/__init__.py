@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from interpulse.broker.config.config_values import ConfigError
+    from interpulse.serving.settings import ConfigError
     from interpulse.testing.broker import InProcessBroker
     from interpulse.testing.broker_factory import BrokerFactory
     from interpulse.testing.cluster_pair import ClusterPair
@@ -31,7 +31,7 @@ __all__ = [
 _MODULES: Final = {
     "BrokerFactory": "interpulse.testing.broker_factory",
     "ClusterPair": "interpulse.testing.cluster_pair",
-    "ConfigError": "interpulse.broker.config.config_values",
+    "ConfigError": "interpulse.serving.settings",
     "Fault": "interpulse.testing.fault",
     "Faults": "interpulse.testing.faults",
     "IgnoredSettingWarning": "interpulse.testing.settings",

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from interpulse.broker.config.config_values import ConfigError
 from interpulse.model.clusters import ClusterData
+from interpulse.serving.settings import ConfigError
 from interpulse.testing.broker import InProcessBroker
 from interpulse.testing.settings import Setting
 

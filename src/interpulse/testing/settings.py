@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.config_sources import load_config
-from interpulse.broker.config.config_values import ConfigError, as_text
+from interpulse.serving.settings import ConfigError, as_text
 
 __all__ = ["IgnoredSettingWarning", "Setting", "broker_config"]
 

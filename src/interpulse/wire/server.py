@@ -89,7 +89,7 @@ class ServerProtocol:
         "_gathers_runs",
         "_held",
         "_keep_alive",
-        "_message_bytes_max",
+        "_message_bytes_announced",
         "_outgoing",
         "_server_version",
         "_state",
@@ -103,12 +103,17 @@ class ServerProtocol:
         now: float,
         keep_alive_interval: float = 30.0,
         message_bytes_max: int = MESSAGE_BYTES_MAX,
+        message_limit_announced: bool = True,
         gathers_runs: bool = False,
     ) -> None:
-        """``gathers_runs``: once the client is accepted, its plain SENDs and ACKs come in runs."""
+        """``gathers_runs``: once the client is accepted, its plain SENDs and ACKs come in runs.
+
+        ``message_limit_announced`` False: CONNECTED leaves ``message_bytes_max`` out, because the client will hear it
+        from another broker.
+        """
         self._server_version = server_version
         self._flags = feature_flags
-        self._message_bytes_max = message_bytes_max
+        self._message_bytes_announced = message_bytes_max if message_limit_announced else None
         self._gathers_runs = gathers_runs
         self._decoder = FrameDecoder(message_bytes_max + FRAME_OVERHEAD)
         self._state = _State.GREETING
@@ -204,7 +209,7 @@ class ServerProtocol:
             commands.connected(
                 server_version=self._server_version,
                 protocol_version=self.protocol_version,
-                message_bytes_max=self._message_bytes_max,
+                message_bytes_max=self._message_bytes_announced,
                 feature_flags=self._flags,
             )
         )

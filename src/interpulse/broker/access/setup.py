@@ -16,11 +16,12 @@ from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.client.credentials import Credentials
 from interpulse.model.errors import PreconditionFailed
 from interpulse.model.permissions import Principal
+from interpulse.serving.settings import words
 
 if TYPE_CHECKING:
     from interpulse.broker.access.signing_keys import PublicKey
 
-__all__ = ["Access", "build_access", "job_token", "words"]
+__all__ = ["Access", "build_access", "job_token"]
 
 _logger = logging.getLogger(__name__)
 
@@ -83,11 +84,6 @@ def job_token(config: BrokerConfig) -> str | None:
     if credentials is not None and credentials.method != "token":
         raise PreconditionFailed("brokerClientAuthenticationPlugin: the replication job can use tokens only")
     return None if credentials is None else credentials.source
-
-
-def words(text: str) -> list[str]:
-    """A setting that lists names, with commas between them."""
-    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _is_loopback(host: str) -> bool:

@@ -6,12 +6,10 @@ Pulsar has one. They are read once (`config_sources`), checked once, and passed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import Field, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, replace
 from typing import Any, Final
 
-from interpulse.broker.config.config_values import ConfigError, as_text, read_value
-from interpulse.broker.config.config_values import setting as _setting
 from interpulse.model.broker_entry_metadata import INTERCEPTOR_CLASSES
 from interpulse.model.numbers import LONG_MAX
 from interpulse.model.policies.messaging_policies import PRODUCER_REQUEST_HOLD, QUOTA_POLICIES
@@ -25,13 +23,14 @@ from interpulse.model.policies.namespace_policies import (
     RetentionPolicies,
 )
 from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES
+from interpulse.serving.settings import ConfigError, keyed_fields, parsed, shown
+from interpulse.serving.settings import setting as _setting
 
-__all__ = ["BrokerConfig", "ConfigError", "dynamic_keys", "parsed", "settings_by_key"]
+__all__ = ["BrokerConfig", "ConfigError", "dynamic_keys", "settings_by_key"]
 
 _PARTITIONS_MAX: Final = 10_000
 _PORT_MAX: Final = 65_535
 _AUTHORIZATION_PROVIDER: Final = "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider"
-_HIDDEN: Final = "*****"
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,13 +434,12 @@ class BrokerConfig:
 
     def as_text(self) -> dict[str, str]:
         """All settings by key, every value as it would stand in ``broker.conf``; secrets that are set are hidden."""
-        values = {key: (item, as_text(getattr(self, item.name))) for key, item in settings_by_key().items()}
-        return {key: _HIDDEN if text and item.metadata["secret"] else text for key, (item, text) in values.items()}
+        return shown(self, _FIELDS)
 
     def changed(self, values: Mapping[str, str]) -> BrokerConfig:
         """A copy with some settings, given by key and as text, replaced. Raises ConfigError with all problems."""
         problems: list[str] = []
-        changed = dict(parsed(values.items(), "", problems))
+        changed = dict(parsed(_FIELDS, values.items(), "", problems))
         if problems:
             raise ConfigError(*problems)
         return replace(self, **changed)
@@ -457,18 +455,4 @@ def dynamic_keys() -> list[str]:
     return sorted(key for key, item in _FIELDS.items() if item.metadata["dynamic"])
 
 
-def _key(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join("MB" if part == "mb" else part.capitalize() for part in rest)
-
-
-_FIELDS: Final = {_key(item.name): item for item in fields(BrokerConfig)}
-
-
-def parsed(given: Iterable[tuple[str, str]], origin: str, problems: list[str]) -> Iterator[tuple[str, Any]]:
-    """The field and the value of every setting, all of whose keys are supported; what cannot be is a problem."""
-    for key, text in given:
-        try:
-            yield _FIELDS[key].name, read_value(_FIELDS[key], text)
-        except ValueError as error:
-            problems.append(f"{origin}{key}={text}: {error}")
+_FIELDS: Final = keyed_fields(BrokerConfig)

@@ -35,7 +35,6 @@ from interpulse.broker.rest.http.authorization_filter import AuthorizationFilter
 from interpulse.broker.rest.http.call import Answer, Call, Route
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.routing import MethodNotAllowed, Router
-from interpulse.broker.rest.http.web_pages import KnownHosts
 from interpulse.broker.rest.metrics import metrics
 from interpulse.broker.rest.policies import (
     namespace_policies,
@@ -45,6 +44,7 @@ from interpulse.broker.rest.policies import (
     topic_policies,
 )
 from interpulse.model.errors import PulsarError
+from interpulse.serving.web_pages import KnownHosts
 
 __all__ = ["ROUTES", "RestServer"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Final, TypeVar
 
 from interpulse.client.config import BrokerAddress, ClientConfig
@@ -19,6 +19,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 __all__ = ["BatchLookups", "lookup_singly"]
 
 Found = TypeVar("Found")
+Name = TypeVar("Name", bound=Hashable)
 Answers = dict[TopicName, BrokerAddress | PulsarError]
 Single = Callable[[TopicName], Awaitable[BrokerAddress]]
 _Redirects = defaultdict[tuple[BrokerAddress, bool], list[TopicName]]
@@ -27,12 +28,12 @@ _CONNECT: Final = pb.CommandLookupTopicResponse.Connect
 
 
 async def lookup_singly(
-    topics: Sequence[TopicName], single: Callable[[TopicName], Awaitable[Found]], concurrent_max: int
-) -> dict[TopicName, Found | PulsarError]:
+    topics: Sequence[Name], single: Callable[[Name], Awaitable[Found]], concurrent_max: int
+) -> dict[Name, Found | PulsarError]:
     """One lookup per topic, at most ``concurrent_max`` under way."""
     permits = asyncio.Semaphore(concurrent_max)
 
-    async def ask(topic: TopicName) -> Found | PulsarError:
+    async def ask(topic: Name) -> Found | PulsarError:
         async with permits:
             try:
                 return await single(topic)

@@ -49,8 +49,9 @@ def connect(
 
 
 def connected(
-    *, server_version: str, protocol_version: int, message_bytes_max: int, feature_flags: pb.FeatureFlags
+    *, server_version: str, protocol_version: int, message_bytes_max: int | None, feature_flags: pb.FeatureFlags
 ) -> bytes:
+    """``message_bytes_max`` None: whoever answers does not know it."""
     return encode(
         pb.CommandConnected(
             server_version=server_version,

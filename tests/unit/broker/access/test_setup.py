@@ -9,13 +9,14 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from interpulse.broker.access.setup import Access, build_access, words
+from interpulse.broker.access.setup import Access, build_access
 from interpulse.broker.access.tokens import create_token
 from interpulse.broker.config.config_sources import load_config
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.errors import PreconditionFailed
 from interpulse.model.permissions import Principal
+from interpulse.serving.settings import words
 from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.tokens import SECRET
 

@@ -10,7 +10,6 @@ import pytest
 
 from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.handlers import HANDLERS
-from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.transport.connection import ClientConnection
 from interpulse.broker.binary.transport.context import ConnectionLimits
 from interpulse.broker.inconsistencies import InconsistencyCounters
@@ -28,6 +27,7 @@ from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.bundles import boundaries_of
 from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.topic_view import NamespaceStanding
+from interpulse.serving.permits import LookupPermits
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, FrameDecoder

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.binary.lookup import on_lookup_run
-from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.topics import on_partitions_run
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
@@ -41,6 +40,7 @@ from interpulse.rules.bundles import split_at
 from interpulse.rules.decision import Decision
 from interpulse.rules.lookup import LookupTarget, Owner
 from interpulse.rules.topic_view import TopicView
+from interpulse.serving.permits import LookupPermits
 from interpulse.storage.api import Delete, MetadataStore, Put, Versioned
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.sqlite import SqliteMetadataStore

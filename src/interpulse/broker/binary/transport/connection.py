@@ -20,7 +20,6 @@ from typing import Any, Final, cast
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.transport.eager_start import start_eagerly
-from interpulse.broker.binary.transport.failures import error_response, request_id_of, requester_of
 from interpulse.broker.binary.transport.output import Output
 from interpulse.broker.binary.transport.pending_publishes import PendingPublishes
 from interpulse.broker.binary.transport.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, Reading
@@ -30,6 +29,7 @@ from interpulse.broker.binary.transport.topic_watcher import TopicWatcher
 from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.commands.failures import error_response, request_id_of, requester_of
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, Received
 from interpulse.wire.server import ServerProtocol

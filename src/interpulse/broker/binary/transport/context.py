@@ -10,7 +10,6 @@ from interpulse.wire.frames import MESSAGE_BYTES_MAX
 
 if TYPE_CHECKING:
     from interpulse.broker.access.setup import Access
-    from interpulse.broker.binary.permits import LookupPermits
     from interpulse.broker.inconsistencies import InconsistencyCounters
     from interpulse.broker.live.registry.topic_registry import TopicRegistry
     from interpulse.broker.tenancy.namespaces import Namespaces
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from interpulse.broker.topics.lookup.lookup import Lookups
     from interpulse.broker.topics.lookup.topic_watches import TopicWatches
     from interpulse.broker.topics.schemas import Schemas
+    from interpulse.serving.permits import LookupPermits
 
 __all__ = ["BinaryContext", "ConnectionLimits"]
 

@@ -8,8 +8,8 @@ from interpulse.broker.access.setup import Access
 from interpulse.broker.rest.http.call import Call, Route
 from interpulse.broker.rest.http.required_permissions import open_to_all
 from interpulse.broker.rest.http.routing import MethodNotAllowed, Router
-from interpulse.broker.rest.http.web_pages import KnownHosts, check_origin
 from interpulse.model.errors import NotFound
+from interpulse.serving.web_pages import KnownHosts, check_origin
 
 __all__ = ["AuthorizationFilter"]
 

@@ -1,4 +1,4 @@
-"""The page for Prometheus: `metrics` is the call, `exposition` the text format.
+"""The page for Prometheus: `metrics` is the call.
 
 `metrics_topics` has the figures of topics and their sums, `metrics_limits` those of policies, `metrics_broker` those of
 the broker.

@@ -9,9 +9,9 @@ from prometheus_client.exposition import generate_latest
 
 from interpulse.broker.rest.http.call import Answer, Call, Route
 from interpulse.broker.rest.http.required_permissions import open_to_all
-from interpulse.broker.rest.metrics.exposition import CONTENT_TYPE, Exposition
 from interpulse.broker.rest.metrics.metrics_broker import write_broker
 from interpulse.broker.rest.metrics.metrics_topics import write_topics
+from interpulse.serving.exposition import CONTENT_TYPE, Exposition
 
 __all__ = ["ROUTES"]
 

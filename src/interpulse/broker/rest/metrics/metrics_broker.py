@@ -10,7 +10,7 @@ from typing import Final
 
 from interpulse import __version__
 from interpulse.broker.instruments import AccessMeter, Instruments, LatencyMeter
-from interpulse.broker.rest.metrics.exposition import Exposition, labelled
+from interpulse.serving.exposition import Exposition, labelled
 from interpulse.storage.disk_space import DiskSpace
 from interpulse.storage.write_meter import Histogram, WrittenEntries
 

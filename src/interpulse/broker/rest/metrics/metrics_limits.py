@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.broker.live.measures import LimitMeasure
-from interpulse.broker.rest.metrics.exposition import Exposition, Kind, labelled
 from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE, MESSAGE_AGE
+from interpulse.serving.exposition import Exposition, Kind, labelled
 
 __all__ = ["write_limits"]
 

@@ -20,8 +20,8 @@ from interpulse.broker.live.measures import (
     TopicMeasure,
 )
 from interpulse.broker.live.registry.topic_registry import AnyTopic
-from interpulse.broker.rest.metrics.exposition import Exposition, Kind, labelled
 from interpulse.broker.rest.metrics.metrics_limits import write_limits
+from interpulse.serving.exposition import Exposition, Kind, labelled
 
 __all__ = ["SERIES_OWNERS_MAX", "write_topics"]
 

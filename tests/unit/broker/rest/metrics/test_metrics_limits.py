@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from interpulse.broker.live.dispatch.dispatch_limits import NOT_THROTTLED
 from interpulse.broker.live.measures import LimitMeasure
-from interpulse.broker.rest.metrics.exposition import Exposition
 from interpulse.broker.rest.metrics.metrics_limits import write_limits
+from interpulse.serving.exposition import Exposition
 
 
 def test_every_figure_has_the_name_and_the_labels_of_pulsar() -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import pytest
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
@@ -36,6 +35,7 @@ from interpulse.model.errors import (
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
 from interpulse.rules.lookup import BatchAnswer, LookupTarget, Owner
+from interpulse.serving.permits import LookupPermits
 from interpulse.storage.api import Put, Versioned
 from interpulse.storage.memory import MemoryMetadataStore
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interpulse.broker.binary.permits import LookupPermits
 from interpulse.model.errors import TooManyRequests
+from interpulse.serving.permits import LookupPermits
 
 
 def test_permit_when_work_fails_then_given_back() -> None:

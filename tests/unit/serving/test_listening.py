@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from interpulse.broker.listening import CannotListen, ServiceAddress, advertised_host, host_in_url
+from interpulse.serving.listening import CannotListen, ServiceAddress, advertised_host, host_in_url
 
 
 @pytest.mark.parametrize(

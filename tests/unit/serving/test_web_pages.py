@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.rest.http.web_pages import KnownHosts, check_origin, check_source_of_creation
 from interpulse.model.errors import Forbidden
+from interpulse.serving.web_pages import KnownHosts, check_origin, check_source_of_creation
 
 ANYWHERE = BrokerConfig(bind_address="0.0.0.0")
 NAMED = BrokerConfig(

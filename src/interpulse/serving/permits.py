@@ -21,7 +21,7 @@ class LookupPermits:
         self._limit = limit
         self._taken = 0
         self.rejected = 0
-        """How many were refused since the broker started."""
+        """How many were refused so far."""
 
     @property
     def taken(self) -> int:

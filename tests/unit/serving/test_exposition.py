@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interpulse.broker.rest.metrics.exposition import Exposition, labelled
+from interpulse.serving.exposition import Exposition, labelled
 
 
 def test_families_stay_together_in_the_order_they_were_begun() -> None:

@@ -1,14 +1,21 @@
-"""A setting: its field, and its value read from text and written as text."""
+"""A setting: a field of the frozen dataclass that holds all settings of a program.
+
+Its key is the camelCase form of the field name, Pulsar's own key wherever Pulsar has one. Values are read from text and
+written as text.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import Field, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import Field, field, fields
+from typing import Any, Final
 
 from interpulse.model.numbers import INT_MAX
 
-__all__ = ["ConfigError", "as_text", "read_value", "setting"]
+__all__ = ["ConfigError", "as_text", "keyed_fields", "parsed", "read_value", "setting", "shown", "words"]
+
+_HIDDEN: Final = "*****"
 
 
 class ConfigError(Exception):
@@ -33,11 +40,12 @@ def setting(
     several: bool = False,
     secret: bool = False,
     cluster: bool = False,
+    key: str = "",
 ) -> Any:
-    """A field with its one-line description, its bounds, and whether it may change while the broker runs.
+    """A field with its one-line description, its bounds, and whether it may change while the program runs.
 
     ``several``: any of the choices, with commas between them. ``secret``: never shown. ``cluster``: only a broker whose
-    stores are those of a cluster acts on it.
+    stores are those of a cluster acts on it. ``key``: Pulsar's key, where it is not the camelCase form of the name.
     """
     return field(
         default=default,
@@ -50,8 +58,36 @@ def setting(
             "several": several,
             "secret": secret,
             "cluster": cluster,
+            "key": key,
         },
     )
+
+
+def keyed_fields(config: type[Any]) -> dict[str, Field[Any]]:
+    """Every key of a program and the field it sets."""
+    return {item.metadata["key"] or _key(item.name): item for item in fields(config)}
+
+
+def _key(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join("MB" if part == "mb" else part.capitalize() for part in rest)
+
+
+def parsed(
+    fields_by_key: Mapping[str, Field[Any]], given: Iterable[tuple[str, str]], origin: str, problems: list[str]
+) -> Iterator[tuple[str, Any]]:
+    """The field and the value of every setting, all of whose keys are known; what cannot be is a problem."""
+    for key, text in given:
+        try:
+            yield fields_by_key[key].name, read_value(fields_by_key[key], text)
+        except ValueError as error:
+            problems.append(f"{origin}{key}={text}: {error}")
+
+
+def shown(config: Any, fields_by_key: Mapping[str, Field[Any]]) -> dict[str, str]:
+    """All settings by key, every value as it would stand in the file; secrets that are set are hidden."""
+    values = {key: (item, as_text(getattr(config, item.name))) for key, item in fields_by_key.items()}
+    return {key: _HIDDEN if text and item.metadata["secret"] else text for key, (item, text) in values.items()}
 
 
 def read_value(item: Field[Any], text: str) -> Any:
@@ -94,7 +130,12 @@ def _integer(text: str, least: int | None, most: int | None) -> int:
 
 
 def as_text(value: Any) -> str:
-    """A value as it stands in ``broker.conf``."""
+    """A value as it stands in a file of settings."""
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def words(text: str) -> list[str]:
+    """A setting that lists names, with commas between them."""
+    return [word.strip() for word in text.split(",") if word.strip()]

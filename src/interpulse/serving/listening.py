@@ -1,4 +1,4 @@
-"""The addresses of the broker's services: taken when it starts, listened on when it is ready."""
+"""The addresses of a program's services: taken when it starts, listened on when it is ready."""
 
 from __future__ import annotations
 

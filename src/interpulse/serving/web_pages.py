@@ -1,11 +1,11 @@
-"""Keeps web pages away from the broker: a browser calls any address that a page tells it to, in the name of its user.
+"""Keeps web pages away from the admin API: a browser calls any address a page tells it to, in the name of its user.
 
 Two rules, for every route that is not open to all, and a third for a GET that can create a topic:
 
 * What a page of another origin sends is refused. Browsers say so in ``Sec-Fetch-Site``, or in ``Origin`` where that is
   missing, and no page can make them say something else (the rule of Go's ``http.CrossOriginProtection``; here it holds
   for GET too, which can create a topic). Programs send neither header.
-* ``Host`` has to be a name of this broker. A page whose own name is made to resolve to the broker's address (DNS
+* ``Host`` has to be a name of the program. A page whose own name is made to resolve to its address (DNS
   rebinding) is of the same origin for its browser, but the name it calls is not ours. A literal address is always
   accepted: it has no name that could have been pointed here. Asked only where callers without credentials
   are let in; credentials of ours are never sent by a browser on its own.
@@ -20,13 +20,12 @@ import ipaddress
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-from interpulse.broker.access.setup import words
-from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.listening import is_every_address
 from interpulse.model.errors import Forbidden
+from interpulse.serving.listening import is_every_address
+from interpulse.serving.settings import words
 
 __all__ = ["KnownHosts", "check_origin", "check_source_of_creation"]
 
@@ -34,6 +33,19 @@ _ALLOWED_HOSTS: Final = "webServiceAllowedHosts"
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 _BROWSERS: Final = "Mozilla/"
 _SHOWN_MAX: Final = 100
+
+
+class NamedProgram(Protocol):
+    """The settings that name a program on the network."""
+
+    @property
+    def bind_address(self) -> str: ...
+
+    @property
+    def advertised_address(self) -> str: ...
+
+    @property
+    def web_service_allowed_hosts(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +56,19 @@ class KnownHosts:
     domains: tuple[str, ...] = (".localhost",)
     """Everything below them."""
     any_name: bool = False
+    program: str = "broker"
+    """What is called, as refusals name it."""
 
     @classmethod
-    def of(cls, config: BrokerConfig) -> KnownHosts:
-        """What the broker listens on and advertises, and what the operator adds."""
+    def of(cls, config: NamedProgram, program: str = "broker") -> KnownHosts:
+        """What the program listens on and advertises, and what the operator adds."""
         bound = socket.gethostname() if is_every_address(config.bind_address) else config.bind_address
         given = words(config.web_service_allowed_hosts.lower())
         domains = tuple(name for name in given if name.startswith("."))
         names = {"localhost", bound.lower(), config.advertised_address.lower(), *given}
-        return cls(frozenset(names - {"", "*", *domains}), (".localhost", *domains), any_name="*" in given)
+        return cls(
+            frozenset(names - {"", "*", *domains}), (".localhost", *domains), any_name="*" in given, program=program
+        )
 
     def check(self, headers: Mapping[str, str]) -> None:
         """Raise Forbidden if the caller means another host. Programs may leave ``Host`` out, browsers never do."""
@@ -60,8 +76,9 @@ class KnownHosts:
         if not host or self.any_name or self._is_ours(_name_of(host)):
             return
         raise Forbidden(
-            f"Host: {_shown(host)} is not a name of this broker, so a web page may be behind this request. Call the "
-            f"broker by its IP address, as localhost or by advertisedAddress, or add the name to {_ALLOWED_HOSTS}"
+            f"Host: {_shown(host)} is not a name of this {self.program}, so a web page may be behind this request. "
+            f"Call the {self.program} by its IP address, as localhost or by advertisedAddress, or add the name to "
+            f"{_ALLOWED_HOSTS}"
         )
 
     def _is_ours(self, name: str) -> bool:

@@ -1,0 +1,106 @@
+"""``interpulse proxy``: a lookup proxy in this process."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from interpulse import __version__
+from interpulse.cli.serving import CannotStart, announce, config_text, run, stop_signal
+from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
+
+if TYPE_CHECKING:
+    from interpulse.proxy.app import ProxyApp
+    from interpulse.proxy.config.proxy_config import ProxyConfig
+    from interpulse.serving.settings_sources import LoadedConfig
+
+__all__ = ["proxy"]
+
+_logger = logging.getLogger(__name__)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--port", type=int, help="Port of the binary protocol, 0 = a free one.  [default: 6650]")
+@click.option("--http-port", type=int, help="Port of the admin API, 0 = a free one.  [default: 8080]")
+@click.option(
+    "--bind",
+    help="Address to listen on; 0.0.0.0 = all addresses.  [default: 127.0.0.1]",
+)
+@click.option("--config", "config_file", metavar="FILE", help="A proxy.conf: key=value lines with Pulsar's keys.")
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set one key of proxy.conf.")
+@log_options
+def proxy(
+    port: int | None,
+    http_port: int | None,
+    bind: str | None,
+    config_file: str | None,
+    settings: tuple[str, ...],
+    log_level: str,
+    log_format: LogFormat,
+) -> None:
+    """Run a proxy: clients that reach no broker reach the brokers through it.
+
+    It needs the brokers, by --set brokerServiceURL=pulsar://HOST:6650 --set brokerWebServiceURL=http://HOST:8080, or
+    the ZooKeeper where they register, by --set metadataStoreUrl=zk:HOST:2181.
+
+    Flags override --set, which overrides the environment, which overrides the configuration file.
+    Prints the line "ready" when clients can connect.
+    """
+    given = {"servicePort": port, "webServicePort": http_port, "bindAddress": bind}
+    options = {key: str(value) for key, value in given.items() if value is not None}
+    loaded = _load(config_file, settings, options)
+    configure_logging(log_level, log_format)
+    _logger.info("starting version=%s", __version__)
+    for warning in loaded.warnings:
+        _logger.warning("settings without effect reason=%s", warning)
+    run(_serve(loaded.config))
+
+
+def _load(config_file: str | None, settings: tuple[str, ...], options: dict[str, str]) -> LoadedConfig[ProxyConfig]:
+    from interpulse.proxy.config.proxy_config import load_config
+    from interpulse.serving.settings import ConfigError
+
+    try:
+        return load_config(
+            file_text=config_text(config_file),
+            file_name=config_file or "proxy.conf",
+            environment=os.environ,
+            settings=settings,
+            options=options,
+        )
+    except ConfigError as error:
+        raise CannotStart("; ".join(error.problems)) from error
+
+
+async def _serve(config: ProxyConfig) -> None:
+    """Start, print the addresses, wait for a signal, stop."""
+    from interpulse.proxy.app import CannotStartProxy, ProxyApp
+
+    stopping = stop_signal()
+    try:
+        app = ProxyApp(config)
+    except CannotStartProxy as error:
+        raise CannotStart(str(error)) from error
+    try:
+        await app.start()
+        _announce(app)
+        await stopping.wait()
+        _logger.info("stopping")
+    except CannotStartProxy as error:
+        raise CannotStart(str(error)) from error
+    finally:
+        await app.stop()
+    _logger.info("stopped")
+
+
+def _announce(app: ProxyApp) -> None:
+    encrypted = [
+        f"{service} with TLS: {url}"
+        for service, url in (("binary service", app.service_url_tls), ("web service", app.web_url_tls))
+        if url
+    ]
+    announce(f"binary service: {app.service_url}", f"web service: {app.web_url}", *encrypted)
+    _logger.info("ready binary=%s web=%s brokers=%d", app.service_url, app.web_url, app.brokers.count)

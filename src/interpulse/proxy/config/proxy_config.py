@@ -1,0 +1,236 @@
+"""The settings of a proxy; their keys are those of Pulsar's ``proxy.conf``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, dataclass
+from typing import Any, Final
+
+from interpulse.client.config import BrokerAddress
+from interpulse.client.tls import TlsOptions
+from interpulse.proxy.config.pulsar_keys import PROTECTING_KEYS, PULSAR_KEYS
+from interpulse.serving.settings import ConfigError, setting
+from interpulse.serving.settings_sources import LoadedConfig, Program
+
+__all__ = ["ProxyConfig", "load_config", "proxy_fields"]
+
+_PORT_MAX: Final = 65_535
+_BINARY_SCHEME: Final = {False: "pulsar://", True: "pulsar+ssl://"}
+_WEB_SCHEME: Final = {False: "http://", True: "https://"}
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyConfig:
+    """Every setting the proxy acts on."""
+
+    # --- the brokers behind it
+    broker_service_url: str = setting(
+        "",
+        "Brokers, pulsar://host:port with commas between several; not needed with metadataStoreUrl.",
+        key="brokerServiceURL",
+    )
+    broker_service_url_tls: str = setting(
+        "", "The same with tlsEnabledWithBroker=true: pulsar+ssl://host:port.", key="brokerServiceURLTLS"
+    )
+    broker_web_service_url: str = setting(
+        "", "Their web services, http://host:port with commas between several.", key="brokerWebServiceURL"
+    )
+    broker_web_service_url_tls: str = setting(
+        "", "The same with tlsEnabledWithBroker=true: https://host:port.", key="brokerWebServiceURLTLS"
+    )
+    metadata_store_url: str = setting(
+        "",
+        "ZooKeeper where the brokers of the cluster register, zk:host:2181,host:2181/path; the proxy follows them as "
+        "they come and go.",
+    )
+    metadata_store_session_timeout_millis: int = setting(
+        30_000, "Session timeout of metadataStoreUrl, in milliseconds.", least=1000
+    )
+    broker_proxy_allowed_host_names: str = setting(
+        "*", "Host names of brokers that clients may be connected to, with commas between them; * stands for any text."
+    )
+    broker_proxy_allowed_ip_addresses: str = setting(
+        "*",
+        "Addresses that these names may resolve to: single ones or networks such as 10.0.0.0/8; * = any.",
+        key="brokerProxyAllowedIPAddresses",
+    )
+    broker_proxy_allowed_target_ports: str = setting(
+        "*", "Ports of brokers that clients may be connected to, such as 6650,6651 or 6650-6660; * = any."
+    )
+    broker_proxy_connect_timeout_ms: int = setting(
+        10_000, "Longest wait for a connection to a broker, in milliseconds.", least=1
+    )
+    broker_proxy_read_timeout_ms: int = setting(
+        75_000, "A connection to a broker on which nothing moves for so long is closed, in milliseconds.", least=1
+    )
+
+    # --- addresses of its own
+    bind_address: str = setting("127.0.0.1", "Address all ports listen on.")
+    advertised_address: str = setting("", "Host name in the addresses that are shown; empty = the bind address.")
+    service_port: int = setting(6650, "Port of the binary protocol; 0 = a free one.", least=0, most=_PORT_MAX)
+    service_port_tls: int | None = setting(
+        None, "Port of the binary protocol inside TLS; 0 = a free one, empty = none.", least=0, most=_PORT_MAX
+    )
+    web_service_port: int = setting(
+        8080, "Port of the admin API, metrics and health; 0 = a free one.", least=0, most=_PORT_MAX
+    )
+    web_service_port_tls: int | None = setting(
+        None, "Port of the same inside TLS; 0 = a free one, empty = none.", least=0, most=_PORT_MAX
+    )
+    tls_certificate_file_path: str = setting("", "Certificate of the proxy (PEM), for its ports with TLS.")
+    tls_key_file_path: str = setting("", "Private key of tlsCertificateFilePath (PEM).")
+    web_service_allowed_hosts: str = setting(
+        "",
+        "Further names by which the admin API may be called without credentials, with commas between them; "
+        ".example.com = everything below it, * = any.",
+    )
+
+    # --- encryption between proxy and brokers
+    tls_enabled_with_broker: bool = setting(False, "The proxy talks to brokers inside TLS.")
+    broker_client_trust_certs_file_path: str = setting(
+        "", "Certificates that those of brokers are checked against (PEM); empty = those of the system."
+    )
+    tls_hostname_verification_enabled: bool = setting(True, "The certificate of a broker has to name its host.")
+
+    # --- credentials
+    forward_authorization_credentials: bool = setting(
+        False, "Brokers receive the credentials of clients; without it clients are nobody to them."
+    )
+
+    # --- limits
+    max_concurrent_inbound_connections: int = setting(
+        10_000, "Most connections of clients; one more is closed at once.", least=1
+    )
+    max_concurrent_inbound_connections_per_ip: int = setting(
+        0, "Most connections from one address; 0 = no limit.", least=0
+    )
+    max_concurrent_lookup_requests: int = setting(
+        50_000, "Lookups and metadata queries under way at once; one more is refused.", least=1
+    )
+    keep_alive_interval_seconds: int = setting(
+        30, "Silent clients are pinged after this many seconds while they look up.", least=1
+    )
+    http_proxy_timeout: int = setting(
+        300_000, "Longest wait for the answer of a broker to a call of the admin API, in milliseconds.", least=1
+    )
+    http_input_max_replay_buffer_size: int = setting(
+        5 * 1024 * 1024,
+        "Largest body of a call of the admin API, in bytes: it is kept, because a broker may send the call on.",
+        least=1,
+    )
+
+    def as_problems(self) -> list[str]:
+        """What is wrong with settings that are right each by itself; one sentence for each."""
+        problems: list[str] = []
+        binary, web = self._broker_keys()
+        binary_scheme, web_scheme = self._schemes
+        if not self.metadata_store_url:
+            if not self._binary_text:
+                problems.append(
+                    f"the brokers are not named: give {binary}={binary_scheme}host:port, "
+                    "or metadataStoreUrl=zk:host:2181 where they register"
+                )
+            if not self.web_urls:
+                problems.append(f"their web services are not named: give {web}={web_scheme}host:port")
+        elif not self.metadata_store_url.startswith("zk:"):
+            problems.append(f"metadataStoreUrl={self.metadata_store_url}: must begin with zk:, as zk:host:2181/path")
+        problems += self._unusable_urls(binary, web)
+        if self._listens_encrypted and not (self.tls_certificate_file_path and self.tls_key_file_path):
+            problems.append(
+                "servicePortTls and webServicePortTls need tlsCertificateFilePath and tlsKeyFilePath (PEM files)"
+            )
+        return problems
+
+    def _unusable_urls(self, binary: str, web: str) -> list[str]:
+        binary_scheme, web_scheme = self._schemes
+        problems: list[str] = []
+        for url in _listed(self._binary_text, _BINARY_SCHEME.values()):
+            try:
+                if BrokerAddress.parse(url).tls != self.tls_enabled_with_broker:
+                    raise ValueError
+            except ValueError:
+                problems.append(f"{binary}={url}: must be {binary_scheme}host:port, with commas between several")
+        wrong = [url for url in self.web_urls if not url.startswith(web_scheme)]
+        return problems + [f"{web}={url}: must be {web_scheme}host:port" for url in wrong]
+
+    @property
+    def broker_urls(self) -> tuple[BrokerAddress, ...]:
+        """The brokers that the settings name."""
+        return tuple(BrokerAddress.parse(url) for url in _listed(self._binary_text, _BINARY_SCHEME.values()))
+
+    @property
+    def web_urls(self) -> tuple[str, ...]:
+        """Their web services, without a slash at the end."""
+        text = self.broker_web_service_url_tls if self.tls_enabled_with_broker else self.broker_web_service_url
+        return _listed(text, _WEB_SCHEME.values())
+
+    @property
+    def broker_tls(self) -> TlsOptions:
+        """How the certificates of brokers are checked."""
+        return TlsOptions(
+            trust_certs_path=self.broker_client_trust_certs_file_path or None,
+            hostname_verified=self.tls_hostname_verification_enabled,
+        )
+
+    @property
+    def advertised_host(self) -> str:
+        """Where clients reach this proxy."""
+        return self.advertised_address or self.bind_address
+
+    @property
+    def _schemes(self) -> tuple[str, str]:
+        return _BINARY_SCHEME[self.tls_enabled_with_broker], _WEB_SCHEME[self.tls_enabled_with_broker]
+
+    @property
+    def _binary_text(self) -> str:
+        return self.broker_service_url_tls if self.tls_enabled_with_broker else self.broker_service_url
+
+    @property
+    def _listens_encrypted(self) -> bool:
+        return self.service_port_tls is not None or self.web_service_port_tls is not None
+
+    def _broker_keys(self) -> tuple[str, str]:
+        suffix = "TLS" if self.tls_enabled_with_broker else ""
+        return f"brokerServiceURL{suffix}", f"brokerWebServiceURL{suffix}"
+
+
+def _listed(text: str, schemes: Iterable[str]) -> tuple[str, ...]:
+    """URLs with commas between them; the scheme may stand in front of the first alone, as in Pulsar."""
+    scheme = next((each for each in schemes if text.startswith(each)), "")
+    parts = [part.strip().rstrip("/") for part in text.split(",") if part.strip()]
+    return tuple(part if "://" in part else scheme + part for part in parts)
+
+
+_PROXY: Final = Program(
+    name="proxy",
+    config=ProxyConfig,
+    pulsar_keys=PULSAR_KEYS,
+    protecting_keys=PROTECTING_KEYS,
+    refusal=(
+        "this proxy does not offer it, and would serve without the protection that is asked for here. Take them out; "
+        "with forwardAuthorizationCredentials=true the brokers check the credentials of clients"
+    ),
+)
+
+
+def proxy_fields() -> dict[str, Field[Any]]:
+    """Every supported key and the field it sets."""
+    return dict(_PROXY.fields)
+
+
+def load_config(
+    *,
+    file_text: str = "",
+    file_name: str = "proxy.conf",
+    environment: Mapping[str, str] | None = None,
+    settings: Iterable[str] = (),
+    options: Mapping[str, str] | None = None,
+) -> LoadedConfig[ProxyConfig]:
+    """Join all sources, see `Program.load`; raises ConfigError with every problem found in any of them."""
+    loaded = _PROXY.load(
+        file_text=file_text, file_name=file_name, environment=environment, settings=settings, options=options
+    )
+    problems = loaded.config.as_problems()
+    if problems:
+        raise ConfigError(*problems)
+    return loaded

@@ -1,0 +1,84 @@
+"""Opens the broker's half of a data connection, after everything that could make the proxy an open relay is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from urllib.parse import urlsplit
+
+from interpulse.client.tls import TlsOptions
+from interpulse.model.errors import PulsarError
+from interpulse.proxy.brokers import Brokers
+from interpulse.proxy.targets import TargetRules
+
+__all__ = ["Dialer", "TargetRefused", "TargetUnreachable"]
+
+_logger = logging.getLogger(__name__)
+
+
+class TargetRefused(Exception):
+    """A client may not be connected there; ``str()`` says why, for the log."""
+
+
+class TargetUnreachable(Exception):
+    """The broker cannot be connected to now; ``str()`` says why, for the log."""
+
+
+class Dialer:
+    """Connects to brokers by the ``host:port`` that a client names."""
+
+    def __init__(self, brokers: Brokers, rules: TargetRules, *, timeout_seconds: float, tls: TlsOptions | None) -> None:
+        """``tls`` None: connections to brokers are not encrypted."""
+        self._brokers = brokers
+        self._rules = rules
+        self._timeout_seconds = timeout_seconds
+        self._tls = tls
+
+    async def connect(self, place: str, protocol: asyncio.Protocol) -> None:
+        """Connect ``protocol`` to the broker. Raises TargetRefused or TargetUnreachable."""
+        host, port = self._allowed(place)
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                await self._connect(host, port, protocol)
+        except TimeoutError:
+            raise TargetUnreachable(f"no answer within {self._timeout_seconds:g} s") from None
+        except (OSError, PulsarError) as error:
+            raise TargetUnreachable(getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
+
+    def _allowed(self, place: str) -> tuple[str, int]:
+        try:
+            parts = urlsplit(f"//{place}")
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host = port = None
+        if not host or not port or parts.path or parts.query or parts.fragment or parts.username is not None:
+            raise TargetRefused("it is not host:port")
+        refusal = self._rules.refusal(host, port)
+        if refusal is not None:
+            raise TargetRefused(refusal)
+        if not self._brokers.knows(place):
+            raise TargetRefused(
+                "it is no known broker: neither configured nor registered, and no broker has named it in a lookup"
+            )
+        return host, port
+
+    async def _connect(self, host: str, port: int, protocol: asyncio.Protocol) -> None:
+        """To an address that the name resolves to now, so that what was checked is what is connected to."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+        allowed = [address for address in addresses if self._rules.allows_ip(address)]
+        if not allowed:
+            raise TargetRefused(f"{', '.join(addresses)} is not among brokerProxyAllowedIPAddresses")
+        context: ssl.SSLContext | None = None if self._tls is None else self._tls.context()
+        name = host if context is not None else None
+        for address in allowed[:-1]:
+            try:
+                await loop.create_connection(lambda: protocol, address, port, ssl=context, server_hostname=name)
+            except OSError as error:
+                _logger.debug("broker not reached address=%s port=%d reason=%s", address, port, error)
+            else:
+                return
+        await loop.create_connection(lambda: protocol, allowed[-1], port, ssl=context, server_hostname=name)

@@ -1,0 +1,52 @@
+"""What a broker learns of a client: its credentials if they are forwarded, nothing otherwise."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, cast
+
+import interpulse
+from interpulse.client.credentials import Credentials
+from interpulse.model.errors import AuthenticationError
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+
+__all__ = ["broker_connect", "forwarded_credentials"]
+
+_NOT_FORWARDED: Final = (
+    "proxy_to_broker_url",
+    "original_principal",
+    "original_auth_data",
+    "original_auth_method",
+)
+"""Where the client wants to go is for the proxy; whom it speaks for is not for a client to say."""
+_CREDENTIALS: Final = ("auth_method", "auth_method_name", "auth_data")
+_QUESTION_METHODS: Final = ("token", "basic")
+
+
+def broker_connect(connect: pb.CommandConnect, *, credentials_forwarded: bool) -> bytes:
+    """The frame that greets the broker of a data connection: what the client sent, its feature flags unchanged."""
+    greeting = pb.CommandConnect()
+    greeting.CopyFrom(connect)
+    for name in _NOT_FORWARDED if credentials_forwarded else (*_NOT_FORWARDED, *_CREDENTIALS):
+        greeting.ClearField(name)
+    if not credentials_forwarded:
+        greeting.auth_method_name = "none"
+    greeting.proxy_version = f"interpulse-{interpulse.__version__}"
+    return commands.encode(greeting)
+
+
+def forwarded_credentials(connect: pb.CommandConnect) -> Credentials | None:
+    """Those by which questions of this client are asked; None if it has none. Raises AuthenticationError."""
+    method = connect.auth_method_name
+    if method in ("", "none"):
+        return None
+    if method not in _QUESTION_METHODS:
+        raise AuthenticationError(
+            f"The proxy forwards credentials of the methods {' and '.join(_QUESTION_METHODS)}, not of {method[:100]!r}"
+        )
+    try:
+        secret = connect.auth_data.decode()
+    except UnicodeDecodeError:
+        raise AuthenticationError("Failed to authenticate") from None
+    known = cast(Literal["token", "basic"], method)
+    return Credentials(known, f"token:{secret}" if known == "token" else secret)

@@ -1,0 +1,190 @@
+"""The first moments of a client's connection: CONNECT says what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, cast
+
+from interpulse.client.config import ClientConfig
+from interpulse.client.credentials import Credentials
+from interpulse.client.transport.connection_pool import ConnectionPool
+from interpulse.model.errors import NotAllowed, PulsarError, ServiceNotReady
+from interpulse.proxy.brokers import Brokers
+from interpulse.proxy.dialer import Dialer, TargetRefused, TargetUnreachable
+from interpulse.proxy.first_frame import FirstFrame
+from interpulse.proxy.forwarding import broker_connect, forwarded_credentials
+from interpulse.proxy.lookup.answers import Answers
+from interpulse.proxy.lookup.lookup_session import LookupSession
+from interpulse.proxy.lookup.questions import Questions
+from interpulse.proxy.meter import ProxyMeter
+from interpulse.proxy.relay import Relay
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import Frame
+from interpulse.wire.server import ServerProtocol
+
+__all__ = ["Greeting", "GreetingContext"]
+
+_logger = logging.getLogger(__name__)
+
+_CLOSING_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class GreetingContext:
+    """What every connection needs."""
+
+    brokers: Brokers
+    dialer: Dialer
+    answers: Answers
+    meter: ProxyMeter
+    new_protocol: Callable[[float], ServerProtocol]
+    new_config: Callable[[Credentials | None], ClientConfig]
+    """The settings of connections to brokers, with the credentials of a client."""
+    credentials_forwarded: bool
+    tls_with_brokers: bool
+    idle_seconds: float
+
+
+class Greeting(asyncio.Protocol):
+    """Reads CONNECT, and hands the socket over: to a `Relay` if it names a broker, else to a `LookupSession`."""
+
+    def __init__(
+        self,
+        context: GreetingContext,
+        admitted: Callable[[Greeting], bool],
+        on_lost: Callable[[Greeting], None],
+    ) -> None:
+        """``admitted`` False: the connection is closed at once. ``on_lost`` follows in either case, once."""
+        self._context = context
+        self._loop = asyncio.get_running_loop()
+        self._admitted = admitted
+        self._lost = on_lost
+        self._first = FirstFrame()
+        self._protocol = context.new_protocol(self._loop.time())
+        self._transport: asyncio.Transport
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._holder: Relay | LookupSession | None = None
+        self._pool: ConnectionPool | None = None  # of this client alone: what it asks can cost no other its connection
+        self.ip = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        peer = transport.get_extra_info("peername")
+        self.ip = peer[0] if peer else ""
+        if self._admitted(self):
+            self._timer = self._loop.call_at(self._protocol.next_tick, self._give_up)
+        else:
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        if self._task is not None or self._transport.is_closing():
+            return
+        try:
+            cut = self._first.feed(data)
+            if cut is None:
+                return
+            frame, rest = cut
+            (connect,) = cast("list[Frame]", self._protocol.receive_data(frame))
+        except RemoteProtocolError as error:
+            self._drop(str(error))
+            return
+        self._transport.pause_reading()
+        self._task = self._loop.create_task(self._decide(connect.command.connect, rest))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        self._gone()
+
+    def close(self, seconds: float) -> None:
+        """Send what waits, for so long at most, and close, whoever has the connection now."""
+        if self._holder is not None:
+            self._holder.close(seconds)
+            return
+        self._transport.close()
+        self._loop.call_later(seconds, self._transport.abort)
+
+    async def release(self) -> None:
+        """Close what was opened for this connection alone, after it was lost."""
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._pool is not None:
+            await self._pool.close()
+
+    async def _decide(self, connect: pb.CommandConnect, rest: bytes) -> None:
+        try:
+            if connect.HasField("proxy_version"):
+                raise NotAllowed("Must not provide proxyVersion: clients connect to this proxy, other proxies do not")
+            if connect.proxy_to_broker_url:
+                await self._relay(connect, rest)
+            else:
+                await self._answer_questions(connect, rest)
+        except PulsarError as error:
+            self._refuse(error)
+        except Exception:  # a fault of the proxy ends this connection alone
+            _logger.exception("connection failed address=%s", self.ip)
+            self._drop("fault of the proxy")
+
+    async def _relay(self, connect: pb.CommandConnect, rest: bytes) -> None:
+        context, place = self._context, connect.proxy_to_broker_url
+        relay = Relay(context.meter, context.idle_seconds, self._gone)
+        try:
+            await context.dialer.connect(place, relay.broker)
+        except (TargetRefused, TargetUnreachable) as error:
+            relay.abandon()
+            _logger.warning("client not connected address=%s broker=%s reason=%s", self.ip, place, error)
+            said = "isn't available" if isinstance(error, TargetUnreachable) else "cannot be validated"
+            raise ServiceNotReady(f"Target broker {said}.") from error
+        except BaseException:
+            relay.abandon()
+            raise
+        if relay.broker.transport is None:
+            raise ServiceNotReady("Target broker isn't available.")
+        self._hold(relay)
+        relay.client.attach(self._transport)
+        self._transport.set_protocol(relay.client)
+        greeting = broker_connect(connect, credentials_forwarded=context.credentials_forwarded)
+        relay.broker.write(greeting + rest)
+        self._transport.resume_reading()
+
+    async def _answer_questions(self, connect: pb.CommandConnect, rest: bytes) -> None:
+        context = self._context
+        credentials = forwarded_credentials(connect) if context.credentials_forwarded else None
+        self._pool = ConnectionPool(context.new_config(credentials))
+        questions = Questions(context.brokers, self._pool, tls=context.tls_with_brokers)
+        if credentials is not None:
+            await questions.connection()  # what a broker says of the credentials is the answer to CONNECT
+        self._protocol.accept()
+        session = LookupSession(self._transport, self._protocol, questions, context.answers, self._gone)
+        self._hold(session)
+        self._transport.set_protocol(session)
+        self._transport.resume_reading()
+        session.data_received(rest)
+
+    def _hold(self, holder: Relay | LookupSession) -> None:
+        self._holder = holder
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _gone(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._lost(self)
+
+    def _give_up(self) -> None:
+        if self._holder is None:
+            self._drop("no complete greeting within the keep-alive interval")
+
+    def _refuse(self, error: PulsarError) -> None:
+        self._protocol.refuse(error.wire_code, str(error))
+        self._drop(str(error))
+
+    def _drop(self, reason: str) -> None:
+        _logger.warning("connection dropped address=%s reason=%s", self.ip, reason)
+        self._transport.write(self._protocol.data_to_send())
+        self.close(_CLOSING_SECONDS)

@@ -1,0 +1,1 @@
+"""Questions of clients: `lookup_session` takes them, `answers` makes frames, `questions` and `batches` ask brokers."""

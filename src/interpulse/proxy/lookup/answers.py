@@ -1,0 +1,82 @@
+"""The frames that answer questions, as clients of a proxy need them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from interpulse.model.errors import ServiceNotReady
+from interpulse.proxy.lookup.batches import answer_batch
+from interpulse.proxy.lookup.questions import UNREACHABLE, Questions, ask
+from interpulse.proxy.meter import ProxyMeter
+from interpulse.serving.permits import LookupPermits
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import encode_command
+
+__all__ = ["Answers"]
+
+
+class Answers:
+    """Answers what clients ask, so many at once."""
+
+    def __init__(self, permits: LookupPermits, meter: ProxyMeter) -> None:
+        self._permits = permits
+        self._meter = meter
+
+    async def answer(self, questions: Questions, command: pb.BaseCommand) -> bytes:
+        """The frame for one command of `QUESTIONS`. Raises PulsarError: TooManyRequests when no permit is left."""
+        kind = command.type
+        self._meter.requests[kind] += 1
+        if kind == pb.BaseCommand.BATCH_LOOKUP:
+            self._meter.batch_lookup_topics += len(command.batchLookupTopic.topics)
+        if not self._permits.left:
+            self._meter.rejected[kind] += 1
+        with self._permits:
+            try:
+                return await _ANSWERS[kind](questions, command)
+            except UNREACHABLE as error:
+                raise ServiceNotReady(str(error)) from error
+
+
+async def _lookup(questions: Questions, command: pb.BaseCommand) -> bytes:
+    """Both addresses are the one the proxy uses, as Pulsar's proxy answers: the client connects to the proxy anyway,
+    and names the broker by whichever it reads.
+    """
+    question = command.lookupTopic
+    url = str(await questions.find(question))
+    return commands.lookup_response(
+        question.request_id, broker_url=url, broker_url_tls=url, proxy_through_service_url=True
+    )
+
+
+async def _partitions(questions: Questions, command: pb.BaseCommand) -> bytes:
+    question = command.partitionMetadata
+    return commands.partitioned_metadata_response(question.request_id, await questions.partitions(question))
+
+
+async def _topics(questions: Questions, command: pb.BaseCommand) -> bytes:
+    question = command.getTopicsOfNamespace
+    answer = await ask(await questions.connection(), question)
+    answer.getTopicsOfNamespaceResponse.request_id = question.request_id
+    return encode_command(answer)
+
+
+async def _schema(questions: Questions, command: pb.BaseCommand) -> bytes:
+    question = command.getSchema
+    answer = await ask(await questions.connection(), question)
+    answer.getSchemaResponse.request_id = question.request_id
+    return encode_command(answer)
+
+
+async def _batch(questions: Questions, command: pb.BaseCommand) -> bytes:
+    return await answer_batch(questions, command.batchLookupTopic)
+
+
+_ANSWERS: Final[Mapping[int, Callable[[Questions, pb.BaseCommand], Awaitable[bytes]]]] = {
+    pb.BaseCommand.LOOKUP: _lookup,
+    pb.BaseCommand.PARTITIONED_METADATA: _partitions,
+    pb.BaseCommand.GET_TOPICS_OF_NAMESPACE: _topics,
+    pb.BaseCommand.GET_SCHEMA: _schema,
+    pb.BaseCommand.BATCH_LOOKUP: _batch,
+}

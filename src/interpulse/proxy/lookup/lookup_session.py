@@ -1,0 +1,155 @@
+"""The connection of a client that looks up: its questions are answered here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final, cast
+
+from interpulse.model.errors import AuthenticationError, PulsarError, UnknownError
+from interpulse.proxy.lookup.answers import Answers
+from interpulse.proxy.lookup.questions import Questions
+from interpulse.proxy.meter import QUESTIONS
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.commands.failures import error_response, request_id_of
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import Frame
+from interpulse.wire.server import ServerProtocol
+
+__all__ = ["LookupSession"]
+
+_logger = logging.getLogger(__name__)
+
+_REQUESTS_MAX: Final = 1000
+"""Questions of one client in work; above that its socket is not read."""
+_WRITE_BYTES_HIGH: Final = 1024 * 1024
+
+
+class LookupSession(asyncio.Protocol):
+    """Takes the socket over from the greeting, which has accepted the client."""
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        protocol: ServerProtocol,
+        questions: Questions,
+        answers: Answers,
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._transport = transport
+        self._protocol = protocol
+        self._questions = questions
+        self._answers = answers
+        self._on_lost = on_lost
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: deque[Frame] = deque()
+        self._writable = True
+        self._closing: asyncio.TimerHandle | None = None
+        transport.set_write_buffer_limits(high=_WRITE_BYTES_HIGH)
+        self._timer = self._loop.call_at(protocol.next_tick, self._tick)
+
+    def data_received(self, data: bytes) -> None:
+        if self._transport.is_closing():
+            return
+        try:
+            self._waiting += cast("list[Frame]", self._protocol.receive_data(data))  # no runs are asked for
+            self._work()
+        except RemoteProtocolError as error:
+            self._drop(str(error))
+        self._say()
+        self._hold_or_go_on()
+
+    def pause_writing(self) -> None:
+        self._writable = False
+        self._hold_or_go_on()
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        self._go_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        if self._closing is not None:
+            self._closing.cancel()
+        self._waiting.clear()
+        for task in self._tasks:
+            task.cancel()
+        self._on_lost()
+
+    def close(self, seconds: float) -> None:
+        """Send what waits, for so long at most, and close."""
+        if self._closing is None:
+            self._transport.close()
+            self._closing = self._loop.call_later(seconds, self._transport.abort)
+
+    def _work(self) -> None:
+        """Start questions in their order, as far as there may be more."""
+        while self._waiting and len(self._tasks) < _REQUESTS_MAX and self._writable:
+            command = self._waiting.popleft().command
+            if command.type not in QUESTIONS:
+                raise RemoteProtocolError(
+                    f"{pb.BaseCommand.Type.Name(command.type)} on a connection without a broker: a client names one in "
+                    "CONNECT (proxy_to_broker_url)"
+                )
+            task = self._loop.create_task(self._answer(command))
+            self._tasks.add(task)
+            task.add_done_callback(self._answered)
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if self._waiting:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if not self._transport.is_closing():
+            self.data_received(b"")
+
+    def _hold_or_go_on(self) -> None:
+        if self._transport.is_closing():
+            return
+        if self._waiting or not self._writable:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    async def _answer(self, command: pb.BaseCommand) -> None:
+        """Every failure is an answer."""
+        try:
+            frame = await self._answers.answer(self._questions, command)
+        except PulsarError as error:
+            _logger.debug("question refused type=%s reason=%s", command.type, error)
+            self._send(error_response(command, error))
+            if isinstance(error, AuthenticationError):
+                self._drop("a broker no longer accepts the credentials of the client")
+        except Exception:  # a fault of the proxy must not end the other questions of the client
+            _logger.exception("question failed type=%s", command.type)
+            self._send(error_response(command, UnknownError(f"The proxy failed, request {request_id_of(command)}")))
+        else:
+            self._send(frame)
+
+    def _send(self, frame: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(frame)
+
+    def _say(self) -> None:
+        """Send the frames of the protocol itself: PING, PONG."""
+        data = self._protocol.data_to_send()
+        if data:
+            self._send(data)
+
+    def _drop(self, reason: str) -> None:
+        _logger.warning("connection dropped address=%s reason=%s", self._transport.get_extra_info("peername"), reason)
+        self._say()
+        self.close(1.0)
+
+    def _tick(self) -> None:
+        try:
+            self._protocol.tick(self._loop.time(), reading=self._transport.is_reading())
+        except RemoteProtocolError as error:
+            self._drop(str(error))
+            return
+        self._say()
+        self._timer = self._loop.call_at(self._protocol.next_tick, self._tick)

@@ -1,0 +1,129 @@
+"""The questions of clients, put to brokers. Failures keep the code and the sentence of the broker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from interpulse.client.config import BrokerAddress
+from interpulse.client.transport.connection import Connection
+from interpulse.client.transport.connection_pool import ConnectionPool
+from interpulse.model.errors import (
+    MetadataError,
+    NotConnected,
+    OperationTimeout,
+    PulsarError,
+    ServiceNotReady,
+    UnknownError,
+    UnsupportedVersion,
+)
+from interpulse.proxy.brokers import Brokers
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+
+__all__ = ["REDIRECTS_MAX", "UNREACHABLE", "Questions", "ask"]
+
+_logger = logging.getLogger(__name__)
+
+REDIRECTS_MAX: Final = 10
+UNREACHABLE: Final = (NotConnected, OperationTimeout)
+"""Failures of the way to a broker; clients are told ServiceNotReady, so that they ask again."""
+_SPEAKING_FOR_OTHERS: Final = (pb.CommandLookupTopic, pb.CommandPartitionedTopicMetadata, pb.CommandBatchLookupTopic)
+"""Whom a question is asked for is not for a client to say."""
+_CONNECT: Final = pb.CommandLookupTopicResponse.Connect
+
+
+class Questions:
+    """Asks for one client, over the connections of its pool."""
+
+    def __init__(self, brokers: Brokers, pool: ConnectionPool, *, tls: bool) -> None:
+        """``tls``: brokers are talked to inside TLS."""
+        self.pool = pool
+        self._brokers = brokers
+        self._tls = tls
+        self._connection: Connection | None = None
+        self._connecting = asyncio.Lock()
+
+    async def connection(self) -> Connection:
+        """A connection to one broker, and to another one when that is gone. Raises ServiceNotReady.
+
+        Raises as well what a broker refuses the credentials with.
+        """
+        async with self._connecting:
+            if self._connection is None or not self._connection.is_open:
+                self._connection = await self._connect()
+            return self._connection
+
+    async def _connect(self) -> Connection:
+        failure: PulsarError | None = None
+        for address in self._brokers.to_ask():
+            try:
+                return await self.pool.get(address)
+            except UNREACHABLE as error:
+                _logger.warning("broker not reached address=%s reason=%s", address, error)
+                failure = error
+        raise ServiceNotReady(str(failure)) from failure
+
+    def named(self, url: str, url_tls: str) -> BrokerAddress:
+        """The address that a broker names, which is known from now on. Raises MetadataError if it names none."""
+        url = url_tls if self._tls else url
+        try:
+            address = BrokerAddress.parse(url)
+        except ValueError as error:
+            kind = "encrypted address" if self._tls else "address without TLS"
+            raise MetadataError(f"a broker answered a lookup with {url!r}, which is no {kind}") from error
+        self._brokers.note_named(address)
+        return address
+
+    async def find(self, lookup: pb.CommandLookupTopic, connection: Connection | None = None) -> BrokerAddress:
+        """The broker of a topic, redirects followed. Raises PulsarError."""
+        connection = connection or await self.connection()
+        question = pb.CommandLookupTopic()
+        question.CopyFrom(lookup)
+        for _ in range(REDIRECTS_MAX + 1):
+            answer = (await ask(connection, question)).lookupTopicResponse
+            address = self.named(answer.brokerServiceUrl, answer.brokerServiceUrlTls)
+            if answer.response == _CONNECT:
+                return address
+            question.authoritative = answer.authoritative
+            connection = await self.pool.get(address)
+        raise ServiceNotReady(f"lookup of {lookup.topic}: more than {REDIRECTS_MAX} redirects")
+
+    async def partitions(self, question: pb.CommandPartitionedTopicMetadata) -> int:
+        """The partition count of a topic. Raises TopicNotFound, UnsupportedVersion and others."""
+        connection = await self.connection()
+        creates = question.metadata_auto_creation_enabled
+        if not creates and not connection.peer_flags.supports_get_partitioned_metadata_without_auto_creation:
+            raise UnsupportedVersion(
+                f"{connection.address} is older than PIP-344: asking for partitions of {question.topic} could create it"
+            )
+        answer = await ask(connection, question)
+        if not answer.HasField("partitionMetadataResponse"):
+            raise UnknownError(f"{connection.address} answered a question for partitions with type {answer.type}")
+        return answer.partitionMetadataResponse.partitions
+
+
+Question = (
+    pb.CommandLookupTopic
+    | pb.CommandPartitionedTopicMetadata
+    | pb.CommandGetTopicsOfNamespace
+    | pb.CommandGetSchema
+    | pb.CommandBatchLookupTopic
+)
+
+
+async def ask(connection: Connection, question: Question) -> pb.BaseCommand:
+    """Put a question under an id of this connection. Raises the failure that the broker answers."""
+
+    def frame(request_id: int) -> bytes:
+        asked = type(question)()
+        asked.CopyFrom(question)  # type: ignore[arg-type]  # it is of its own type
+        asked.request_id = request_id
+        if isinstance(asked, _SPEAKING_FOR_OTHERS):
+            asked.ClearField("original_principal")
+            asked.ClearField("original_auth_data")
+            asked.ClearField("original_auth_method")
+        return commands.encode(asked)
+
+    return await connection.request(frame)

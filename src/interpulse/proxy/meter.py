@@ -1,0 +1,63 @@
+"""What the proxy counts, and the page for Prometheus with Pulsar's names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from interpulse.serving.exposition import Exposition
+from interpulse.wire import pulsar_api_pb2 as pb
+
+__all__ = ["QUESTIONS", "ProxyMeter"]
+
+QUESTIONS: Final[Mapping[int, str]] = {
+    pb.BaseCommand.LOOKUP: "lookup",
+    pb.BaseCommand.PARTITIONED_METADATA: "partitions_metadata",
+    pb.BaseCommand.GET_TOPICS_OF_NAMESPACE: "get_topics_of_namespace",
+    pb.BaseCommand.GET_SCHEMA: "get_schema",
+    pb.BaseCommand.BATCH_LOOKUP: "batch_lookup",
+}
+"""The questions that the proxy answers, as metrics call them."""
+
+
+class ProxyMeter:
+    """Counts since the proxy started."""
+
+    def __init__(self) -> None:
+        self.active_connections = 0
+        self.new_connections = 0
+        self.rejected_connections = 0
+        self.binary_ops = 0
+        self.binary_bytes = 0
+        self.batch_lookup_topics = 0
+        self.requests: Counter[int] = Counter()
+        """By type of command."""
+        self.rejected: Counter[int] = Counter()
+        """Those that got no permit."""
+
+    def moved(self, size: int) -> None:
+        """So many bytes came in one read of a data connection, from either side."""
+        self.binary_ops += 1
+        self.binary_bytes += size
+
+    def page(self, brokers_registered: int) -> bytes:
+        """The page for Prometheus."""
+        page = Exposition()
+
+        def add(name: str, kind: str, text: str, value: float) -> None:
+            page.family(f"pulsar_proxy_{name}", "gauge" if kind == "gauge" else "counter", text).append(
+                f"pulsar_proxy_{name} {value}\n"
+            )
+
+        add("active_connections", "gauge", "Connections of clients.", self.active_connections)
+        add("new_connections", "counter", "Connections of clients since the start.", self.new_connections)
+        add("rejected_connections", "counter", "Connections closed above a limit.", self.rejected_connections)
+        add("binary_ops", "counter", "Reads of data connections, from both sides.", self.binary_ops)
+        add("binary_bytes", "counter", "Bytes of data connections, from both sides.", self.binary_bytes)
+        for kind, name in QUESTIONS.items():
+            add(f"{name}_requests", "counter", f"Requests of type {name}.", self.requests[kind])
+            add(f"rejected_{name}_requests", "counter", f"Requests of type {name} refused.", self.rejected[kind])
+        add("batch_lookup_topics", "counter", "Topics in batch lookups.", self.batch_lookup_topics)
+        add("brokers", "gauge", "Brokers that the proxy asks.", brokers_registered)
+        return page.render()

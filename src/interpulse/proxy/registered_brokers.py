@@ -1,0 +1,112 @@
+"""The brokers that are registered in ZooKeeper, followed as they come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from interpulse.client.config import BrokerAddress
+from interpulse.proxy.brokers import RegisteredBroker
+from interpulse.storage.zookeeper.client import ZooKeeperClient
+from interpulse.storage.zookeeper.errors import NoNode, ZooKeeperError
+from interpulse.storage.zookeeper.link import LinkConfig
+from interpulse.storage.zookeeper.protocol import WatchEvent
+from interpulse.storage.zookeeper.session import SessionEvent
+
+__all__ = ["RegisteredBrokers", "registered_broker"]
+
+_logger = logging.getLogger(__name__)
+
+_BROKERS: Final = "/loadbalance/brokers"
+_REREAD_SECONDS: Final = 30.0
+"""Watches tell of changes; a broker whose report was half written is read again after that."""
+
+
+class RegisteredBrokers:
+    """Reads ``/loadbalance/brokers`` (cluster 11.5) and hands on what is there, until `stop`."""
+
+    def __init__(
+        self, client: ZooKeeperClient, told: Callable[[Mapping[str, RegisteredBroker]], None], tls: bool
+    ) -> None:
+        self._client = client
+        self._told = told
+        self._tls = tls
+        self._changed = asyncio.Event()
+        self._known: dict[str, RegisteredBroker] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def follow(
+        cls, url: str, told: Callable[[Mapping[str, RegisteredBroker]], None], *, tls: bool, session_timeout_ms: int
+    ) -> RegisteredBrokers:
+        """Connect, read, and keep reading. Raises ZooKeeperError or ValueError."""
+        client = await ZooKeeperClient.connect(url, LinkConfig(session_timeout_ms=session_timeout_ms))
+        followed = cls(client, told, tls=tls)
+        client.on_watch_event(followed._on_change)
+        client.on_session(followed._on_session)
+        try:
+            await client.watch(_BROKERS)
+            await followed._read()
+        except BaseException:
+            await client.close()
+            raise
+        followed._task = asyncio.create_task(followed._follow(), name="registered brokers")
+        return followed
+
+    async def stop(self) -> None:
+        """End the session."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._client.close()
+
+    def _on_change(self, event: WatchEvent) -> None:
+        self._changed.set()
+
+    def _on_session(self, event: SessionEvent) -> None:
+        if event in (SessionEvent.RESUMED, SessionEvent.RENEWED):  # anything may have happened meanwhile
+            self._changed.set()
+
+    async def _follow(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), _REREAD_SECONDS)
+            self._changed.clear()
+            try:
+                await self._read()
+            except ZooKeeperError as error:  # the brokers known so far stay known
+                _logger.warning("registered brokers not read reason=%s", error)
+
+    async def _read(self) -> None:
+        try:
+            ids = sorted((await self._client.children(_BROKERS)).names)
+        except NoNode:
+            ids = []
+        nodes = await self._client.get_many([f"{_BROKERS}/{each}" for each in ids]) if ids else []
+        found: dict[str, RegisteredBroker] = {}
+        for broker_id, node in zip(ids, nodes, strict=True):
+            try:
+                if node is not None:
+                    found[broker_id] = registered_broker(node.value, tls=self._tls)
+            except ValueError as error:
+                _logger.warning("registered broker left out broker=%s reason=%s", broker_id, error)
+        if found != self._known:
+            _logger.info("registered brokers count=%d brokers=%s", len(found), ", ".join(found) or "none")
+            self._known = found
+            self._told(found)
+
+
+def registered_broker(report: bytes, *, tls: bool) -> RegisteredBroker:
+    """The addresses in the load report of a broker; raises ValueError if it has none that can be used."""
+    told = json.loads(report)
+    suffix = "Tls" if tls else ""
+    if not isinstance(told, dict):
+        raise ValueError("its load report is no JSON object")
+    service_url = told.get(f"pulsarServiceUrl{suffix}")
+    if not service_url:
+        raise ValueError(f"its load report has no pulsarServiceUrl{suffix}")
+    return RegisteredBroker(BrokerAddress.parse(service_url), str(told.get(f"webServiceUrl{suffix}") or "").rstrip("/"))

@@ -1,0 +1,254 @@
+"""The admin API of the brokers over HTTP, and the proxy's own pages: metrics and health.
+
+Only paths of the admin API are forwarded (`is_forwarded`). A broker that sends a call on to another one is followed
+here, so that clients need to reach no broker.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import socket
+import ssl
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Final
+from urllib.parse import unquote
+
+import aiohttp
+from aiohttp import web
+from multidict import CIMultiDict
+from yarl import URL
+
+from interpulse.model.errors import PulsarError
+from interpulse.proxy.brokers import Brokers
+from interpulse.serving.exposition import CONTENT_TYPE
+from interpulse.serving.web_pages import KnownHosts, check_origin
+
+__all__ = ["WebServer", "WebSettings", "is_forwarded"]
+
+_logger = logging.getLogger(__name__)
+
+_FORWARDED: Final = ("/admin", "/lookup")
+_REDIRECTS: Final = (301, 302, 307, 308)
+_REDIRECTS_MAX: Final = 10
+_STOP_SECONDS: Final = 1.0
+_BACKLOG: Final = 1024
+_LINE_BYTES_MAX: Final = 64 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
+_CONNECTIONS_MAX: Final = 512
+"""To brokers; calls above that wait for one."""
+
+_HOP_BY_HOP: Final = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""What concerns one connection, and what the library writes itself."""
+_NOT_FORWARDED: Final = frozenset({"x-original-principal", "x-forwarded-for", "forwarded"})
+"""Whom a call speaks for, and where it comes from, is not for a client to say."""
+_DOTS: Final = re.compile(r"(?:^|/|\\)\.\.?(?:/|\\|;|$)")
+
+
+def is_forwarded(raw_path: str) -> bool:
+    """Whether a path is one of the admin API: ``/admin`` and ``/lookup`` with what is below them, as in Pulsar's proxy.
+
+    Paths that step out of it by dots, encoded or not, are not.
+    """
+    path = raw_path
+    for _ in range(3):  # brokers decode once; what is encoded twice has no place in the names of topics
+        if _DOTS.search(path):
+            return False
+        path = unquote(path)
+    return any(raw_path == prefix or raw_path.startswith(f"{prefix}/") for prefix in _FORWARDED)
+
+
+@dataclass(frozen=True, slots=True)
+class WebSettings:
+    """What of the settings concerns calls of the admin API."""
+
+    hosts: KnownHosts
+    credentials_forwarded: bool
+    timeout_seconds: float
+    connect_timeout_seconds: float
+    body_bytes_max: int
+    broker_context: ssl.SSLContext | None
+    """How the certificates of brokers are checked; None: they are called without TLS."""
+
+
+class WebServer:
+    """Listens for HTTP, with and without TLS."""
+
+    def __init__(
+        self, brokers: Brokers, settings: WebSettings, *, metrics: Callable[[], bytes], ready: Callable[[], bool]
+    ) -> None:
+        self._brokers = brokers
+        self._settings = settings
+        self._metrics = metrics
+        self._ready = ready
+        server = web.Server(self._serve, access_log=None, max_line_size=_LINE_BYTES_MAX)
+        self._runner = web.ServerRunner(server, shutdown_timeout=_STOP_SECONDS)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def start(self) -> None:
+        """Get ready to call brokers."""
+        timeout = aiohttp.ClientTimeout(
+            total=self._settings.timeout_seconds, sock_connect=self._settings.connect_timeout_seconds
+        )
+        context = self._settings.broker_context
+        connector = aiohttp.TCPConnector(limit=_CONNECTIONS_MAX, ssl=True if context is None else context)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            timeout=timeout,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+        )
+        await self._runner.setup()
+
+    async def listen(self, bound: socket.socket, context: ssl.SSLContext | None = None) -> None:
+        """Listen on a bound socket; inside TLS with a ``context``."""
+        await web.SockSite(self._runner, bound, ssl_context=context, backlog=_BACKLOG).start()
+
+    async def stop(self) -> None:
+        """Take no new calls, and end those that are under way."""
+        await self._runner.cleanup()
+        if self._session is not None:
+            await self._session.close()
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        path, _, _ = request.raw_path.partition("?")
+        if request.method in ("GET", "HEAD"):
+            own = self._own_page(path)
+            if own is not None:
+                return own
+        if not is_forwarded(path):
+            return _refusal(404, f"{path[:200]} is no path of the admin API; the proxy forwards /admin and /lookup")
+        try:
+            self._check_no_web_page(request)
+            if request.content_length is not None and request.content_length > self._settings.body_bytes_max:
+                return self._too_large()
+            return await self._forward(request, await self._body(request))
+        except PulsarError as error:
+            return _refusal(error.http_status, str(error))
+        except _TooLarge:
+            return self._too_large()
+        except TimeoutError:
+            return _refusal(504, f"No broker answered within {self._settings.timeout_seconds:g} s")
+        except (aiohttp.ClientError, OSError) as error:
+            _logger.warning("admin call failed method=%s path=%s reason=%s", request.method, path, error)
+            return _refusal(502, f"The broker cannot be called: {error or type(error).__name__}")
+        except Exception as error:
+            _logger.exception("admin call failed method=%s path=%s", request.method, path)
+            return _refusal(500, f"The proxy failed: {type(error).__name__}")
+
+    def _own_page(self, path: str) -> web.Response | None:
+        if path in ("/metrics", "/metrics/"):
+            return web.Response(body=self._metrics(), headers={"Content-Type": CONTENT_TYPE})
+        if path == "/livez":
+            return web.Response(text="ok")
+        if path == "/readyz":
+            ready = self._ready()
+            return web.Response(text="ok" if ready else "no broker is known", status=200 if ready else 503)
+        return None
+
+    def _check_no_web_page(self, request: web.BaseRequest) -> None:
+        """Raise Forbidden: brokers that let in callers without credentials rely on the names they are called by."""
+        check_origin(request.headers)
+        if "Authorization" not in request.headers:
+            self._settings.hosts.check(request.headers)
+
+    async def _body(self, request: web.BaseRequest) -> bytes:
+        collected = bytearray()
+        async for chunk in request.content.iter_chunked(_CHUNK_BYTES):
+            collected += chunk
+            if len(collected) > self._settings.body_bytes_max:
+                raise _TooLarge
+        return bytes(collected)
+
+    def _too_large(self) -> web.Response:
+        limit = self._settings.body_bytes_max
+        return _refusal(413, f"The body is larger than httpInputMaxReplayBufferSize={limit} bytes of the proxy")
+
+    async def _forward(self, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
+        """Call the next broker that can be reached, and follow where it sends the call."""
+        *others, last = self._brokers.web_urls()
+        for base in others:
+            try:
+                return await self._call_one(request, base, body)
+            except aiohttp.ClientConnectorError as error:  # nothing was sent
+                _logger.warning("broker not reached address=%s reason=%s", base, error)
+        return await self._call_one(request, last, body)
+
+    async def _call_one(self, request: web.BaseRequest, base: str, body: bytes) -> web.StreamResponse:
+        async with await self._call(request, URL(base + request.raw_path, encoded=True), body) as answer:
+            return await self._hand_on(request, answer)
+
+    async def _call(self, request: web.BaseRequest, url: URL, body: bytes) -> aiohttp.ClientResponse:
+        assert self._session is not None, "started before it listens"
+        headers = self._forwarded_headers(request)
+        for _ in range(_REDIRECTS_MAX + 1):
+            answer = await self._session.request(
+                request.method, url, headers=headers, data=BytesIO(body) if body else None, allow_redirects=False
+            )
+            location = answer.headers.get("Location")
+            if answer.status not in _REDIRECTS or location is None:
+                return answer
+            answer.release()
+            scheme, url = url.scheme, url.join(URL(location, encoded=True))
+            if url.scheme != scheme:  # credentials that were encrypted stay so
+                raise aiohttp.ClientError(f"a broker sends the call on to {url}, which does not begin with {scheme}://")
+        raise aiohttp.ClientError(f"the brokers send the call on more than {_REDIRECTS_MAX} times, last to {url}")
+
+    def _forwarded_headers(self, request: web.BaseRequest) -> CIMultiDict[str]:
+        left_out = _HOP_BY_HOP | _NOT_FORWARDED | _connection_names(request.headers.getall("Connection", ()))
+        if not self._settings.credentials_forwarded:
+            left_out |= {"authorization", "cookie"}
+        headers = CIMultiDict((name, value) for name, value in request.headers.items() if name.lower() not in left_out)
+        headers["X-Forwarded-For"] = request.remote or "unknown"
+        return headers
+
+    async def _hand_on(self, request: web.BaseRequest, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+        """The answer as it comes: what waits in the proxy is one piece of it."""
+        left_out = _HOP_BY_HOP | _connection_names(answer.headers.getall("Connection", ()))
+        headers = CIMultiDict((name, value) for name, value in answer.headers.items() if name.lower() not in left_out)
+        response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
+        length = answer.headers.get("Content-Length")
+        if length is not None and length.isdigit():
+            response.content_length = int(length)
+        await response.prepare(request)
+        try:
+            if request.method != "HEAD":
+                async for chunk in answer.content.iter_chunked(_CHUNK_BYTES):
+                    await response.write(chunk)
+            await response.write_eof()
+        except (aiohttp.ClientError, OSError) as error:  # too late for another answer: this one is cut off
+            _logger.warning("admin call cut off path=%s reason=%s", request.path, error or type(error).__name__)
+            if request.transport is not None:
+                request.transport.abort()
+        return response
+
+
+class _TooLarge(Exception):
+    """The body of a call is above the limit."""
+
+
+def _connection_names(values: Iterable[str]) -> frozenset[str]:
+    return frozenset(name.strip().lower() for value in values for name in value.split(","))
+
+
+def _refusal(status: int, reason: str) -> web.Response:
+    return web.Response(status=status, body=json.dumps({"reason": reason}).encode(), content_type="application/json")

@@ -1,0 +1,131 @@
+"""Calls of the admin API through the proxy, seen by the broker that gets them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+
+import pytest
+
+from tests.support.proxies import ProxyInThread, proxy_in_thread
+from tests.support.standalone_process import free_port
+from tests.support.stub_web import StubWeb
+
+SECONDS_MAX = 60
+SERVICE_URL = "pulsar://127.0.0.1:1"
+TARGET = "/admin/v2/persistent/public/default/a%2Fb%20c/stats?x=1&y=%26"
+
+
+@pytest.fixture
+def broker() -> Iterator[StubWeb]:
+    with StubWeb() as served:
+        yield served
+
+
+def call(
+    proxy: ProxyInThread, target: str, method: str = "GET", body: object = None, **headers: str
+) -> tuple[int, bytes, Mapping[str, str]]:
+    """Status, body and headers of the answer."""
+    content = None if body is None else json.dumps(body).encode()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    with closing(http.client.HTTPConnection(proxy.web_url.removeprefix("http://"), timeout=SECONDS_MAX)) as connection:
+        connection.request(method, target, content, named)
+        answer = connection.getresponse()
+        return answer.status, answer.read(), dict(answer.headers)
+
+
+def test_call_when_forwarded_then_comes_as_it_was_sent_and_so_does_the_answer(broker: StubWeb) -> None:
+    broker.answer_raw("PUT", TARGET.partition("?")[0], b"\x1f\x8b", status=409, headers={"Content-Encoding": "gzip"})
+    with proxy_in_thread(SERVICE_URL, broker.url) as proxy:
+        status, body, headers = call(proxy, TARGET, "PUT", {"a": 1}, Content_Type="application/json", X_Own="kept")
+    assert (status, body, headers["Content-Encoding"]) == (409, b"\x1f\x8b", "gzip")
+    asked = broker.last
+    assert (asked.method, asked.target, asked.body) == ("PUT", TARGET, {"a": 1})
+    assert (asked.headers["Content-Type"], asked.headers["X-Own"]) == ("application/json", "kept")
+    assert asked.headers["Host"] == broker.url.removeprefix("http://")
+    assert asked.headers["X-Forwarded-For"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("forwarded", [True, False])
+def test_call_when_it_names_a_principal_then_only_credentials_go_on_and_only_where_set(
+    broker: StubWeb, forwarded: bool
+) -> None:
+    with proxy_in_thread(SERVICE_URL, broker.url, forwardAuthorizationCredentials=forwarded) as proxy:
+        call(
+            proxy,
+            "/admin/v2/clusters",
+            Authorization="Bearer mine",
+            X_Original_Principal="admin",
+            X_Forwarded_For="10.0.0.1",
+            Connection="close, X-Hop",
+            X_Hop="1",
+        )
+    assert broker.last.headers.get("Authorization") == ("Bearer mine" if forwarded else None)
+    assert broker.last.headers["X-Forwarded-For"] == "127.0.0.1"
+    assert not {"X-Original-Principal", "X-Hop"} & set(broker.last.headers)
+
+
+def test_call_when_a_broker_sends_it_on_then_the_proxy_follows_with_its_body(broker: StubWeb) -> None:
+    with StubWeb() as owner, proxy_in_thread(SERVICE_URL, broker.url, forwardAuthorizationCredentials=True) as proxy:
+        location = f"{owner.url}/admin/v2/topic?authoritative=true"
+        broker.answer_raw("POST", "/admin/v2/topic", b"", status=307, headers={"Location": location})
+        owner.answer("POST", "/admin/v2/topic", {"done": True})
+        status, body, _ = call(proxy, "/admin/v2/topic", "POST", {"n": 3}, Authorization="Bearer mine")
+        assert (status, json.loads(body)) == (200, {"done": True})
+        assert (owner.last.target, owner.last.body) == ("/admin/v2/topic?authoritative=true", {"n": 3})
+        assert owner.last.headers["Authorization"] == "Bearer mine"
+
+
+@pytest.mark.parametrize("location", ["/admin/v2/circle", "https://127.0.0.1:1/admin", "file:///etc/passwd"])
+def test_call_when_a_broker_sends_it_nowhere_then_fails(broker: StubWeb, location: str) -> None:
+    broker.answer_raw("GET", "/admin/v2/circle", b"", status=307, headers={"Location": location})
+    with proxy_in_thread(SERVICE_URL, broker.url) as proxy:
+        status, body, _ = call(proxy, "/admin/v2/circle")
+    assert status == 502
+    assert json.loads(body)["reason"].startswith("The broker cannot be called: ")
+    assert len(broker.asked) in (1, 11)
+
+
+def test_call_when_one_broker_is_gone_then_another_answers(broker: StubWeb) -> None:
+    with proxy_in_thread(SERVICE_URL, f"http://127.0.0.1:{free_port()},{broker.url}") as proxy:
+        assert [call(proxy, "/admin/v2/clusters")[0] for _ in range(4)] == [204] * 4
+    assert len(broker.asked) == 4
+
+
+def test_call_when_the_broker_hangs_up_or_says_nothing_then_fails_within_the_timeout(broker: StubWeb) -> None:
+    broker.disconnect("POST", "/admin/v2/broken")
+    broker.say_nothing("GET", "/admin/v2/silent")
+    with proxy_in_thread(SERVICE_URL, broker.url, httpProxyTimeout=200) as proxy:
+        assert call(proxy, "/admin/v2/broken", "POST", {})[0] == 502
+        assert call(proxy, "/admin/v2/silent")[0] == 504
+    assert len(broker.asked) == 2, "what a broker may have done is not asked again"
+
+
+def test_answer_when_it_is_large_then_comes_whole(broker: StubWeb) -> None:
+    content = bytes(range(256)) * 40_000
+    broker.answer_raw("GET", "/admin/v2/large", content)
+    with proxy_in_thread(SERVICE_URL, broker.url) as proxy:
+        assert call(proxy, "/admin/v2/large")[1] == content
+
+
+def test_answer_when_the_broker_stops_in_the_middle_then_the_client_notices() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def begin() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun")
+
+        broker = threading.Thread(target=begin)
+        broker.start()
+        with (
+            proxy_in_thread(SERVICE_URL, f"http://127.0.0.1:{server.getsockname()[1]}") as proxy,
+            pytest.raises((http.client.HTTPException, ConnectionError)),
+        ):
+            call(proxy, "/admin/v2/short")
+        broker.join()

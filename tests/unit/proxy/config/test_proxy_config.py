@@ -1,0 +1,79 @@
+"""The settings of a proxy."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpulse.client.config import BrokerAddress
+from interpulse.proxy.config.proxy_config import ProxyConfig, load_config, proxy_fields
+from interpulse.proxy.config.pulsar_keys import PROTECTING_KEYS, PULSAR_KEYS
+from interpulse.serving.settings import ConfigError
+
+BROKERS = ("brokerServiceURL=pulsar://b:6650", "brokerWebServiceURL=http://b:8080")
+
+
+def problems(*settings: str) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as refused:
+        load_config(settings=settings)
+    return refused.value.problems
+
+
+def test_keys_when_compared_with_pulsars_then_only_one_is_our_own() -> None:
+    assert set(proxy_fields()) - PULSAR_KEYS == {"webServiceAllowedHosts"}
+    assert PROTECTING_KEYS <= PULSAR_KEYS
+    assert not PROTECTING_KEYS & set(proxy_fields())
+
+
+def test_brokers_when_several_are_named_then_the_scheme_may_stand_once() -> None:
+    config = load_config(
+        settings=("brokerServiceURL=pulsar://a:1,b:2,pulsar://c", "brokerWebServiceURL=http://a:8080/,b:8080")
+    ).config
+    assert config.broker_urls == (BrokerAddress("a", 1), BrokerAddress("b", 2), BrokerAddress("c", 6650))
+    assert config.web_urls == ("http://a:8080", "http://b:8080")
+
+
+def test_brokers_when_tls_is_used_to_them_then_the_keys_for_it_count() -> None:
+    settings = (*BROKERS, "tlsEnabledWithBroker=true")
+    assert problems(*settings) == (
+        "the brokers are not named: give brokerServiceURLTLS=pulsar+ssl://host:port, or "
+        "metadataStoreUrl=zk:host:2181 where they register",
+        "their web services are not named: give brokerWebServiceURLTLS=https://host:port",
+    )
+    config = load_config(
+        settings=(*settings, "brokerServiceURLTLS=pulsar+ssl://b", "brokerWebServiceURLTLS=https://b:8443")
+    ).config
+    assert config.broker_urls == (BrokerAddress("b", 6651, tls=True),)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        (("brokerServiceURL=b:6650", BROKERS[1]), "brokerServiceURL=b:6650: must be pulsar://host:port"),
+        (("brokerServiceURL=pulsar+ssl://b:6651", BROKERS[1]), "brokerServiceURL=pulsar+ssl://b:6651: must be pulsar"),
+        ((BROKERS[0], "brokerWebServiceURL=b:8080"), "brokerWebServiceURL=b:8080: must be http://host:port"),
+        (("metadataStoreUrl=etcd:x",), "metadataStoreUrl=etcd:x: must begin with zk:"),
+        ((*BROKERS, "servicePortTls=0"), "servicePortTls and webServicePortTls need tlsCertificateFilePath"),
+        ((*BROKERS, "brokerServiceUrl=x"), "brokerServiceUrl is not a known setting; the nearest is brokerServiceURL"),
+        ((*BROKERS, "maxConcurrentLookupRequests=0"), "maxConcurrentLookupRequests=0: must be at least 1"),
+        ((*BROKERS, "authenticationEnabled=true"), "authenticationEnabled=true: this proxy does not offer it"),
+    ],
+)
+def test_settings_when_they_cannot_be_used_then_refused_by_key_and_value(
+    settings: tuple[str, ...], problem: str
+) -> None:
+    assert any(told.startswith(problem) for told in problems(*settings)), problems(*settings)
+
+
+def test_settings_when_pulsar_knows_more_of_them_then_one_warning_names_all() -> None:
+    loaded = load_config(
+        file_text="numIOThreads=4\nauthenticationEnabled=false\nproxyLogLevel=1\nbrokerServiceURL=pulsar://b\n"
+        "brokerWebServiceURL=http://b\nanonymousUserRole=\n"
+    )
+    (warning,) = loaded.warnings
+    assert warning.startswith("proxy.conf: numIOThreads, authenticationEnabled, proxyLogLevel are settings of Pulsar")
+
+
+def test_defaults_when_compared_with_pulsars_then_limits_are_the_same() -> None:
+    config = ProxyConfig()
+    assert (config.max_concurrent_inbound_connections, config.max_concurrent_lookup_requests) == (10_000, 50_000)
+    assert (config.broker_proxy_connect_timeout_ms, config.broker_proxy_read_timeout_ms) == (10_000, 75_000)

@@ -1,0 +1,102 @@
+"""Single questions of a client, put to brokers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from interpulse.model.errors import MetadataError, ServiceNotReady, UnsupportedVersion
+from interpulse.proxy.lookup.questions import ask
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import Frame
+from tests.support.scripted_broker import Peer, ScriptedBroker
+from tests.unit.proxy.lookup.test_batches import asking
+
+
+def lookup(**more: object) -> pb.CommandLookupTopic:
+    return pb.CommandLookupTopic(topic="persistent://a/b/c", request_id=5, **more)
+
+
+async def test_lookup_when_brokers_redirect_then_followed_with_their_flag_and_the_clients_wishes() -> None:
+    def redirect(peer: Peer, frame: Frame) -> None:
+        peer.say(commands.lookup_response(frame.command.lookupTopic.request_id, broker_url=second.url, redirect=True))
+
+    async with ScriptedBroker() as first, ScriptedBroker() as second, asking(first) as questions:
+        first.scripts[pb.BaseCommand.LOOKUP] = redirect
+        asked = lookup(
+            advertised_listener_name="outside",
+            properties=[pb.KeyValue(key="k", value="v")],
+            original_principal="admin",
+            original_auth_data="x",
+            original_auth_method="token",
+        )
+        assert str(await questions.find(asked)) == second.url
+        for broker, authoritative in ((first, False), (second, True)):
+            (seen,) = broker.all_of(pb.BaseCommand.LOOKUP)
+            question = seen.lookupTopic
+            assert (question.authoritative, question.advertised_listener_name) == (authoritative, "outside")
+            assert [(each.key, each.value) for each in question.properties] == [("k", "v")]
+            assert not question.original_principal
+            assert not question.original_auth_data
+            assert not question.original_auth_method
+        assert asked.request_id == 5, "the client's own question stays as it is"
+
+
+async def test_lookup_when_brokers_redirect_in_a_circle_then_ends() -> None:
+    async with ScriptedBroker() as broker, asking(broker) as questions:
+        broker.scripts[pb.BaseCommand.LOOKUP] = lambda peer, frame: peer.say(
+            commands.lookup_response(frame.command.lookupTopic.request_id, broker_url=broker.url, redirect=True)
+        )
+        with pytest.raises(ServiceNotReady, match="more than 10 redirects"):
+            await questions.find(lookup())
+
+
+async def test_lookup_when_the_answer_has_no_address_of_the_right_kind_then_says_so() -> None:
+    async with ScriptedBroker() as broker, asking(broker) as questions:
+        broker.scripts[pb.BaseCommand.LOOKUP] = lambda peer, frame: peer.say(
+            commands.lookup_response(frame.command.lookupTopic.request_id, broker_url="")
+        )
+        with pytest.raises(MetadataError, match="no address without TLS"):
+            await questions.find(lookup())
+
+
+async def test_partitions_when_the_broker_would_create_what_must_not_be_then_it_is_not_asked() -> None:
+    """A client behind a proxy cannot see which of the two is older than PIP-344."""
+    question = pb.CommandPartitionedTopicMetadata(topic="t", request_id=1, metadata_auto_creation_enabled=False)
+    async with ScriptedBroker(pb.FeatureFlags(supports_auth_refresh=True)) as old, asking(old) as questions:
+        with pytest.raises(UnsupportedVersion, match="older than PIP-344"):
+            await questions.partitions(question)
+        assert old.count(pb.BaseCommand.PARTITIONED_METADATA) == 0
+        question.metadata_auto_creation_enabled = True
+        assert await questions.partitions(question) == 0
+
+
+async def test_partitions_when_asked_without_creation_then_the_flag_goes_through() -> None:
+    question = pb.CommandPartitionedTopicMetadata(topic="t", request_id=1, metadata_auto_creation_enabled=False)
+    async with ScriptedBroker() as broker, asking(broker) as questions:
+        await questions.partitions(question)
+        (seen,) = broker.all_of(pb.BaseCommand.PARTITIONED_METADATA)
+        assert not seen.partitionMetadata.metadata_auto_creation_enabled
+
+
+async def test_question_when_asked_then_the_copy_has_an_id_of_its_connection() -> None:
+    async with ScriptedBroker() as broker, asking(broker) as questions:
+        connection = await questions.connection()
+        for _ in range(3):
+            await ask(connection, lookup())
+        assert len({each.lookupTopic.request_id for each in broker.all_of(pb.BaseCommand.LOOKUP)}) == 3
+
+
+async def test_questions_when_there_are_several_brokers_then_one_is_asked_until_it_is_gone() -> None:
+    async with ScriptedBroker() as first, ScriptedBroker() as second, asking(first, second) as questions:
+        await asyncio.gather(*(questions.find(lookup()) for _ in range(10)))
+        asked, other = (first, second) if first.peers else (second, first)
+        assert (asked.count(pb.BaseCommand.LOOKUP), len(asked.peers), len(other.peers)) == (10, 1, 0)
+        connection = await questions.connection()
+        asked.peers[0].drop()
+        await connection.closed()
+        await asked.__aexit__(None, None, None)
+        await questions.find(lookup())
+        assert other.count(pb.BaseCommand.LOOKUP) == 1

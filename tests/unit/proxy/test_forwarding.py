@@ -1,0 +1,78 @@
+"""What a broker learns of a client of the proxy."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpulse.model.errors import AuthenticationError
+from interpulse.proxy.forwarding import broker_connect, forwarded_credentials
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import FrameDecoder
+
+
+def sent(**more: object) -> pb.CommandConnect:
+    return pb.CommandConnect(
+        client_version="client",
+        protocol_version=19,
+        proxy_to_broker_url="broker:6650",
+        original_principal="admin",
+        original_auth_data="stolen",
+        original_auth_method="token",
+        auth_method_name="token",
+        auth_data=b"mine",
+        feature_flags=pb.FeatureFlags(supports_auth_refresh=True, supports_topic_watchers=True),
+        **more,
+    )
+
+
+def forwarded(connect: pb.CommandConnect, *, credentials_forwarded: bool) -> pb.CommandConnect:
+    (frame,) = FrameDecoder().feed(broker_connect(connect, credentials_forwarded=credentials_forwarded))
+    return frame.command.connect
+
+
+@pytest.mark.parametrize("credentials_forwarded", [True, False])
+def test_connect_when_sent_on_then_speaks_for_nobody_else_and_keeps_version_and_flags(
+    credentials_forwarded: bool,
+) -> None:
+    greeting = forwarded(sent(), credentials_forwarded=credentials_forwarded)
+    assert greeting.proxy_version.startswith("interpulse-")
+    for name in ("proxy_to_broker_url", "original_principal", "original_auth_data", "original_auth_method"):
+        assert not greeting.HasField(name)
+    assert (greeting.client_version, greeting.protocol_version) == ("client", 19)
+    assert greeting.feature_flags == sent().feature_flags
+    assert (greeting.auth_method_name, greeting.auth_data) == (
+        ("token", b"mine") if credentials_forwarded else ("none", b"")
+    )
+
+
+def test_connect_when_it_has_fields_that_are_newer_than_the_proxy_then_keeps_them() -> None:
+    connect = sent()
+    connect.MergeFromString(b"\xf2\x3f\x03new")  # field 1022
+    assert b"\xf2\x3f\x03new" in broker_connect(connect, credentials_forwarded=False)
+
+
+@pytest.mark.parametrize(
+    ("method", "data", "secret"),
+    [
+        ("token", b"env:HOME", "env:HOME"),
+        ("token", b"file:///etc/passwd", "file:///etc/passwd"),
+        ("basic", b"a:b", "a:b"),
+    ],
+)
+def test_credentials_when_forwarded_then_are_the_text_itself_and_never_a_source(
+    method: str, data: bytes, secret: str
+) -> None:
+    found = forwarded_credentials(pb.CommandConnect(client_version="", auth_method_name=method, auth_data=data))
+    assert found is not None
+    assert (found.method, found.secret()) == (method, secret)
+
+
+@pytest.mark.parametrize("method", ["", "none"])
+def test_credentials_when_there_are_none_then_none(method: str) -> None:
+    assert forwarded_credentials(pb.CommandConnect(client_version="", auth_method_name=method)) is None
+
+
+@pytest.mark.parametrize(("method", "data"), [("athenz", b"x"), ("tls", b""), ("token", b"\xff")])
+def test_credentials_when_they_cannot_be_forwarded_then_refused(method: str, data: bytes) -> None:
+    with pytest.raises(AuthenticationError):
+        forwarded_credentials(pb.CommandConnect(client_version="", auth_method_name=method, auth_data=data))

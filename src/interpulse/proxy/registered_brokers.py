@@ -74,7 +74,8 @@ class RegisteredBrokers:
     async def _follow(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), _REREAD_SECONDS)
+                async with asyncio.timeout(_REREAD_SECONDS):  # wait_for of Python 3.11 may lose a cancellation
+                    await self._changed.wait()
             self._changed.clear()
             try:
                 await self._read()

@@ -427,11 +427,6 @@ class BrokerConfig:
         """The broker's retention for namespaces that have none of their own."""
         return RetentionPolicies(self.default_retention_time_in_minutes, self.default_retention_size_in_mb)
 
-    @property
-    def advertised_host(self) -> str:
-        """Where clients reach this broker."""
-        return self.advertised_address or self.bind_address
-
     def as_text(self) -> dict[str, str]:
         """All settings by key, every value as it would stand in ``broker.conf``; secrets that are set are hidden."""
         return shown(self, _FIELDS)

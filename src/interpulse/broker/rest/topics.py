@@ -10,12 +10,12 @@ from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Rou
 from interpulse.broker.rest.http.opening import open_each, open_persistent
 from interpulse.broker.rest.http.peers import or_at_peer
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, on_topic, tenant_admin
-from interpulse.broker.rest.http.web_pages import check_source_of_creation
 from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
 from interpulse.model.names import Domain
 from interpulse.model.permissions import NamespaceOperation, TopicOperation
 from interpulse.model.topics import Requester
 from interpulse.rules.bundles import boundaries_of, bundle_of, checked_bundle
+from interpulse.serving.web_pages import check_source_of_creation
 
 __all__ = ["ROUTES"]
 

@@ -173,11 +173,6 @@ class ProxyConfig:
         )
 
     @property
-    def advertised_host(self) -> str:
-        """Where clients reach this proxy."""
-        return self.advertised_address or self.bind_address
-
-    @property
     def _schemes(self) -> tuple[str, str]:
         return _BINARY_SCHEME[self.tls_enabled_with_broker], _WEB_SCHEME[self.tls_enabled_with_broker]
 

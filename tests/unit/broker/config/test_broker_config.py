@@ -55,7 +55,7 @@ def test_file_is_read_like_a_broker_conf() -> None:
     text = "# one\n\n! two\n allowAutoTopicCreation = FALSE \nadvertisedAddress=\nreplicationJobSparkMaster=local[*]"
     config = load_config(file_text=text).config
     assert config.allow_auto_topic_creation is False
-    assert config.advertised_host == "127.0.0.1"
+    assert config.advertised_address == ""
     assert config.replication_job_spark_master == "local[*]"
 
 

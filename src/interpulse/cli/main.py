@@ -21,7 +21,9 @@ _COMMANDS = {
         "interpulse.cli.admin.admin:admin", "Administer a cluster, with the commands of pulsar-admin.", _ADMINISTRATION
     ),
     "audit": LazyCommand("interpulse.cli.audit:audit", "Compare two clusters, on Spark.", _PROGRAMS),
-    "broker": LazyCommand("interpulse.cli.broker:broker", "Run a broker of a cluster in this process.", _PROGRAMS),
+    "broker": LazyCommand(
+        "interpulse.cli.programs.broker:broker", "Run a broker of a cluster in this process.", _PROGRAMS
+    ),
     "cluster": LazyCommand("interpulse.cli.cluster:cluster", "Prepare a cluster of brokers.", _ADMINISTRATION),
     "consume": LazyCommand("interpulse.cli.consume:consume", "Receive messages and print them.", _MESSAGES),
     "metadata": LazyCommand(
@@ -30,8 +32,10 @@ _COMMANDS = {
     "produce": LazyCommand("interpulse.cli.produce:produce", "Send messages.", _MESSAGES),
     "read": LazyCommand("interpulse.cli.read:read", "Print messages without a subscription.", _MESSAGES),
     "replicate": LazyCommand("interpulse.cli.replicate:command", "Run the geo-replication job on Spark.", _PROGRAMS),
-    "proxy": LazyCommand("interpulse.cli.proxy:proxy", "Run a lookup proxy in front of brokers.", _PROGRAMS),
-    "standalone": LazyCommand("interpulse.cli.standalone:standalone", "Run a broker in this process.", _PROGRAMS),
+    "proxy": LazyCommand("interpulse.cli.programs.proxy:proxy", "Run a lookup proxy in front of brokers.", _PROGRAMS),
+    "standalone": LazyCommand(
+        "interpulse.cli.programs.standalone:standalone", "Run a broker in this process.", _PROGRAMS
+    ),
     "tokens": LazyCommand(
         "interpulse.cli.tokens:tokens", "Make and check keys and tokens for authentication.", _ADMINISTRATION
     ),

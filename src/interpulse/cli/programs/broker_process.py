@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from interpulse import __version__
-from interpulse.cli.serving import CannotStart, announce, config_text, run, stop_signal
+from interpulse.cli.programs.serving import CannotStart, announce, config_text, run, stop_signal
 from interpulse.cli.support.codec import codec_name
 from interpulse.cli.support.logs import LogFormat, configure_logging
 

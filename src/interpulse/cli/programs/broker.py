@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from interpulse.cli.broker_process import run_broker
+from interpulse.cli.programs.broker_process import run_broker
 from interpulse.cli.support.logs import LogFormat, log_options
 
 __all__ = ["broker"]

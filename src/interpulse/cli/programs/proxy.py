@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from interpulse import __version__
-from interpulse.cli.serving import CannotStart, announce, config_text, run, stop_signal
+from interpulse.cli.programs.serving import CannotStart, announce, config_text, run, stop_signal
 from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Commands that serve until a signal ends them."""

@@ -30,6 +30,10 @@ from interpulse.broker.instruments import Instruments
 from interpulse.broker.listening import CannotListen, ServiceAddress, advertised_host
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.live.settings import TopicSettings as LiveSettings
+from interpulse.broker.ownership.other_brokers import OtherBrokers
+from interpulse.broker.ownership.ownership import Ownership, SoleOwner, this_broker
+from interpulse.broker.ownership.registered_brokers import RegisteredBrokers
+from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.broker.periodic import run_periodically
 from interpulse.broker.replication.comparison import LocalReading, RemoteComparison
 from interpulse.broker.replication.remote_topics import RemoteTopics
@@ -37,6 +41,7 @@ from interpulse.broker.replication.replication_clusters import ReplicationCluste
 from interpulse.broker.replication.replication_cursors import RegistryReplicationCursors
 from interpulse.broker.replication.replication_status import ReplicationStatus
 from interpulse.broker.replication.replication_supervisor import JobCommand, ReplicationSupervisor, records_without_job
+from interpulse.broker.rest.brokers import VERSION
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.stores import OpenStores, in_data_directory
@@ -51,7 +56,7 @@ from interpulse.broker.topics.expansion import AdminRemotes, Expansion
 from interpulse.broker.topics.inactivity import InactiveTopics
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup.bundles import Bundles
-from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups, SoleOwner, this_broker
+from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups
 from interpulse.broker.topics.lookup.topic_watches import TopicWatches
 from interpulse.broker.topics.schemas import Schemas, SchemaSettings
 from interpulse.broker.topics.topic_clusters import TopicClusters
@@ -60,9 +65,11 @@ from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.broker.topics.topic_settings import topic_settings
 from interpulse.clock import Clock, SystemClock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
+from interpulse.model.brokers import INTERNAL_LISTENER, BrokerAddresses, BrokerLoad, ListenerAddresses, LoadReport
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
-from interpulse.model.names import TopicName
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.rules.bundles import boundaries_of
 from interpulse.storage.disk_space import DiskSpace
 
 __all__ = ["BrokerApp", "CannotServe"]
@@ -72,6 +79,8 @@ _logger = logging.getLogger(__name__)
 # SIGTERM has to end within 5 s; what is not closed by then is closed by the end of the process.
 _STOP_SECONDS_MAX: Final = 4.5
 _DISK_SPACE_CHECK_SECONDS: Final = 1.0
+_LOAD_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+"""The one whose rules ours are; brokers of Apache Pulsar beside this one look at its name."""
 
 
 class CannotServe(Exception):
@@ -115,6 +124,8 @@ class BrokerApp:
                 raise CannotServe(str(error)) from error
             self._opened = opened.pop_all()
         self.ready = True
+        if self.shared is not None:
+            await self.shared.brokers.register()
 
     async def stop(self) -> None:
         """Stop accepting, make everything durable that was acknowledged, disconnect. Takes less than 5 s."""
@@ -137,6 +148,9 @@ class BrokerApp:
 
         self.stores = await self._open_stores(config, opened)
         await self._bootstrap()
+        self.this_broker = this_broker(self.service_url, self.web_url)
+        self.shared = await self._build_shared_ownership()
+        self.others = self._build_others()
         await self._build_tenancy()
         self._build_topics()
         self.binary_server = self._build_binary_server()
@@ -153,13 +167,62 @@ class BrokerApp:
             await rest_server.start()
         opened.push_async_callback(rest_server.stop)
         await self._start_upkeep(opened)
+        if self.shared is not None and self.others is not None:
+            opened.push_async_callback(self.others.close)
+            opened.push_async_callback(self.shared.leave)
 
     async def _bootstrap(self) -> None:
+        if self.stores.guarded is not None and await self._initialized():
+            return
         cluster = ClusterData(service_url=self.web_url, broker_service_url=self.service_url)
         try:
             await bootstrap(self.stores.metadata, local_cluster=self.config.cluster_name, cluster=cluster)
         except PreconditionFailed as error:
             raise CannotServe(f"data directory {self.data_dir} cannot be served: {error}") from error
+
+    async def _initialized(self) -> bool:
+        """Another broker of the cluster has done it; the addresses of the cluster are those of all brokers."""
+        return await self.stores.metadata.get(keys.cluster(self.config.cluster_name)) is not None
+
+    async def _build_shared_ownership(self) -> SharedOwnership | None:
+        """The bundles of this broker, if others work on the same stores."""
+        guarded = self.stores.guarded
+        if guarded is None:
+            return None
+        urls = ListenerAddresses(self.service_url, web_url=self.web_url)
+        me = BrokerAddresses(self.this_broker.broker_id, urls, {INTERNAL_LISTENER: urls})
+        report = LoadReport(me, VERSION, _LOAD_MANAGER)
+        brokers = RegisteredBrokers(self.stores.metadata, report, self._load, self._clock)
+        try:
+            await brokers.check_others()
+        except PreconditionFailed as error:
+            raise CannotServe(str(error)) from error
+        return SharedOwnership(self.stores.metadata, guarded, brokers, self._boundaries)
+
+    def _build_others(self) -> OtherBrokers | None:
+        if self.shared is None:
+            return None
+        return OtherBrokers(self.stores.metadata, self.shared, self._token())
+
+    def _token(self) -> str | None:
+        """What this broker, and its replication job, authenticate with."""
+        try:
+            return job_token(self.config)
+        except PreconditionFailed as error:
+            raise CannotServe(str(error)) from error
+
+    async def _boundaries(self, namespace: NamespaceName) -> tuple[str, ...] | None:
+        policies = await self.namespaces.find_policies(namespace)
+        return None if policies is None else boundaries_of(policies)
+
+    def _load(self) -> BrokerLoad:
+        topics = self.registry.topics()
+        return BrokerLoad(
+            topics=len(topics),
+            producers=sum(len(each.producers.by_name) for each in topics),
+            consumers=sum(each.consumer_count for each in topics),
+            bundles=[str(bundle) for bundle in self.shared.owned] if self.shared is not None else [],
+        )
 
     async def _build_tenancy(self) -> None:
         """The cluster, its tenants and namespaces, and the permissions in them."""
@@ -193,13 +256,13 @@ class BrokerApp:
         self.deletion = Deletion(metadata, self.lifecycle, self.registry, self.namespaces, self.tenants, self._current)
         self.inactive_topics = InactiveTopics(self.registry, self.deletion, self._current)
         self.inconsistencies = InconsistencyCounters(self._clock.now_ms)
-        self.this_broker = this_broker(self.service_url, self.web_url)
+        owners: Ownership = self.shared or SoleOwner(self.this_broker)
         self.permits = LookupPermits(lambda: self._current().max_concurrent_lookup_request)
         self.lookups = Lookups(
             self.namespaces,
             self.clusters,
             self.lifecycle,
-            SoleOwner(self.this_broker),
+            owners,
             permits=self.permits,
             limits=lambda: BatchLimits.of(self._current()),
             ready=lambda: self.ready,
@@ -210,7 +273,7 @@ class BrokerApp:
         quota_seconds = config.backlog_quota_check_interval_in_seconds if config.backlog_quota_check_enabled else None
         return TopicRegistry(
             cluster=config.cluster_name,
-            metadata=self.stores.metadata,
+            metadata=self.stores.guarded or self.stores.metadata,
             logs=self.stores.logs,
             clock=self._clock,
             open_rule=lambda name, by, create: self.lifecycle.open(name, by=by, create=create),
@@ -223,6 +286,7 @@ class BrokerApp:
             broker_entry_fields=BrokerEntryFields.named(config.broker_entry_metadata_interceptors),
             read_bytes_max=config.managed_ledger_cache_size_mb * 1024 * 1024,
             check_disk_space=self.stores.check_disk_space,
+            ownership=self.shared,
         )
 
     def _build_binary_server(self) -> BinaryServer:
@@ -239,6 +303,7 @@ class BrokerApp:
             replicator_prefix=config.replicator_prefix,
             access=self.access,
             check_disk_space=self.stores.check_disk_space,
+            serving=None if self.shared is None else self.shared.serving,
         )
         limits = ConnectionLimits(
             keep_alive_seconds=config.keep_alive_interval_seconds,
@@ -254,10 +319,6 @@ class BrokerApp:
 
     def _build_supervisor(self) -> ReplicationSupervisor:
         config = self.config
-        try:
-            token = job_token(config)
-        except PreconditionFailed as error:
-            raise CannotServe(str(error)) from error
         command = JobCommand(
             cluster=config.cluster_name,
             service_url=self.service_url,
@@ -266,7 +327,7 @@ class BrokerApp:
             spark_master=config.replication_job_spark_master,
             driver_memory=config.replication_job_driver_memory,
             creation_allowed=config.create_topic_to_remote_cluster_for_replication,
-            token=token,
+            token=self._token(),
             arguments=self._job_arguments,
         )
         return ReplicationSupervisor(self.stores.metadata, command, mode=config.replication_job, clock=self._clock)
@@ -282,7 +343,9 @@ class BrokerApp:
             failure_domains=FailureDomains(metadata, self.clusters),
             tenants=self.tenants,
             namespaces=self.namespaces,
-            bundles=Bundles(self.namespaces, self.lifecycle, self.registry, lambda: current().replicator_prefix),
+            bundles=Bundles(
+                self.namespaces, self.lifecycle, self.registry, lambda: current().replicator_prefix, self.others
+            ),
             lifecycle=self.lifecycle,
             registry=self.registry,
             lookups=self.lookups,
@@ -315,6 +378,7 @@ class BrokerApp:
             instruments=self._build_instruments(),
             ready=lambda: self.ready,
             grants=Grants(self.namespaces, self.lifecycle),
+            others=self.others,
             access=self.access,
         )
 
@@ -353,6 +417,10 @@ class BrokerApp:
             look = partial(self._look_at_disk_space, disk_space)
             self.registry.spawn(run_periodically("disk space", lambda: _DISK_SPACE_CHECK_SECONDS, look))
         opened.push_async_callback(self.registry.close)
+        if self.shared is not None:
+            self.shared.start(self.registry)
+            self.shared.on_resumed = self.binary_server.resume_sending
+            self.registry.spawn(self.shared.brokers.keep_fresh())
         opened.callback(self.stores.metadata.watch(keys.POLICIES, self._on_policies_changed))
         self.dynamic.watch(lambda _: self.registry.begin_applying())
         opened.callback(self.dynamic.follow())

@@ -12,7 +12,10 @@ from interpulse.model.names import Domain, NamespaceName, TopicName, encode_loca
 __all__ = [
     "CLUSTERS",
     "CONFIGURATION",
+    "LEADER",
+    "LOAD_REPORTS",
     "LOCAL_CLUSTER",
+    "LOCKS",
     "PARTITIONED_TOPICS",
     "POLICIES",
     "REPLICATION_STATUS",
@@ -20,10 +23,12 @@ __all__ = [
     "TOPIC_POLICIES",
     "TOPIC_RECORDS",
     "all_topic_policies",
+    "bundle_lock",
     "cluster",
     "failure_domain",
     "failure_domains",
     "forced_deletion",
+    "load_report",
     "namespace_contents",
     "namespace_of_policies_key",
     "namespace_policies",
@@ -44,7 +49,10 @@ __all__ = [
 
 CLUSTERS = "/admin/clusters"
 CONFIGURATION = "/admin/configuration"
+LEADER = "/loadbalance/leader"
+LOAD_REPORTS = "/loadbalance/brokers"
 LOCAL_CLUSTER = "/admin/local-cluster"
+LOCKS = "/namespace"
 PARTITIONED_TOPICS = "/admin/partitioned-topics"
 POLICIES = "/admin/policies"
 REPLICATION_STATUS = "/replication-status"
@@ -165,3 +173,13 @@ def all_topic_policies(namespace: NamespaceName, domain: Domain) -> str:
 def replication_status(namespace: NamespaceName) -> str:
     """The status records of the replication job."""
     return f"{REPLICATION_STATUS}/{namespace}"
+
+
+def bundle_lock(namespace: NamespaceName, bundle: str) -> str:
+    """`BundleLock` of the broker that owns the bundle; it goes with the session of that broker."""
+    return f"{LOCKS}/{namespace}/{bundle}"
+
+
+def load_report(broker_id: str) -> str:
+    """`LoadReport`; present = the broker is there. It goes with its session."""
+    return f"{LOAD_REPORTS}/{broker_id}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.storage.api import MetadataStore
 from interpulse.storage.disk_space import DiskSpace
+from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.lock import DirectoryLock
 from interpulse.storage.segments.files import DiskFiles, Files
 from interpulse.storage.segments.open import open_log_store
@@ -29,6 +30,8 @@ class Stores:
     logs: TopicLogStore
     disk_space: DiskSpace | None = None
     """None: the stores need no room on a disk."""
+    guarded: GuardedMetadata | None = None
+    """Where other brokers work on the same stores: the metadata as the logs write it, under locks of bundles."""
 
     def check_disk_space(self) -> None:
         """Raises NoRoomLeft while messages cannot be stored."""

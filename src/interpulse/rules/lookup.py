@@ -29,10 +29,12 @@ from interpulse.rules.topic_view import NamespaceStanding
 
 __all__ = [
     "BatchAnswer",
+    "BundlePlace",
     "LookupFailure",
     "LookupTarget",
     "NamespaceView",
     "Owner",
+    "bundle_places",
     "check_batch_size",
     "find_owner",
     "find_target",
@@ -93,6 +95,10 @@ class NamespaceView:
         self.bundles = [bundle_at(boundaries, index) for index in range(len(boundaries) - 1)]
         self.lower_ends = lower_ends(boundaries)
         self.peer = peer
+
+    def serves(self, topic: TopicName) -> bool:
+        """Whether this cluster serves the topic: system topics of a namespace that is being deleted too."""
+        return self.serves_all or (self.standing is NamespaceStanding.DELETED and topic.is_system)
 
     def bundle_index(self, topic: TopicName) -> int:
         """The number of the bundle that holds the topic."""
@@ -285,25 +291,33 @@ def _too_many_partitions(topic: TopicName, count: int) -> PulsarError:
     )
 
 
-def sort_by_owner(
-    topics: Mapping[str, TopicName],
-    namespaces: Mapping[NamespaceName, NamespaceView],
-    owner: Owner,
-    answer: BatchAnswer,
-) -> None:
-    """Answer topics of served namespaces by the owners of their bundles. ``owner`` is asked once for each bundle.
+BundlePlace = tuple[NamespaceView, int]
+"""A bundle: its namespace and its number there."""
+
+
+def bundle_places(
+    topics: Mapping[str, TopicName], namespaces: Mapping[NamespaceName, NamespaceView]
+) -> dict[str, BundlePlace]:
+    """The bundle of each topic of served namespaces."""
+    by_parts = _by_parts(namespaces)
+    places: dict[str, BundlePlace] = {}
+    for name, topic in topics.items():
+        namespace = by_parts[topic.tenant, topic.namespace]
+        places[name] = namespace, namespace.bundle_index(topic)
+    return places
+
+
+def sort_by_owner(places: Mapping[str, BundlePlace], owner: Owner, answer: BatchAnswer) -> None:
+    """Answer topics by the owners of their bundles. ``owner`` is asked once for each bundle.
 
     A bundle without owner fails with its topics only.
     """
-    by_parts = _by_parts(namespaces)
-    places: dict[tuple[NamespaceView, int], list[str]] = {}
-    for name, topic in topics.items():
-        namespace = by_parts[topic.tenant, topic.namespace]
-        bundle = namespace, namespace.bundle_index(topic)
-        place = places.get(bundle)
-        if place is None:
-            place = places[bundle] = _place(*bundle, owner, answer)
-        place.append(name)
+    answered: dict[BundlePlace, list[str]] = {}
+    for name, bundle in places.items():
+        topics = answered.get(bundle)
+        if topics is None:
+            topics = answered[bundle] = _place(*bundle, owner, answer)
+        topics.append(name)
 
 
 def _place(namespace: NamespaceView, index: int, owner: Owner, answer: BatchAnswer) -> list[str]:

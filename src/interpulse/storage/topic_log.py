@@ -273,6 +273,16 @@ class TopicLog:
                 self.fence("closed")
                 self._store.closed(self)
 
+    async def abandon(self) -> None:
+        self.fence("another broker may own the topic")
+        await self.compacted.close()
+        if self._rolling is not None:
+            self._rolling.cancel()
+            await asyncio.wait([self._rolling])
+        async with self._changing:
+            pass  # as in `close`
+        self._store.closed(self)
+
     def forget_tail(self) -> None:
         """Give back the memory of cached entries."""
         self._store.cache.remove(self._tail)

@@ -98,8 +98,10 @@ class TopicRecord:
 class LedgerIds:
     """Gives out ledger ids, each once in the life of the metadata store."""
 
-    def __init__(self, metadata: MetadataStore) -> None:
+    def __init__(self, metadata: MetadataStore, *, block: int = _BLOCK) -> None:
+        """``block`` ids are reserved at once, for this process alone."""
         self._metadata = metadata
+        self._block = block
         self._next = 1
         self._end = 1
         self._reserving = asyncio.Lock()
@@ -119,8 +121,8 @@ class LedgerIds:
         return int(stored.value) if stored else 1
 
     async def _reserve(self) -> None:
-        self._next = await advance_counter(self._metadata, LEDGER_COUNTER_KEY, _BLOCK, start=1)
-        self._end = self._next + _BLOCK
+        self._next = await advance_counter(self._metadata, LEDGER_COUNTER_KEY, self._block, start=1)
+        self._end = self._next + self._block
 
 
 class TopicRecords:

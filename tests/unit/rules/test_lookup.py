@@ -40,6 +40,7 @@ from interpulse.rules.lookup import (
     LookupTarget,
     NamespaceView,
     Owner,
+    bundle_places,
     check_batch_size,
     find_target,
     requested_topics,
@@ -244,7 +245,7 @@ def batch(
     answer = BatchAnswer()
     topics = sort_by_namespace(requested_topics(names, answer), namespaces, answer)
     views = {name: view for name, view in namespaces.items() if isinstance(view, NamespaceView)}
-    sort_by_owner(topics, views, owner, answer)
+    sort_by_owner(bundle_places(topics, views), owner, answer)
     return answer
 
 

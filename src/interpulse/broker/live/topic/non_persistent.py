@@ -328,6 +328,13 @@ class NonPersistentTopic:
     async def abandon(self) -> None:
         self.clients.retire()
 
+    def forsake(self) -> None:
+        """Another broker may have the topic."""
+        self.clients.refuse_elsewhere()
+
+    async def depart(self) -> None:
+        """The rest of `forsake`: there is none."""
+
     # --- statistics
 
     def stats(self) -> dict[str, Any]:

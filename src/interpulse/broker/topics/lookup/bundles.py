@@ -10,8 +10,11 @@ from typing import Final
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.registry.topic_registry import AnyTopic, TopicRegistry
 from interpulse.broker.live.topic.topic import Topic
+from interpulse.broker.ownership.other_brokers import OtherBrokers
+from interpulse.broker.ownership.ownership import Bundle
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.lifecycle import TopicLifecycle
+from interpulse.model.brokers import BundleLock
 from interpulse.model.errors import (
     PreconditionFailed,
     PulsarError,
@@ -23,6 +26,7 @@ from interpulse.model.names import NON_PERSISTENT, PERSISTENT, NamespaceName, To
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.topics import Requester
 from interpulse.rules.bundles import boundaries_of, bundle_of, checked_bundle, named_bundle, split_at, split_positions
+from interpulse.storage.api import Change
 
 __all__ = ["Bundles"]
 
@@ -38,25 +42,73 @@ class Bundles:
         lifecycle: TopicLifecycle,
         registry: TopicRegistry,
         replicator_prefix: Callable[[], str],
+        others: OtherBrokers | None = None,
     ) -> None:
+        """``others`` None: this broker has all bundles."""
         self._namespaces = namespaces
         self._lifecycle = lifecycle
         self._registry = registry
         self._replicator_prefix = replicator_prefix
+        self._others = others
 
     async def served(self, namespace: NamespaceName) -> list[str]:
         """The bundles of a namespace that this broker serves: all of them, or none of one that is on other clusters."""
         policies = await self._namespaces.get_policies(namespace)
         if self._namespaces.local_cluster not in policies.replication_clusters:
             return []
-        return [f"{lower}_{upper}" for lower, upper in pairwise(boundaries_of(policies))]
+        ranges = _ranges(policies)
+        if self._others is None:
+            return ranges
+        owned = {each.range for each in self._others.ownership.owned if each.namespace == namespace}
+        return [each for each in ranges if each in owned]
 
-    async def unload(self, namespace: NamespaceName, bundle: str | None = None) -> None:
-        """Close every loaded topic; clients come back and load what they need."""
+    async def elsewhere(self, namespace: NamespaceName, bundle: str) -> BundleLock | None:
+        """The owner of a bundle if that is another broker. Raises PreconditionFailed if there is no such bundle."""
+        if self._others is None:
+            return None
+        chosen = checked_bundle(bundle, boundaries_of(await self._namespaces.get_policies(namespace)))
+        return (await self._owned_elsewhere(namespace, [chosen])).get(Bundle(namespace, chosen))
+
+    async def others_of(self, namespace: NamespaceName) -> dict[Bundle, BundleLock]:
+        """The bundles of a namespace that other brokers own."""
+        policies = await self._namespaces.get_policies(namespace)
+        return await self._owned_elsewhere(namespace, _ranges(policies))
+
+    async def _owned_elsewhere(self, namespace: NamespaceName, ranges: Sequence[str]) -> dict[Bundle, BundleLock]:
+        if self._others is None:
+            return {}
+        owners = await self._others.owners([Bundle(namespace, each) for each in ranges])
+        return {bundle: lock for bundle, lock in owners.items() if lock.broker.broker_id != self._others.own_id}
+
+    async def unload(
+        self, namespace: NamespaceName, bundle: str | None = None, *, destination: str | None = None
+    ) -> None:
+        """Close every loaded topic; clients come back and load what they need.
+
+        Among several brokers the bundles of this one are given away, to the ``destination`` if a broker is named, which
+        raises Conflict if it is not there; those of others are unloaded by them.
+        """
+        if self._others is not None:
+            await self._give_away(namespace, bundle, destination, self._others)
+            return
         concerned = await self._concerned(namespace, bundle)
         for topic in list(self._registry.names):
             if topic.namespace_name == namespace and concerned(topic):
                 await self._registry.unload(topic)
+
+    async def _give_away(
+        self, namespace: NamespaceName, bundle: str | None, destination: str | None, others: OtherBrokers
+    ) -> None:
+        policies = await self._namespaces.get_policies(namespace)
+        ranges = _ranges(policies) if bundle is None else [checked_bundle(bundle, boundaries_of(policies))]
+        if destination is not None:
+            await others.check_registered(destination)
+        if bundle is None:
+            elsewhere = await self._owned_elsewhere(namespace, ranges)
+            await asyncio.gather(*(others.unload(each, lock) for each, lock in elsewhere.items()))
+        await asyncio.gather(*(others.ownership.release(Bundle(namespace, each)) for each in ranges))
+        if destination is not None and bundle is not None:
+            await others.hand_over(Bundle(namespace, ranges[0]), destination)
 
     async def split(
         self,
@@ -69,7 +121,7 @@ class Bundles:
     ) -> None:
         """Divide a bundle, or the one with most topics (``LARGEST``); with ``unload`` its topics are closed.
 
-        Topics stay where they are: one broker serves all bundles.
+        Topics stay where they are: the broker of the bundle has its parts too, until they are unloaded.
         """
         topics = await self._topics(namespace)
         boundaries = boundaries_of(await self._namespaces.get_policies(namespace))
@@ -82,11 +134,31 @@ class Bundles:
             bundles = {"boundaries": list(divided), "numBundles": len(divided) - 1}
             return policies.changed(other={**policies.other, "bundles": bundles})
 
-        if added:
+        if added and self._others is not None:
+            await self._divide_held(Bundle(namespace, chosen), split_at(chosen.split("_"), added), divide, self._others)
+        elif added:
             await self._namespaces.update_policies(namespace, divide)
-        if unload:
+        if unload and self._others is not None:
+            for part in _parts(split_at(chosen.split("_"), added)):
+                await self._others.ownership.release(Bundle(namespace, part))
+        elif unload:
             for topic in inside:
                 await self._registry.unload(topic)
+
+    async def _divide_held(
+        self,
+        bundle: Bundle,
+        ends: Sequence[str],
+        divide: Callable[[NamespacePolicies], NamespacePolicies],
+        others: OtherBrokers,
+    ) -> None:
+        """The boundaries and the locks change in one commit."""
+
+        async def commit(locks: Sequence[Change]) -> None:
+            await self._namespaces.update_policies(bundle.namespace, divide, also=locks)
+
+        parts = [Bundle(bundle.namespace, each) for each in _parts(ends)]
+        await others.ownership.split(bundle, parts, lambda topic: bundle_of(topic, ends), commit)
 
     async def clear_backlog(
         self, namespace: NamespaceName, bundle: str | None = None, subscription: str | None = None
@@ -142,7 +214,9 @@ class Bundles:
                 except PulsarError as error:
                     failures.append(error)
 
-        await asyncio.gather(*(attempt(name) for name in await self._topics(namespace) if concerned(name)))
+        here = await self._here(namespace, bundle)
+        topics = [name for name in await self._topics(namespace) if concerned(name) and here(name)]
+        await asyncio.gather(*map(attempt, topics))
         if failures:
             raise failures[0]
 
@@ -153,9 +227,27 @@ class Bundles:
         chosen = checked_bundle(bundle, boundaries)
         return lambda topic: bundle_of(topic, boundaries) == chosen
 
+    async def _here(self, namespace: NamespaceName, bundle: str | None) -> Callable[[TopicName], bool]:
+        """Which topics of the namespace, or of one bundle, are this broker's; it takes free bundles for that."""
+        if self._others is None:
+            return lambda topic: True
+        boundaries = boundaries_of(await self._namespaces.get_policies(namespace))
+        ranges = _parts(boundaries) if bundle is None else [checked_bundle(bundle, boundaries)]
+        locks = {each: await self._others.ownership.take(Bundle(namespace, each)) for each in ranges}
+        own = {each for each, lock in locks.items() if lock.broker.broker_id == self._others.own_id}
+        return lambda topic: bundle_of(topic, boundaries) in own
+
     async def _topics(self, namespace: NamespaceName) -> list[TopicName]:
         lists = [
             await self._lifecycle.list_topics(namespace, domain, include_system=False)
             for domain in (PERSISTENT, NON_PERSISTENT)
         ]
         return [name for names in lists for name in names]
+
+
+def _ranges(policies: NamespacePolicies) -> list[str]:
+    return _parts(boundaries_of(policies))
+
+
+def _parts(boundaries: Sequence[str]) -> list[str]:
+    return [f"{lower}_{upper}" for lower, upper in pairwise(boundaries)]

@@ -34,6 +34,7 @@ from interpulse.broker.ownership.other_brokers import OtherBrokers
 from interpulse.broker.ownership.ownership import Ownership, SoleOwner, this_broker
 from interpulse.broker.ownership.registered_brokers import RegisteredBrokers
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
+from interpulse.broker.ownership.sole_task import SoleTask
 from interpulse.broker.periodic import run_periodically
 from interpulse.broker.replication.comparison import LocalReading, RemoteComparison
 from interpulse.broker.replication.remote_topics import RemoteTopics
@@ -253,7 +254,15 @@ class BrokerApp:
         )
         self.topic_policies = TopicPolicyRecords(metadata, self.lifecycle)
         self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock)
-        self.deletion = Deletion(metadata, self.lifecycle, self.registry, self.namespaces, self.tenants, self._current)
+        self.deletion = Deletion(
+            metadata,
+            self.lifecycle,
+            self.registry,
+            self.namespaces,
+            self.tenants,
+            self._current,
+            collect=None if self.others is None else self.others.collect,
+        )
         self.inactive_topics = InactiveTopics(self.registry, self.deletion, self._current)
         self.inconsistencies = InconsistencyCounters(self._clock.now_ms)
         owners: Ownership = self.shared or SoleOwner(self.this_broker)
@@ -421,6 +430,7 @@ class BrokerApp:
             self.shared.start(self.registry)
             self.shared.on_resumed = self.binary_server.resume_sending
             self.registry.spawn(self.shared.brokers.keep_fresh())
+            opened.callback(self.stores.metadata.watch(keys.TOPIC_POLICIES, self._on_topic_policies_changed))
         opened.callback(self.stores.metadata.watch(keys.POLICIES, self._on_policies_changed))
         self.dynamic.watch(lambda _: self.registry.begin_applying())
         opened.callback(self.dynamic.follow())
@@ -430,11 +440,31 @@ class BrokerApp:
         opened.push_async_callback(self.links.close)
         await self.remote_topics.start()
         opened.push_async_callback(self.remote_topics.stop)
-        await self.supervisor.start()
-        opened.push_async_callback(self.supervisor.stop)
-        self.registry.spawn(self.deletion.resume())
+        if self.shared is None:
+            await self.supervisor.start()
+            opened.push_async_callback(self.supervisor.stop)
+            self.registry.spawn(self.deletion.resume())
+        else:
+            self._share_upkeep(opened)
         self.inactive_topics.start()
         opened.push_async_callback(self.inactive_topics.stop)
+
+    def _share_upkeep(self, opened: AsyncExitStack) -> None:
+        """What one broker of the cluster does for all; what topics need is done by those that have them."""
+
+        async def resume_deletions() -> None:
+            self.registry.spawn(self.deletion.resume())
+
+        async def nothing() -> None:
+            """A deletion under way goes on; should it fail, the next broker resumes it."""
+
+        for name, begin, end in (
+            ("replication", self.supervisor.start, self.supervisor.stop),
+            ("deletions", resume_deletions, nothing),
+        ):
+            task = SoleTask(self.stores.metadata, name, self.this_broker.broker_id, begin=begin, end=end)
+            task.start()
+            opened.push_async_callback(task.stop)
 
     async def _look_at_disk_space(self, disk_space: DiskSpace) -> None:
         await disk_space.look_again()
@@ -460,10 +490,20 @@ class BrokerApp:
             system_topic_strategy=config.system_topic_schema_compatibility_strategy,
         )
 
+    def _on_topic_policies_changed(self, key: str) -> None:
+        """Any broker may have changed them; where there is one, whoever changes them applies them."""
+        topic = keys.topic_of_topic_policies(key)
+        if topic is not None:
+            self.registry.begin_applying(topic.namespace_name, topic.base)
+        elif key == keys.TOPIC_POLICIES:
+            self.registry.begin_applying()
+
     def _on_policies_changed(self, key: str) -> None:
         namespace = keys.namespace_of_policies_key(key)
         if namespace is None and key != keys.POLICIES:
             return
         self.registry.begin_applying(namespace)
+        if self.shared is not None:
+            self.registry.spawn(self.shared.release_missing())
         if self.access is not None:
             self.registry.spawn(self.binary_server.permissions_changed(namespace))

@@ -23,6 +23,7 @@ __all__ = [
     "TOPIC_POLICIES",
     "TOPIC_RECORDS",
     "all_topic_policies",
+    "bundle_destination",
     "bundle_lock",
     "cluster",
     "failure_domain",
@@ -38,6 +39,7 @@ __all__ = [
     "partitioned_topics",
     "replication_status",
     "schema",
+    "sole_task",
     "tenant",
     "topic_of_partitioned_topic",
     "topic_of_record",
@@ -61,6 +63,7 @@ TOPIC_POLICIES = "/admin/topic-policies"
 TOPIC_RECORDS = "/managed-ledgers"
 _PARTS_OF_TOPIC = 4  # tenant, namespace, domain and local name
 _FAILURE_DOMAINS = "/admin/failure-domains"
+_OWN_ROOT = "/interpulse"  # what no broker of Apache Pulsar looks at
 _FORCED_DELETIONS = "/admin/forced-deletions"
 
 
@@ -173,6 +176,16 @@ def all_topic_policies(namespace: NamespaceName, domain: Domain) -> str:
 def replication_status(namespace: NamespaceName) -> str:
     """The status records of the replication job."""
     return f"{REPLICATION_STATUS}/{namespace}"
+
+
+def bundle_destination(namespace: NamespaceName, bundle: str) -> str:
+    """The id of the broker that shall have a bundle while it is unloaded for it."""
+    return f"{_OWN_ROOT}/destinations/{namespace}/{bundle}"
+
+
+def sole_task(name: str) -> str:
+    """The id of the broker that does what one broker of the cluster does."""
+    return f"{_OWN_ROOT}/tasks/{name}"
 
 
 def bundle_lock(namespace: NamespaceName, bundle: str) -> str:

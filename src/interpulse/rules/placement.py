@@ -62,9 +62,17 @@ def _mixed(checksum: int) -> int:
 
 
 def decide_placement(
-    bundle_path: str, lock: BundleLock | None, brokers: BrokersView, *, authoritative: bool, listener_name: str = ""
+    bundle_path: str,
+    lock: BundleLock | None,
+    brokers: BrokersView,
+    *,
+    authoritative: bool,
+    listener_name: str = "",
+    destination: str | None = None,
 ) -> LookupTarget | Take:
     """The answer to a lookup, given the lock of the bundle.
+
+    ``destination`` is a broker that the bundle is being unloaded for; while it is there it comes before others.
 
     ``authoritative``: another broker sent the client here to have the bundle taken; an owner wins over it. Raises
     MetadataError while the owner gives the bundle away, ServiceNotReady if no broker can take it, UnknownListener.
@@ -73,6 +81,10 @@ def decide_placement(
         if lock.disabled:
             raise MetadataError(f"Namespace bundle {bundle_path} is being unloaded by {lock.broker.broker_id}")
         return sent_to(lock.broker, listener_name)
+    if destination == brokers.me:
+        return TAKE
+    if destination is not None and destination in brokers.reports:
+        return redirected(brokers.reports[destination].broker, listener_name, authoritative=True)
     if authoritative:
         return TAKE
     if (leader := brokers.elected) is not None:

@@ -16,7 +16,7 @@ from interpulse.model.brokers import BundleLock
 from interpulse.model.errors import Conflict, MetadataError
 from interpulse.model.names import NON_PERSISTENT, NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_hash
-from interpulse.storage.api import MetadataStore
+from interpulse.storage.api import Delete, MetadataStore, Put
 
 __all__ = ["OtherBrokers"]
 
@@ -77,9 +77,9 @@ class OtherBrokers:
         path = f"/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
         await self.ask(owner.broker.addresses.web_url, "PUT", path, kind="namespace")
 
-    async def collect(self, namespace: NamespaceName, ranges: list[str]) -> None:
+    async def collect(self, namespace: NamespaceName) -> None:
         """Own all bundles of a namespace: their owners give them away. Raises Conflict if one goes elsewhere."""
-        for bundle in [Bundle(namespace, each) for each in ranges]:
+        for bundle in await self.ownership.bundles_of(namespace):
             lock = (await self.owners([bundle])).get(bundle)
             if lock is not None and lock.broker.broker_id != self.own_id:
                 await self.unload(bundle, lock)
@@ -97,12 +97,17 @@ class OtherBrokers:
             )
         return reports[broker_id].broker.addresses.web_url
 
-    async def hand_over(self, bundle: Bundle, broker_id: str) -> None:
-        """Have a free bundle taken by this broker, by way of a lookup. Raises Conflict if it is not there."""
+    async def move(self, bundle: Bundle, broker_id: str) -> None:
+        """Give a bundle of this broker to that one, and to no other. Raises Conflict if that one is not there."""
         web_url = await self.check_registered(broker_id)
-        topic = _topic_in(bundle)
-        path = f"/lookup/v2/topic/{topic.rest_path}"
-        await self.ask(web_url, "GET", path, kind="topic", query={"authoritative": True})
+        key = keys.bundle_destination(*bundle)
+        await self._store.commit([Put(key, broker_id.encode(), ephemeral=True)])
+        try:
+            await self.ownership.release(bundle)
+            path = f"/lookup/v2/topic/{_topic_in(bundle).rest_path}"
+            await self.ask(web_url, "GET", path, kind="topic", query={"authoritative": True})
+        finally:
+            await self._store.commit([Delete(key)])
 
 
 def _as_it_is(body: Any) -> Any:

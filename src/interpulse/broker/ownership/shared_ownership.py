@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Final, Protocol
 
 from interpulse.broker import metadata_paths as keys
@@ -145,6 +146,11 @@ class SharedOwnership:
         """The bundles of this broker."""
         return [each.bundle for each in self._held.values()]
 
+    async def bundles_of(self, namespace: NamespaceName) -> list[Bundle]:
+        """All bundles of a namespace, whoever owns them; none if there is no such namespace."""
+        boundaries = await self._boundaries(namespace) or ()
+        return [Bundle(namespace, f"{lower}_{upper}") for lower, upper in pairwise(boundaries)]
+
     def serving(self) -> bool:
         """Whether what this broker holds surely is its own: entries may be sent, and acknowledgements answered."""
         return self._session.holds() and self._settled_id == self._session.id
@@ -217,15 +223,13 @@ class SharedOwnership:
     async def prepare(self, bundles: Sequence[Bundle], options: LookupOptions) -> Owner:
         self._check_session()
         found = await self._locks(bundles, options)
-        if options.authoritative or len(found) == len(bundles):
-            brokers = BrokersView(self._me.broker_id, {})
-        else:
-            brokers = await self.brokers.view()
+        free = [bundle for bundle in bundles if _key(bundle) not in found]
+        brokers, destinations = await self._placing(free, options)
         answers: dict[tuple[NamespaceName, str], LookupTarget | PulsarError] = {}
         to_take = []
         for bundle in bundles:
             try:
-                placed = self._place(bundle, found.get(_key(bundle)), brokers, options)
+                placed = self._place(bundle, found.get(_key(bundle)), brokers, options, destinations.get(bundle))
             except PulsarError as error:
                 placed = error
             if isinstance(placed, Take):
@@ -251,8 +255,24 @@ class SharedOwnership:
             await self._store.sync(keys.LOCKS)
         return await self._store.get_many([_key(bundle) for bundle in bundles])
 
+    async def _placing(
+        self, free: Sequence[Bundle], options: LookupOptions
+    ) -> tuple[BrokersView, Mapping[Bundle, str]]:
+        """What the place of free bundles depends on: the brokers, and those that some of them are unloaded for."""
+        asked = {bundle: keys.bundle_destination(*bundle) for bundle in free}
+        found = await self._store.get_many(list(asked.values())) if free else {}
+        destinations = {bundle: found[key].value.decode() for bundle, key in asked.items() if key in found}
+        if not free or (options.authoritative and not destinations):
+            return BrokersView(self._me.broker_id, {}), destinations
+        return await self.brokers.view(), destinations
+
     def _place(
-        self, bundle: Bundle, stored: Versioned | None, brokers: BrokersView, options: LookupOptions
+        self,
+        bundle: Bundle,
+        stored: Versioned | None,
+        brokers: BrokersView,
+        options: LookupOptions,
+        destination: str | None,
     ) -> LookupTarget | PulsarError | Take:
         key = _key(bundle)
         lock = None if stored is None else _parsed(key, stored)
@@ -262,8 +282,14 @@ class SharedOwnership:
                 raise MetadataError(f"Namespace bundle {bundle} is being unloaded")
             if not self._holds(held):
                 return Take()
-        path, authoritative = str(bundle), options.authoritative
-        placed = decide_placement(path, lock, brokers, authoritative=authoritative, listener_name=options.listener_name)
+        placed = decide_placement(
+            str(bundle),
+            lock,
+            brokers,
+            authoritative=options.authoritative,
+            listener_name=options.listener_name,
+            destination=destination,
+        )
         if stored is not None and isinstance(placed, LookupTarget) and options == NO_OPTIONS:
             if len(self._answers) >= _ANSWERS_MAX:
                 self._answers.clear()
@@ -365,6 +391,12 @@ class SharedOwnership:
             await self._remove(held.key, held.version)
             self._held.pop(held.key, None)
         log.info("bundle released bundle=%s", bundle)
+
+    async def release_missing(self) -> None:
+        """Give away the bundles that there are no more, since their namespace was deleted."""
+        for held in list(self._held.values()):
+            if not held.leaving and await self._boundaries(held.bundle.namespace) is None:
+                await self.release(held.bundle)
 
     async def _disable(self, held: _Held) -> None:
         value = BundleLock(self._me, disabled=True).dump()

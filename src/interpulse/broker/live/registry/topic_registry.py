@@ -240,9 +240,9 @@ class TopicRegistry:
         if failure is not None:
             raise failure
 
-    def begin_applying(self, namespace: NamespaceName | None = None) -> None:
+    def begin_applying(self, namespace: NamespaceName | None = None, base: TopicName | None = None) -> None:
         """As `policies_changed`, in the background."""
-        self._application(namespace, None)
+        self._application(namespace, base)
 
     def _application(self, namespace: NamespaceName | None, base: TopicName | None) -> asyncio.Task[PulsarError | None]:
         """The same application is shared until it begins to read."""

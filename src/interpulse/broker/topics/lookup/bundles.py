@@ -101,14 +101,13 @@ class Bundles:
     ) -> None:
         policies = await self._namespaces.get_policies(namespace)
         ranges = _ranges(policies) if bundle is None else [checked_bundle(bundle, boundaries_of(policies))]
-        if destination is not None:
-            await others.check_registered(destination)
+        if bundle is not None and destination is not None:
+            await others.move(Bundle(namespace, ranges[0]), destination)
+            return
         if bundle is None:
             elsewhere = await self._owned_elsewhere(namespace, ranges)
             await asyncio.gather(*(others.unload(each, lock) for each, lock in elsewhere.items()))
         await asyncio.gather(*(others.ownership.release(Bundle(namespace, each)) for each in ranges))
-        if destination is not None and bundle is not None:
-            await others.hand_over(Bundle(namespace, ranges[0]), destination)
 
     async def split(
         self,

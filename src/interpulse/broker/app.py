@@ -265,7 +265,8 @@ class BrokerApp:
         )
         self.inactive_topics = InactiveTopics(self.registry, self.deletion, self._current)
         self.inconsistencies = InconsistencyCounters(self._clock.now_ms)
-        owners: Ownership = self.shared or SoleOwner(self.this_broker)
+        shared = self.shared
+        owners: Ownership = shared or SoleOwner(self.this_broker)
         self.permits = LookupPermits(lambda: self._current().max_concurrent_lookup_request)
         self.lookups = Lookups(
             self.namespaces,
@@ -274,7 +275,7 @@ class BrokerApp:
             owners,
             permits=self.permits,
             limits=lambda: BatchLimits.of(self._current()),
-            ready=lambda: self.ready,
+            ready=lambda: self.ready if shared is None else self.ready and shared.serving(),
         )
 
     def _build_registry(self) -> TopicRegistry:

@@ -94,8 +94,10 @@ class RegisteredBrokers:
 
     async def refresh(self) -> None:
         """Write the report anew if that is due."""
+        if not (self.registered and self._store.session.holds()):
+            return
         seconds = (self._now_ms() - self._written_ms) / 1000
-        if self.registered and is_load_change(self._written, _figures(self._load()), seconds=seconds):
+        if is_load_change(self._written, _figures(self._load()), seconds=seconds):
             await self._write()
 
     async def _write(self) -> None:

@@ -175,6 +175,7 @@ class SharedOwnership:
 
         Raises ServiceNotReady if its bundle is not this broker's: clients look up before they open.
         """
+        self._check_session()
         boundaries = await self._boundaries(topic.namespace_name)
         if boundaries is None:
             return  # the rules refuse it

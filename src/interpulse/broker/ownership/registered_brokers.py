@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
@@ -35,6 +35,8 @@ class RegisteredBrokers:
         self.own = own
         self.registered = False
         """This broker's report is written, and refreshed."""
+        self.on_extensible: Callable[[], Awaitable[None]] = self.leave
+        """Called when a broker comes beside which this one must not serve, see `check_others`."""
         self._store = store
         self._load = load
         self._now_ms = clock.now_ms
@@ -93,8 +95,14 @@ class RegisteredBrokers:
         await run_periodically("load report", lambda: _LOOK_SECONDS, self.refresh)
 
     async def refresh(self) -> None:
-        """Write the report anew if that is due."""
+        """Write the report anew if that is due, and look who else is there."""
         if not (self.registered and self._store.session.holds()):
+            return
+        try:
+            await self.check_others()
+        except PreconditionFailed as error:
+            log.error("this broker serves no more reason=%s", error)
+            await self.on_extensible()
             return
         seconds = (self._now_ms() - self._written_ms) / 1000
         if is_load_change(self._written, _figures(self._load()), seconds=seconds):

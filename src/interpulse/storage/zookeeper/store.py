@@ -37,7 +37,15 @@ from interpulse.storage.zookeeper.store_session import StoreSession
 
 __all__ = ["WATCHED", "KeysBelow", "ZooKeeperMetadataStore"]
 
-WATCHED: Final = ("/admin", "/interpulse", "/loadbalance", "/managed-ledgers", "/namespace", "/schemas")
+WATCHED: Final = (
+    "/admin",
+    "/interpulse/destinations",
+    "/interpulse/tasks",
+    "/loadbalance",
+    "/managed-ledgers",
+    "/namespace",
+    "/schemas",
+)
 """Where Pulsar's brokers, and ours, keep what our broker reads again and again."""
 
 _ATTEMPTS_MAX: Final = 100

@@ -275,7 +275,7 @@ class BrokerApp:
             owners,
             permits=self.permits,
             limits=lambda: BatchLimits.of(self._current()),
-            ready=lambda: self.ready if shared is None else self.ready and shared.serving(),
+            ready=(lambda: self.ready) if shared is None else lambda: self.ready and shared.serving(),
         )
 
     def _build_registry(self) -> TopicRegistry:

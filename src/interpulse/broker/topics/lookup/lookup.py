@@ -37,7 +37,7 @@ from interpulse.rules.lookup import (
     bundle_places,
     check_batch_size,
     find_owner,
-    find_target,
+    find_peer,
     requested_topics,
     sort_by_existence,
     sort_by_namespace,
@@ -128,9 +128,13 @@ class Lookups:
             try:
                 self._check_ready()
                 view, versions = await self._versioned_view(topic.namespace_name)
-                bundles = [_bundle(view, view.bundle_index(topic))] if view.serves(topic) else []
-                target = find_target(topic, view, await self._ownership.prepare(bundles, options))
-                self._remember(topic, view, versions)
+                if view.serves(topic):
+                    index = view.bundle_index(topic)
+                    owner = await self._ownership.prepare([_bundle(view, index)], options)
+                    target = find_owner(view, index, owner)
+                    self._remember(topic, view, index, versions)
+                else:
+                    target = find_peer(view)
                 failed = False
                 return target
             finally:
@@ -154,12 +158,14 @@ class Lookups:
         except PulsarError:  # `find` tells
             return None
 
-    def _remember(self, topic: TopicName, view: NamespaceView, versions: Mapping[str, int | None]) -> None:
+    def _remember(
+        self, topic: TopicName, view: NamespaceView, bundle_index: int, versions: Mapping[str, int | None]
+    ) -> None:
         if not view.serves_all:
             return
         if len(self._served) >= _NAMES_MAX:
             self._served.clear()
-        self._served[str(topic)] = _Served(view, view.bundle_index(topic), versions)
+        self._served[str(topic)] = _Served(view, bundle_index, versions)
 
     async def find_many(self, request: BatchLookup) -> BatchAnswer:
         """The same for many topics, each with an answer or a failure of its own.
@@ -201,8 +207,8 @@ class Lookups:
             topics = await self._existing(topics, request, answer)
         views = {name: view for name, view in namespaces.items() if isinstance(view, NamespaceView)}
         places = bundle_places(topics, views)
-        bundles = [_bundle(*place) for place in dict.fromkeys(places.values())]
-        sort_by_owner(places, await self._ownership.prepare(bundles, request.options), answer)
+        bundles = [_bundle(*place) for place in places.bundles]
+        sort_by_owner(topics, places, await self._ownership.prepare(bundles, request.options), answer)
         return answer
 
     async def peer(self, namespace: NamespaceName) -> LookupTarget | None:

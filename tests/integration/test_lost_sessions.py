@@ -117,6 +117,23 @@ async def test_suspect_when_a_receipt_is_wanted_for_an_acknowledgement_then_is_r
     assert not accepted.HasField("error")
 
 
+async def test_suspect_when_a_topic_keeps_nothing_then_takes_nothing(brokers: SharedBrokers) -> None:
+    fleeting = "non-persistent://public/default/f"
+    owner, _ = await take(brokers, fleeting)
+    async with Client(owner.service_url) as client:
+        producer = await client.create_producer(fleeting, send_timeout_ms=30_000)
+        await producer.send(b"1")
+        owner.store.cut_off()
+        sent = asyncio.create_task(producer.send(b"2"))
+        topic = owner.app.registry.get(TopicName.parse(fleeting))
+        assert topic is not None
+        await asyncio.wait([sent], timeout=0.2)
+        assert not sent.done()
+        assert topic.entries_added == 1
+        owner.store.reconnect()
+        await sent
+
+
 # --- expired
 
 

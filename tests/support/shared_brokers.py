@@ -11,6 +11,7 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.broker.stores import Stores
 from interpulse.model.names import TopicName
+from interpulse.storage.api import MetadataStore
 from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.memory import MemoryJournal, MemoryLedgers, MemoryMetadataStore, MemoryTree, memory_log_store
 
@@ -20,15 +21,19 @@ __all__ = ["SharedBroker", "SharedBrokers", "shared_brokers"]
 class SharedBroker:
     """One of several brokers, and the store that only it uses."""
 
-    def __init__(self, tree: MemoryTree, ledgers: MemoryLedgers, config: BrokerConfig) -> None:
+    def __init__(
+        self, tree: MemoryTree, ledgers: MemoryLedgers, config: BrokerConfig, metadata: MetadataStore | None = None
+    ) -> None:
+        """``metadata`` None: a store with the tree."""
         self.store = MemoryMetadataStore(tree)
-        guarded = GuardedMetadata(self.store)
+        store = self.store if metadata is None else metadata
+        guarded = GuardedMetadata(store)
 
         async def open_stores(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
-            opened.push_async_callback(self.store.close)
+            opened.push_async_callback(store.close)
             logs = memory_log_store(guarded, journal=MemoryJournal(ledgers), shared=True)
             opened.push_async_callback(logs.close)
-            return Stores(self.store, logs, guarded=guarded)
+            return Stores(store, logs, guarded=guarded)
 
         self.app = BrokerApp(config, open_stores=open_stores)
 
@@ -64,8 +69,9 @@ class SharedBrokers:
     ledgers: MemoryLedgers = field(default_factory=MemoryLedgers)
     brokers: list[SharedBroker] = field(default_factory=list)
 
-    async def start(self) -> SharedBroker:
-        broker = SharedBroker(self.tree, self.ledgers, self.config)
+    async def start(self, metadata: MetadataStore | None = None) -> SharedBroker:
+        """Start one more, with a store of its own."""
+        broker = SharedBroker(self.tree, self.ledgers, self.config, metadata)
         await broker.app.start()
         await broker.app.remote_topics.stop()
         self.brokers.append(broker)

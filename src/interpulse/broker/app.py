@@ -121,12 +121,13 @@ class BrokerApp:
         async with AsyncExitStack() as opened:
             try:
                 await self._start(opened)
+                self.ready = True
+                if self.shared is not None:
+                    await self.shared.brokers.register()
             except (MetadataError, CannotListen) as error:
+                self.ready = False
                 raise CannotServe(str(error)) from error
             self._opened = opened.pop_all()
-        self.ready = True
-        if self.shared is not None:
-            await self.shared.brokers.register()
 
     async def stop(self) -> None:
         """Stop accepting, make everything durable that was acknowledged, disconnect. Takes less than 5 s."""

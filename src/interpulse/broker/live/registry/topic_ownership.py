@@ -18,6 +18,9 @@ class TopicOwnership(Protocol):
     async def opened(self, topic: TopicName) -> None:
         """The topic is loaded; raises ServiceNotReady if its bundle was lost since."""
 
+    def serving(self) -> bool:
+        """Whether what this broker holds surely is its own, as the clock says now."""
+
     def holds(self, topic: TopicName) -> bool:
         """Whether the bundle of an acquired topic is this broker's, as the clock says now."""
 

@@ -91,6 +91,7 @@ class TopicRegistry:
         self._cluster = cluster
         self._logs = logs
         self._ownership = ownership
+        self.serving = None if ownership is None else ownership.serving
         self._open_rule = open_rule
         self._settings = settings
         self._newest_settings = TopicSettings()

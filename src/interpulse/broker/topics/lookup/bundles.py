@@ -25,7 +25,15 @@ from interpulse.model.errors import (
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.topics import Requester
-from interpulse.rules.bundles import boundaries_of, bundle_of, checked_bundle, named_bundle, split_at, split_positions
+from interpulse.rules.bundles import (
+    LARGEST,
+    boundaries_of,
+    bundle_of,
+    checked_bundle,
+    named_bundle,
+    split_at,
+    split_positions,
+)
 from interpulse.storage.api import Change
 
 __all__ = ["Bundles"]
@@ -66,7 +74,8 @@ class Bundles:
         """The owner of a bundle if that is another broker. Raises PreconditionFailed if there is no such bundle."""
         if self._others is None:
             return None
-        chosen = checked_bundle(bundle, boundaries_of(await self._namespaces.get_policies(namespace)))
+        boundaries = boundaries_of(await self._namespaces.get_policies(namespace))
+        chosen = named_bundle(bundle, boundaries, await self._topics(namespace) if bundle == LARGEST else ())
         return (await self._owned_elsewhere(namespace, [chosen])).get(Bundle(namespace, chosen))
 
     async def others_of(self, namespace: NamespaceName) -> dict[Bundle, BundleLock]:

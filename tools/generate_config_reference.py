@@ -20,7 +20,8 @@ Settings come from a `broker.conf` file (`interpulse standalone --config FILE`),
 the key (or `PULSAR_PREFIX_<key>`), and from `--set key=value`, each stronger than the one before. *Dynamic* settings
 can be changed while the broker runs (`interpulse admin brokers update-dynamic-config`). A key of Apache Pulsar that is
 not listed here is accepted with a warning and has no effect, so its own files can be used.
-One that asks for TLS is refused, as is any other key.
+One that asks for TLS is refused, as is any other key. Settings *of a cluster* are those of `interpulse broker`; a
+standalone broker accepts them with a warning.
 
 | key | default | allowed | dynamic | meaning |
 | --- | --- | --- | --- | --- |
@@ -37,7 +38,8 @@ def _row(key: str, item: Field[Any]) -> str:
     shown = f"`{default}`" if default else "empty"
     dynamic = "yes" if item.metadata["dynamic"] else ""
     ours = "" if key in BROKER_KEYS | AUTHENTICATION_KEYS else " *(not a key of Apache Pulsar)*"
-    return f"| `{key}` | {shown} | {_allowed(item)} | {dynamic} | {item.metadata['text']}{ours} |\n"
+    cluster = " *(of a cluster)*" if item.metadata["cluster"] else ""
+    return f"| `{key}` | {shown} | {_allowed(item)} | {dynamic} | {item.metadata['text']}{ours}{cluster} |\n"
 
 
 def _allowed(item: Field[Any]) -> str:

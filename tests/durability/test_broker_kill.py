@@ -17,8 +17,8 @@ import pulsar
 import pytest
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.live.cursor import CursorRecord
 from interpulse.model.names import TopicName
+from interpulse.storage.cursors.cursor_records import JSON_CURSORS
 from tests.support.official_client import connected
 from tests.support.soak import soak
 from tests.support.standalone_process import StandaloneProcess, free_port
@@ -116,7 +116,7 @@ def acknowledged_on_disk(data_dir: Path, subscription: str) -> int:
     key = f"{keys.topic_record(TopicName.parse(TOPIC))}/{subscription}"
     with closing(sqlite3.connect(f"file:{data_dir / 'metadata.sqlite'}?mode=ro", uri=True)) as store:
         ((record,),) = store.execute("SELECT value FROM entries WHERE key = ?", (key,))
-    return CursorRecord.load(record).mark_delete.entry
+    return JSON_CURSORS.decode("sub", record).mark_delete.entry
 
 
 @pytest.mark.interop

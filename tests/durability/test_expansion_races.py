@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.live.cursor import CursorRecord
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.storage.api import Put
+from interpulse.storage.cursors.cursor_records import JSON_CURSORS
 from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.interleaved_writes import right_before_commit_of
 from tests.support.lifecycle_bench import Bench, disorder, named
@@ -34,7 +34,11 @@ async def subscriptions(bench: Bench, partition: int) -> dict[str, dict[str, str
     """The stored subscriptions of one partition with their properties."""
     prefix = f"{keys.topic_record(X.partition(partition))}/"
     stored = {key.removeprefix(prefix): each for key, each in await bench.store.scan(prefix, limit=100)}
-    return {name: dict(CursorRecord.load(each.value).properties) for name, each in stored.items() if "." not in name}
+    return {
+        name: dict(JSON_CURSORS.decode("sub", each.value).properties)
+        for name, each in stored.items()
+        if "." not in name
+    }
 
 
 async def create(bench: Bench) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.live.cursor import CursorRecord
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.requests import ProducerRequest
 from interpulse.broker.topics import deletion
@@ -19,6 +18,7 @@ from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Delete, Put
+from interpulse.storage.cursors.cursor_records import JSON_CURSORS, CursorRecord
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore
 from tests.support.lifecycle_bench import Bench, MortalStore, copy_of, disorder, named, picture
 
@@ -60,7 +60,7 @@ async def with_surplus(bench: Bench) -> None:
     await bench.lifecycle.create_partitioned(X, 2)
     await bench.store.commit(
         [
-            Put(f"{keys.topic_record(X.partition(0))}/s", CursorRecord(Position(1, 1)).dump()),
+            Put(f"{keys.topic_record(X.partition(0))}/s", JSON_CURSORS.encode("sub", CursorRecord(Position(1, 1)))),
             Put(keys.topic_record(X.partition(2)), b'{"ledgers": [], "properties": {}}'),
         ]
     )

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pyspark
 import pytest
 
+from interpulse.spark.class_archive.archive import archive_path, java_options
 from tests.guides.walk import Walk, build_wheel, install
 from tests.interop.conftest import real_pulsar
 from tests.support.standalone_process import free_port
@@ -28,7 +30,8 @@ def shared_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture
 def reader(tmp_path: Path, wheel: Path, request: pytest.FixtureRequest) -> WalkFactory:
     """Makes a reader who follows a page, with the package installed where ``prepared`` says so (``"own"``: the page
-    changes what is installed); the well-known ports are free ones here."""
+    changes what is installed); the well-known ports are free ones here. One who begins with nothing starts Spark as it
+    comes, the others as one who has made the archive of its classes."""
 
     def make(prepared: str | None = None, replaced: Mapping[str, str] | None = None) -> Walk:
         installed = None
@@ -42,9 +45,18 @@ def reader(tmp_path: Path, wheel: Path, request: pytest.FixtureRequest) -> WalkF
             "webServicePort": web,
             "brokerServiceUrl": f"pulsar://localhost:{binary}",
             "webServiceUrl": f"http://localhost:{web}",
+            **(_archived_spark() if prepared else {}),
         }
         ports = {"localhost:6650": f"localhost:{binary}", "localhost:8080": f"localhost:{web}"}
         all_replaced = {**(replaced or {}), **ports}
         return Walk(tmp_path, wheel, installed=installed, replaced=all_replaced, environment=environment)
 
     return make
+
+
+def _archived_spark() -> dict[str, str]:
+    """Spark from the jars whose classes are in this machine's archive: the version is that of the page's own."""
+    path = archive_path()
+    if path is None or not path.exists():
+        return {}
+    return {"SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_SUBMIT_OPTS": java_options()}

@@ -14,7 +14,7 @@ from tests.guides.pages import ROOT, Block
 
 SUPPORT = Path(__file__).with_name("walk.sh")
 UV = Path(sys.executable).with_name("uv")
-SECONDS_MAX = 600
+SECONDS_MAX = 1100
 _THIS_CHECKOUT = re.compile(r"(pip install (?:--upgrade )?)'?\.(\[[a-z,]+\])?'?(?=\s|$)")
 _MARK = "@@ walk "
 PINS = "pins.txt"

@@ -1,13 +1,21 @@
-"""Ledgers on real bookies, side by side with BookKeeper's Java client: each reads, fences and recovers the other's."""
+"""Ledgers and topic logs on real bookies, side by side with BookKeeper's Java client.
+
+Each reads, fences and recovers what the other wrote.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 
 import pytest
 
+from interpulse.model.ids import Position
 from interpulse.storage.bookkeeper.client import BookKeeperClient, BookKeeperConfig
 from interpulse.storage.bookkeeper.connection import ConnectionConfig
 from interpulse.storage.bookkeeper.errors import LedgerFenced, LedgerUnusable, NoLedger, RecoveryStopped
@@ -15,16 +23,21 @@ from interpulse.storage.bookkeeper.ledger_metadata import LedgerState, Quorum
 from interpulse.storage.bookkeeper.packets import DigestType
 from interpulse.storage.bookkeeper.replica import ReplicaConfig
 from interpulse.storage.bookkeeper.writer import LedgerWriter, WriterConfig
+from interpulse.storage.topic_log import TopicLog
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from tests.interop.java_ledgers import JavaLedgers, as_read
+from tests.interop.log_writer import open_logs
 from tests.interop.real_pulsar.bookkeeper import RealBookie, RealBookKeeper, real_bookkeeper
 from tests.support.waiting import eventually
+from tests.unit.storage.listeners import Listener
+from tests.unit.storage.listeners import read_all as read_all_of
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 Q332, Q322 = Quorum(3, 3, 2), Quorum(3, 2, 2)
 MANY = 1 << 30
 Connect = Callable[..., Awaitable[BookKeeperClient]]
+OpenLog = Callable[[str], Awaitable[tuple[TopicLog, Listener]]]
 
 
 @pytest.fixture(scope="session")
@@ -331,6 +344,124 @@ async def test_recovery_when_one_bookie_is_away_then_done_and_when_two_then_not(
         assert (reader.last_confirmed, await read_all(client, ledger_id)) == (99, javas(100))
     finally:
         await restart(bookies[1])
+
+
+class LogWriter:
+    """`tests.interop.log_writer` in a process of its own, and what it said."""
+
+    def __init__(self, address: str, name: str) -> None:
+        command = [sys.executable, "-m", "tests.interop.log_writer", address, name]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.acknowledged = 0
+        self.fenced = ""
+        self._listening = threading.Thread(target=self._listen)
+        self._listening.start()
+
+    def kill(self) -> None:
+        """End it at once; `acknowledged` is final then."""
+        self.process.kill()
+        self.process.wait()
+        self._listening.join()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            what, said = line.split()
+            if what == "acknowledged":
+                self.acknowledged = int(said)
+            else:
+                self.fenced = said
+        self.process.stdout.close()
+
+
+@pytest.fixture
+async def open_log(bookkeeper: RealBookKeeper) -> AsyncIterator[OpenLog]:
+    """`await open_log(name)`: a log of a broker of its own, closed at the end."""
+    async with AsyncExitStack() as stack:
+
+        async def open_one(name: str) -> tuple[TopicLog, Listener]:
+            store = await stack.enter_async_context(open_logs(bookkeeper.zookeeper.address))
+            listener = Listener()
+            return await store.open(name, listener, create=False), listener
+
+        yield open_one
+
+
+def numbers(count: int) -> list[bytes]:
+    return [b"%d" % (1 + each) for each in range(count)]
+
+
+async def read_by_java(java: JavaLedgers, log: TopicLog) -> None:
+    """Java reads from every ledger that takes no more entries what the log reads."""
+    for ledger in log.ledgers[:-1]:
+        expected = await log.read(Position(ledger.ledger_id, 0), entries_max=ledger.entries, bytes_max=MANY)
+        assert len(expected) == ledger.entries
+        opened = await java.ask("open", ledger.ledger_id, "CRC32C")
+        assert opened == f"{ledger.entries - 1} {ledger.size} true"
+        assert await java.ask("read", ledger.ledger_id) == as_read(each.entry for each in expected)
+
+
+async def test_log_when_its_process_is_killed_then_another_goes_on_with_all_that_was_acknowledged(
+    bookkeeper: RealBookKeeper, java: JavaLedgers, open_log: OpenLog
+) -> None:
+    name = "t/n/persistent/killed"
+    writer = LogWriter(bookkeeper.zookeeper.address, name)
+    try:
+        await eventually(lambda: writer.acknowledged > 5000)
+    finally:
+        await asyncio.to_thread(writer.kill)
+    log, listener = await open_log(name)
+    assert len(log.ledgers) > 3
+    found = await read_all_of(log, entries_max=1000)
+    assert len(found) >= writer.acknowledged
+    assert found == numbers(len(found))
+    await read_by_java(java, log)
+    await listener.durable(log.append(b"more"))
+
+
+async def test_log_when_its_process_is_paused_and_another_opens_it_then_the_first_acknowledges_nothing_more(
+    bookkeeper: RealBookKeeper, java: JavaLedgers, open_log: OpenLog
+) -> None:
+    name = "t/n/persistent/paused"
+    writer = LogWriter(bookkeeper.zookeeper.address, name)
+    try:
+        await eventually(lambda: writer.acknowledged > 2000)
+        writer.process.send_signal(signal.SIGSTOP)
+        log, listener = await open_log(name)
+        await listener.durable(log.append(b"more"))
+        writer.process.send_signal(signal.SIGCONT)
+        await eventually(lambda: writer.fenced != "")
+        assert writer.fenced == "OWNED_ELSEWHERE"
+        assert writer.process.wait(60) == 0
+    finally:
+        await asyncio.to_thread(writer.kill)
+    *found, more = await read_all_of(log, entries_max=1000)
+    assert more == b"more"
+    assert len(found) >= writer.acknowledged
+    assert found == numbers(len(found))
+    await read_by_java(java, log)
+
+
+async def test_log_when_a_bookie_is_killed_while_it_is_written_then_it_goes_on_and_is_whole(
+    bookkeeper: RealBookKeeper, java: JavaLedgers, open_log: OpenLog
+) -> None:
+    name = "t/n/persistent/replaced"
+    killed = bookkeeper.bookies[0]
+    writer = LogWriter(bookkeeper.zookeeper.address, name)
+    try:
+        await eventually(lambda: writer.acknowledged > 2000)
+        killed.kill()
+        before = writer.acknowledged
+        await eventually(lambda: writer.acknowledged > before + 5000)
+        await asyncio.to_thread(writer.kill)
+        log, _ = await open_log(name)
+        found = await read_all_of(log, entries_max=1000)
+        assert len(found) >= writer.acknowledged
+        assert found == numbers(len(found))
+        await read_by_java(java, log)
+    finally:
+        await asyncio.to_thread(writer.kill)
+        await restart(killed)
 
 
 async def restart(bookie: RealBookie) -> None:

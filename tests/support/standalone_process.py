@@ -1,4 +1,4 @@
-"""``interpulse standalone`` as a process of its own."""
+"""``interpulse standalone`` and ``interpulse broker`` as processes of their own."""
 
 from __future__ import annotations
 
@@ -15,16 +15,11 @@ SECONDS_MAX = 120
 """To start or to end, on a machine that may be busy."""
 
 
-class StandaloneProcess:
+class BrokerProcess:
     """A running broker; its lines on standard output tell where it is."""
 
-    def __init__(self, data_dir: Path, *arguments: str, file_bytes_max: int | None = None) -> None:
-        """``file_bytes_max``: no file of the process can grow beyond, as on a disk that is full."""
-        self.log = data_dir.with_suffix(".log")
-        line = command("--port", "0", "--http-port", "0", "--data-dir", str(data_dir), *arguments)
-        if file_bytes_max is not None:
-            blocks = file_bytes_max // 1024
-            line = ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "bash", *line]
+    def __init__(self, line: list[str], log: Path) -> None:
+        self.log = log
         with self.log.open("ab") as errors:
             self._process = subprocess.Popen(
                 line,
@@ -74,6 +69,18 @@ class StandaloneProcess:
         self.stop()
 
 
+class StandaloneProcess(BrokerProcess):
+    """A broker that is alone."""
+
+    def __init__(self, data_dir: Path, *arguments: str, file_bytes_max: int | None = None) -> None:
+        """``file_bytes_max``: no file of the process can grow beyond, as on a disk that is full."""
+        line = command("--port", "0", "--http-port", "0", "--data-dir", str(data_dir), *arguments)
+        if file_bytes_max is not None:
+            blocks = file_bytes_max // 1024
+            line = ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "bash", *line]
+        super().__init__(line, data_dir.with_suffix(".log"))
+
+
 def free_port() -> str:
     """For a broker that has to come back at the same address."""
     with socket.create_server(("127.0.0.1", 0)) as holder:
@@ -81,8 +88,13 @@ def free_port() -> str:
 
 
 def command(*arguments: str) -> list[str]:
-    """The command line of a broker."""
-    return [sys.executable, "-c", "from interpulse.cli.main import main; main()", "standalone", *arguments]
+    """The command line of a broker that is alone."""
+    return interpulse("standalone", *arguments)
+
+
+def interpulse(*arguments: str) -> list[str]:
+    """A command line of this program."""
+    return [sys.executable, "-c", "from interpulse.cli.main import main; main()", *arguments]
 
 
 def environment() -> dict[str, str]:

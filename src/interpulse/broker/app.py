@@ -23,7 +23,7 @@ from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
-from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.config.broker_config import BrokerConfig, ConfigError
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.instruments import Instruments
@@ -49,7 +49,7 @@ from interpulse.broker.stores import OpenStores, in_data_directory
 from interpulse.broker.tenancy.cluster_links import ClusterLinks
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.failure_domains import FailureDomains
-from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
+from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap, check_cluster
 from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.deletion import Deletion
@@ -59,6 +59,7 @@ from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup.bundles import Bundles
 from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups
 from interpulse.broker.topics.lookup.topic_watches import TopicWatches
+from interpulse.broker.topics.schema_store import LedgerSchemas, RecordedSchemas, SchemaStore
 from interpulse.broker.topics.schemas import Schemas, SchemaSettings
 from interpulse.broker.topics.topic_clusters import TopicClusters
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
@@ -70,7 +71,6 @@ from interpulse.model.brokers import INTERNAL_LISTENER, BrokerAddresses, BrokerL
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.rules.bundles import boundaries_of
 from interpulse.storage.disk_space import DiskSpace
 
 __all__ = ["BrokerApp", "CannotServe"]
@@ -107,6 +107,8 @@ class BrokerApp:
         self.web_url = ""
         self.ready = False
         """True from the moment clients can publish until the broker begins to stop."""
+        self.must_stop = asyncio.Event()
+        """Set when this broker may serve no more; the log says why."""
         self._clock = clock or SystemClock()
         self._handlers = handlers
         self._open_stores = open_stores or in_data_directory()
@@ -124,7 +126,7 @@ class BrokerApp:
                 self.ready = True
                 if self.shared is not None:
                     await self.shared.brokers.register()
-            except (MetadataError, CannotListen) as error:
+            except (MetadataError, CannotListen, ConfigError) as error:
                 self.ready = False
                 raise CannotServe(str(error)) from error
             self._opened = opened.pop_all()
@@ -174,6 +176,9 @@ class BrokerApp:
             opened.push_async_callback(self.shared.leave)
 
     async def _bootstrap(self) -> None:
+        if self.stores.layout.shared:
+            await self._check_cluster()
+            return
         if self.stores.guarded is not None and await self._initialized():
             return
         cluster = ClusterData(service_url=self.web_url, broker_service_url=self.service_url)
@@ -181,6 +186,12 @@ class BrokerApp:
             await bootstrap(self.stores.metadata, local_cluster=self.config.cluster_name, cluster=cluster)
         except PreconditionFailed as error:
             raise CannotServe(f"data directory {self.data_dir} cannot be served: {error}") from error
+
+    async def _check_cluster(self) -> None:
+        try:
+            await check_cluster(self.stores.metadata, self.config.cluster_name)
+        except PreconditionFailed as error:
+            raise CannotServe(str(error)) from error
 
     async def _initialized(self) -> bool:
         """Another broker of the cluster has done it; the addresses of the cluster are those of all brokers."""
@@ -199,6 +210,7 @@ class BrokerApp:
             await brokers.check_others()
         except PreconditionFailed as error:
             raise CannotServe(str(error)) from error
+        brokers.on_extensible = self.must_stop.set
         return SharedOwnership(self.stores.metadata, guarded, brokers, self._boundaries)
 
     def _build_others(self) -> OtherBrokers | None:
@@ -215,7 +227,9 @@ class BrokerApp:
 
     async def _boundaries(self, namespace: NamespaceName) -> tuple[str, ...] | None:
         policies = await self.namespaces.find_policies(namespace)
-        return None if policies is None else boundaries_of(policies)
+        if policies is None:
+            return None
+        return (await self.namespaces.versioned_boundaries(namespace, policies))[0]
 
     def _load(self) -> BrokerLoad:
         topics = self.registry.topics()
@@ -228,13 +242,13 @@ class BrokerApp:
 
     async def _build_tenancy(self) -> None:
         """The cluster, its tenants and namespaces, and the permissions in them."""
-        metadata = self.stores.metadata
+        metadata, layout = self.stores.metadata, self.stores.layout
         self.dynamic = DynamicConfig(metadata, self.config)
         await self.dynamic.load()
-        self.clusters = Clusters(metadata)
+        self.clusters = Clusters(metadata, layout)
         self.links = ClusterLinks(self.clusters)
         self.tenants = Tenants(metadata)
-        self.namespaces = Namespaces(metadata, local_cluster=self.config.cluster_name)
+        self.namespaces = Namespaces(metadata, local_cluster=self.config.cluster_name, layout=layout)
         try:
             self.access = build_access(self.config, self.tenants, self.namespaces)
         except PreconditionFailed as error:
@@ -252,9 +266,10 @@ class BrokerApp:
             remote_partitions=AdminRemotePartitions(
                 self.clusters, self._clock, timeout_ms=config.auto_topic_creation_lookup_timeout_ms
             ),
+            layout=self.stores.layout,
         )
         self.topic_policies = TopicPolicyRecords(metadata, self.lifecycle)
-        self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock)
+        self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock, self._schema_store())
         self.deletion = Deletion(
             metadata,
             self.lifecycle,
@@ -279,12 +294,20 @@ class BrokerApp:
             ready=(lambda: self.ready) if shared is None else lambda: self.ready and shared.serving(),
         )
 
+    def _schema_store(self) -> SchemaStore:
+        stores = self.stores
+        if stores.ledgers is None or stores.quorum is None:
+            return RecordedSchemas(stores.metadata)
+        return LedgerSchemas(stores.metadata, stores.ledgers, stores.quorum)
+
     def _build_registry(self) -> TopicRegistry:
         config = self.config
         quota_seconds = config.backlog_quota_check_interval_in_seconds if config.backlog_quota_check_enabled else None
         return TopicRegistry(
             cluster=config.cluster_name,
             metadata=self.stores.guarded or self.stores.metadata,
+            layout=self.stores.layout,
+            cursor_store=self.stores.cursors,
             logs=self.stores.logs,
             clock=self._clock,
             open_rule=lambda name, by, create: self.lifecycle.open(name, by=by, create=create),
@@ -351,7 +374,7 @@ class BrokerApp:
         self.remote_topics = self._build_remote_topics()
         return RestContext(
             clusters=self.clusters,
-            failure_domains=FailureDomains(metadata, self.clusters),
+            failure_domains=FailureDomains(metadata, self.clusters, self.stores.layout),
             tenants=self.tenants,
             namespaces=self.namespaces,
             bundles=Bundles(

@@ -15,6 +15,7 @@ __all__ = [
     "LEADER",
     "LOAD_REPORTS",
     "LOCAL_CLUSTER",
+    "LOCAL_POLICIES",
     "LOCKS",
     "PARTITIONED_TOPICS",
     "POLICIES",
@@ -28,8 +29,10 @@ __all__ = [
     "cluster",
     "failure_domain",
     "failure_domains",
+    "failure_domains_in_cluster",
     "forced_deletion",
     "load_report",
+    "local_policies",
     "namespace_contents",
     "namespace_of_policies_key",
     "namespace_policies",
@@ -55,6 +58,7 @@ LEADER = "/loadbalance/leader"
 LOAD_REPORTS = "/loadbalance/brokers"
 LOCAL_CLUSTER = "/admin/local-cluster"
 LOCKS = "/namespace"
+LOCAL_POLICIES = "/admin/local-policies"
 PARTITIONED_TOPICS = "/admin/partitioned-topics"
 POLICIES = "/admin/policies"
 REPLICATION_STATUS = "/replication-status"
@@ -77,9 +81,14 @@ def failure_domains(cluster_name: str) -> str:
     return f"{_FAILURE_DOMAINS}/{cluster_name}"
 
 
-def failure_domain(cluster_name: str, domain: str) -> str:
-    """`FailureDomain`."""
-    return f"{failure_domains(cluster_name)}/{encode_local_name(domain)}"
+def failure_domains_in_cluster(cluster_name: str) -> str:
+    """The same where the metadata have Pulsar's own layout."""
+    return f"{cluster(cluster_name)}/failureDomain"
+
+
+def failure_domain(above: str, domain: str) -> str:
+    """`FailureDomain`; ``above`` is the key above all domains of its cluster."""
+    return f"{above}/{encode_local_name(domain)}"
 
 
 def tenant(name: str) -> str:
@@ -90,6 +99,11 @@ def tenant(name: str) -> str:
 def namespace_policies(namespace: NamespaceName) -> str:
     """`NamespacePolicies`; present = the namespace exists."""
     return f"{POLICIES}/{namespace.tenant}/{namespace.local}"
+
+
+def local_policies(namespace: NamespaceName) -> str:
+    """The bundles of a namespace in this cluster, where its metadata have Pulsar's own layout."""
+    return f"{LOCAL_POLICIES}/{namespace.tenant}/{namespace.local}"
 
 
 def namespace_of_policies_key(key: str) -> NamespaceName | None:

@@ -1,4 +1,7 @@
-"""The stores of a broker: metadata and logs, opened together and closed in reverse."""
+"""The stores of a broker: metadata, logs and cursors, opened together and closed in reverse.
+
+A broker that is alone has them in its data directory, a broker of a cluster in ZooKeeper and BookKeeper.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.layout import ALONE, Layout
 from interpulse.storage.api import MetadataStore
+from interpulse.storage.bookkeeper.client import BookKeeperClient
+from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.cursors.cursor_store import CursorStore
 from interpulse.storage.disk_space import DiskSpace
 from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.lock import DirectoryLock
@@ -19,7 +26,7 @@ from interpulse.storage.sqlite import SqliteMetadataStore
 from interpulse.storage.topic_log import LogConfig
 from interpulse.storage.topic_log_store import TopicLogStore
 
-__all__ = ["OpenStores", "Stores", "in_data_directory"]
+__all__ = ["OpenStores", "Stores", "in_data_directory", "log_config"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,13 @@ class Stores:
     logs: TopicLogStore
     disk_space: DiskSpace | None = None
     """None: the stores need no room on a disk."""
+    layout: Layout = ALONE
+    cursors: CursorStore | None = None
+    """None: each cursor is a record of the metadata, in the form of the layout."""
+    ledgers: BookKeeperClient | None = None
+    """Ledgers of a cluster, for what is kept there besides logs and cursors."""
+    quorum: Quorum | None = None
+    """How they are spread."""
     guarded: GuardedMetadata | None = None
     """Where other brokers work on the same stores: the metadata as the logs write it, under locks of bundles."""
 
@@ -40,7 +54,10 @@ class Stores:
 
 
 OpenStores = Callable[[BrokerConfig, AsyncExitStack], Awaitable[Stores]]
-"""Opens the stores and pushes what closes them; raises DataDirectoryInUse, DataDirectoryUnusable and MetadataError."""
+"""Opens the stores and pushes what closes them.
+
+Raises ConfigError, DataDirectoryInUse, DataDirectoryUnusable and MetadataError.
+"""
 
 
 def in_data_directory(files: Files | None = None) -> OpenStores:
@@ -59,7 +76,7 @@ async def _open(files: Files, config: BrokerConfig, opened: AsyncExitStack) -> S
     logs = await open_log_store(
         directory / "log",
         metadata,
-        config=_log_config(config),
+        config=log_config(config),
         files=files,
         on_full=disk_space.ran_out,
         on_write=disk_space.takes,
@@ -68,7 +85,8 @@ async def _open(files: Files, config: BrokerConfig, opened: AsyncExitStack) -> S
     return Stores(metadata, logs, disk_space)
 
 
-def _log_config(config: BrokerConfig) -> LogConfig:
+def log_config(config: BrokerConfig) -> LogConfig:
+    """How the logs of such a broker behave."""
     minute_ms, mib = 60_000, 1024 * 1024
     return LogConfig(
         ledger_entries_max=config.managed_ledger_max_entries_per_ledger,

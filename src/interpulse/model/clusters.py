@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 __all__ = ["ClusterData", "FailureDomain", "TenantInfo", "shown_address"]
@@ -93,7 +93,11 @@ class ClusterData:
 
     @classmethod
     def load(cls, raw: bytes) -> ClusterData:
-        return cls.from_json(json.loads(raw))
+        """A stored record; fields that have no meaning here come back as they were stored."""
+        body = json.loads(raw)
+        known = {*_CLUSTER_KEYS.values()}
+        other = {key: value for key, value in body.items() if key not in known and value is not None}
+        return replace(cls.from_json(body), other=other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +106,19 @@ class TenantInfo:
 
     admin_roles: tuple[str, ...] = ()
     allowed_clusters: tuple[str, ...] = ()
+    other: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a stored record that have no meaning here."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"adminRoles": sorted(self.admin_roles), "allowedClusters": sorted(self.allowed_clusters)}
+        known = {"adminRoles": sorted(self.admin_roles), "allowedClusters": sorted(self.allowed_clusters)}
+        return dict(self.other) | known
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TenantInfo:
         """Read Pulsar's JSON; both are sets, whatever is repeated."""
         roles, clusters = (sorted(set(body.get(key) or ())) for key in ("adminRoles", "allowedClusters"))
-        return cls(tuple(roles), tuple(clusters))
+        other = {key: value for key, value in body.items() if key not in ("adminRoles", "allowedClusters")}
+        return cls(tuple(roles), tuple(clusters), other)
 
     def dump(self) -> bytes:
         return json.dumps(self.to_json()).encode()

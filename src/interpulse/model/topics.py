@@ -42,10 +42,12 @@ class PartitionedTopicMetadata:
     partitions: int
     deleted: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
+    other: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a stored record that have no meaning here."""
 
     def to_json(self) -> dict[str, Any]:
-        """Pulsar's JSON: ``properties`` only when there are any."""
-        body: dict[str, Any] = {"partitions": self.partitions, "deleted": self.deleted}
+        """Pulsar's JSON: ``properties`` only when there are any; unknown fields come back as they were stored."""
+        body: dict[str, Any] = {"partitions": self.partitions, "deleted": self.deleted, **self.other}
         if self.properties:
             body["properties"] = dict(self.properties)
         return body
@@ -56,6 +58,7 @@ class PartitionedTopicMetadata:
             partitions=int(body.get("partitions", 0)),
             deleted=bool(body.get("deleted", False)),
             properties=dict(body.get("properties") or {}),
+            other={key: value for key, value in body.items() if key not in ("partitions", "deleted", "properties")},
         )
 
     def dump(self) -> bytes:

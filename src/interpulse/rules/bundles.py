@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ __all__ = [
     "SPECIFIED_POSITIONS_DIVIDE",
     "SPLIT_ALGORITHMS",
     "TOPIC_COUNT_EQUALLY_DIVIDE",
+    "boundaries_in",
     "boundaries_of",
     "bundle_at",
     "bundle_boundaries",
@@ -69,7 +70,12 @@ def bundle_of(topic: TopicName, boundaries: Sequence[str]) -> str:
 
 def boundaries_of(policies: NamespacePolicies | None) -> tuple[str, ...]:
     """The boundaries that the policies of a namespace hold; one bundle for everything where they hold none."""
-    bundles = (policies.other.get("bundles") if policies else None) or {}
+    return boundaries_in(policies.other if policies else {})
+
+
+def boundaries_in(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """The same of a record that has ``bundles``."""
+    bundles = record.get("bundles") or {}
     return tuple(bundles.get("boundaries") or ONE_BUNDLE)
 
 

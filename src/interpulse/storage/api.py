@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.model.errors import MetadataError, PersistenceError
@@ -29,6 +30,7 @@ __all__ = [
     "DataDirectoryInUse",
     "DataDirectoryUnusable",
     "Delete",
+    "FenceCause",
     "LedgerRecord",
     "Log",
     "LogDamaged",
@@ -111,35 +113,50 @@ class LogNotFound(PersistenceError):
         return type(self), (self.name,)
 
 
-class LogFenced(PersistenceError):
-    """The log takes no more entries, because it was closed, deleted, or a write to it failed. Open it again."""
+class FenceCause(Enum):
+    """Why a log takes no more entries."""
 
-    def __init__(self, name: str, reason: str) -> None:
+    CLOSED = "closed"
+    DELETED = "deleted"
+    FAILED = "failed"
+    """A write failed: what was not acknowledged may be stored or not. Opened again, the log goes on."""
+    OWNED_ELSEWHERE = "owned elsewhere"
+    """Another process opened the log, or may have. Nothing may be written any more that concerns it."""
+    TERMINATED = "terminated"
+
+
+class LogFenced(PersistenceError):
+    """The log takes no more entries: ``cause`` tells why, ``reason`` in words. Open it again."""
+
+    def __init__(self, name: str, reason: str, cause: FenceCause = FenceCause.FAILED) -> None:
         super().__init__(f"log {name} is fenced: {reason}")
         self.name = name
         self.reason = reason
+        self.cause = cause
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.name, self.reason)
+        return type(self), (self.name, self.reason, self.cause)
 
 
 class LogTerminated(LogFenced):
     """The log was terminated; it takes no more entries, ever."""
 
-    def __init__(self, name: str, reason: str = "terminated") -> None:
-        super().__init__(name, reason)
+    def __init__(self, name: str, reason: str = "terminated", cause: FenceCause = FenceCause.TERMINATED) -> None:
+        super().__init__(name, reason, cause)
 
 
 class LogDamaged(PersistenceError):
-    """A record of this log on disk is not what was written. Other logs are not concerned.
+    """A record of this log is not what was written. Other logs are not concerned.
 
     ``segment`` is the file, ``offset`` the byte in it where the damaged record starts (-1 = the record is missing).
+    In BookKeeper ``segment`` is the ledger or the entry, and ``offset`` is -1.
     """
 
     retriable = False
 
     def __init__(self, name: str, segment: str, offset: int, reason: str) -> None:
-        super().__init__(f"log {name} is damaged in {segment} at byte {offset}: {reason}")
+        at = f" at byte {offset}" if offset >= 0 else ""
+        super().__init__(f"log {name} is damaged in {segment}{at}: {reason}")
         self.name = name
         self.segment = segment
         self.offset = offset
@@ -394,7 +411,8 @@ class LogStore(Protocol):
     async def open(self, name: str, listener: LogListener, *, create: bool) -> Log:
         """Load a log; it goes on in a new ledger. At most one open `Log` per name.
 
-        Raises `LogNotFound` if it is absent and ``create`` is false, and `LogDamaged` if one of its records is damaged.
+        Raises `LogNotFound` if it is absent and ``create`` is false, `LogDamaged` if one of its records is damaged,
+        and `LogFenced` if another process opens it at the same time.
         """
 
     async def exists(self, name: str) -> bool:

@@ -15,10 +15,10 @@ from typing import Any, Final, Protocol, TypeVar
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, LogDamaged, LogEntry, LogNotFound
-from interpulse.storage.journals import Journal, LedgerGone, Run
-from interpulse.storage.topic_records import LedgerIds, TopicRecord, TopicRecords
+from interpulse.storage.journals import Journal, LedgerGone, LedgerPurpose, LedgerUse, LedgerWriter
+from interpulse.storage.topic_records import TopicRecord, TopicRecords
 
-__all__ = ["CompactedLog", "CompactedStore", "LedgerWriter"]
+__all__ = ["CompactedLog", "CompactedStore"]
 
 R = TypeVar("R")
 
@@ -26,48 +26,9 @@ _POSITION: Final = Struct("<qq")
 _PLACES_MAX: Final = 100  # readers that go on where they stopped without a search
 
 
-class LedgerWriter:
-    """Writes one ledger from its beginning to its end, in turn with all logs."""
-
-    def __init__(self, journal: Journal, ledger_id: int) -> None:
-        self.ledger_id = ledger_id
-        self.entries = 0
-        self.size = 0
-        self._journal = journal
-        self._pending: Run | None = None
-        self._written: asyncio.Future[None] | None = None
-
-    async def write(self, entries: list[bytes]) -> None:
-        """Append these entries; durable on return. One call at a time. Raises PersistenceError."""
-        assert self._pending is None, "one write at a time"
-        written = self._written = asyncio.get_running_loop().create_future()
-        self._pending = Run(self.ledger_id, self.entries, entries)
-        self._journal.enqueue(self)
-        try:
-            await written
-        finally:
-            self._pending = None  # the waiting caller may have been cancelled
-        self.entries += len(entries)
-        self.size += sum(map(len, entries))
-
-    # what the journal calls
-
-    def take_pending(self) -> list[Run]:
-        return [] if self._pending is None else [self._pending]
-
-    def committed(self, runs: list[Run]) -> None:
-        if self._written is not None and not self._written.done():
-            self._written.set_result(None)
-
-    def failed(self, error: Exception) -> None:
-        if self._written is not None and not self._written.done():
-            self._written.set_exception(error)
-
-
 class CompactedStore(Protocol):
     """The store of all logs, as the compacted entries of a log see it."""
 
-    ids: LedgerIds
     journal: Journal
     now_ms: Callable[[], int]
     records: TopicRecords
@@ -171,14 +132,17 @@ class CompactedLog:
 
     async def replace(self, horizon: Position, parts: AsyncIterable[Sequence[LogEntry]]) -> CompactedLedger:
         self._check_open()
-        writer = LedgerWriter(self._store.journal, await self._store.ids.take())
+        journal = self._store.journal
+        purpose = LedgerPurpose(LedgerUse.COMPACTED, horizon=horizon)
+        writer = LedgerWriter(journal, await journal.create(self._name, purpose))
         try:
             async for part in parts:
                 if part:
                     await writer.write([_packed(each) for each in part])
+            await journal.seal(writer.ledger_id)
             self._check_open()
         except BaseException:
-            await self._store.journal.forget([writer.ledger_id])
+            await journal.forget([writer.ledger_id])
             raise
         new = CompactedLedger(writer.ledger_id, writer.entries, writer.size, self._store.now_ms(), horizon)
         await self._commit(new)

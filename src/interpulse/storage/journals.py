@@ -1,14 +1,28 @@
-"""The journal, as logs see it: `SegmentJournal` on disk, `MemoryJournal` in memory."""
+"""The journal, as logs see it: segments on disk, BookKeeper, or memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from enum import Enum
+from typing import Final, NamedTuple, Protocol
 
-from interpulse.storage.api import LedgerRecord
+from interpulse.model.ids import Position
+from interpulse.storage.api import Change, LedgerRecord
 
-__all__ = ["Journal", "JournalClient", "JournalStatistics", "LedgerGone", "Run"]
+__all__ = [
+    "TOPIC_LEDGER",
+    "Journal",
+    "JournalClient",
+    "JournalStatistics",
+    "LedgerGone",
+    "LedgerPurpose",
+    "LedgerUse",
+    "LedgerWriter",
+    "Run",
+    "Sealed",
+]
 
 
 class Run(NamedTuple):
@@ -19,9 +33,34 @@ class Run(NamedTuple):
     entries: list[bytes]
 
 
+class Sealed(NamedTuple):
+    """How many entries a ledger has for ever, and their bytes."""
+
+    entries: int
+    size: int
+
+
+class LedgerUse(Enum):
+    """What kind of entries a ledger holds."""
+
+    TOPIC = "topic"
+    COMPACTED = "compacted"
+
+
+class LedgerPurpose(NamedTuple):
+    """What a ledger is for. Where ledgers are shared with others, it is written down with them."""
+
+    use: LedgerUse
+    horizon: Position | None = None
+    """The last position that went into a compacted one."""
+
+
+TOPIC_LEDGER: Final = LedgerPurpose(LedgerUse.TOPIC)
+
+
 @dataclass(slots=True)
 class JournalStatistics:
-    """Counts since start, for metrics. A group is one write with one sync."""
+    """Counts since start, for metrics. A group is what is made durable together, in one step."""
 
     groups: int = 0
     group_bytes: int = 0
@@ -30,7 +69,7 @@ class JournalStatistics:
 
 
 class LedgerGone(Exception):
-    """The ledger was dropped while it was being read."""
+    """The ledger is not there: it was dropped while it was being read, or is lost."""
 
 
 class JournalClient(Protocol):
@@ -40,10 +79,10 @@ class JournalClient(Protocol):
         """The appended runs that are not yet being written, in order."""
 
     def committed(self, runs: list[Run]) -> None:
-        """These runs are durable."""
+        """These runs are durable: what one `take_pending` gave, in the order of the calls."""
 
     def failed(self, error: Exception) -> None:
-        """These and later runs are not."""
+        """These and later runs are not. `LogFenced` if another process took the ledger over."""
 
 
 class Journal(Protocol):
@@ -51,20 +90,92 @@ class Journal(Protocol):
 
     statistics: JournalStatistics
 
+    counts_may_follow: bool
+    """Whether a record may name a ledger that takes no more entries before its count is known.
+
+    If not, only the last one of a record may be without a count: others would take the rest for empty.
+    """
+
+    async def create(self, log: str, purpose: LedgerPurpose) -> int:
+        """The id of a new ledger of this log, which takes entries; ids grow.
+
+        Raises PersistenceError or MetadataError.
+        """
+
+    def record_changes(self, log: str, before: Collection[int], after: Collection[int]) -> list[Change]:
+        """What is committed together with a record of the log that names other ledgers than the one before."""
+
+    async def recover(self, ledger_id: int) -> Sealed | None:
+        """End a ledger for ever, whoever was writing it; nothing that was durable is missing. None if there is none.
+
+        Raises PersistenceError or MetadataError while that cannot be told.
+        """
+
+    async def seal(self, ledger_id: int) -> Sealed:
+        """End a ledger that this journal writes, once all of it is durable.
+
+        Raises PersistenceError, or MetadataError: then it may be tried again.
+        """
+
+    def abandon(self, ledger_id: int) -> None:
+        """Write nothing more of a ledger, and leave it to `recover`. Nothing happens if it has ended."""
+
     def enqueue(self, client: JournalClient) -> None:
         """Write the client's pending runs with the next group; called once until `JournalClient.take_pending`."""
 
-    def measure(self, ledger_id: int) -> tuple[int, int]:
-        """How many durable entries the ledger has, and their bytes."""
-
     async def verify(self, name: str, ledgers: Sequence[LedgerRecord]) -> None:
-        """Raise `LogDamaged` if a record of these ledgers is not what was written, or is missing."""
+        """Raise `LogDamaged` if a record of these ledgers is not what was written, or is missing.
+
+        A journal that checks entries when they are read, and has others to read them from, checks nothing here.
+        """
 
     async def read(self, name: str, ledger_id: int, first: int, entries_max: int, bytes_max: int) -> list[bytes]:
         """Durable entries of one ledger from ``first`` on; at least one. Raises `LogDamaged` or `LedgerGone`."""
 
     async def forget(self, ledger_ids: Iterable[int]) -> None:
-        """Give back the room of ledgers that no log has any more."""
+        """Give back the room of ledgers that no record names any more, now or when that is possible again."""
 
     async def close(self) -> None:
-        """Write what is pending, then give everything back."""
+        """Write what is pending, and nothing more."""
+
+
+class LedgerWriter:
+    """Writes one ledger that is not a log's from its beginning to its end, in turn with all logs."""
+
+    def __init__(self, journal: Journal, ledger_id: int) -> None:
+        self.ledger_id = ledger_id
+        self.entries = 0
+        self.size = 0
+        self._journal = journal
+        self._pending: Run | None = None
+        self._written: asyncio.Future[None] | None = None
+        self._failure: Exception | None = None
+
+    async def write(self, entries: list[bytes]) -> None:
+        """Append these entries; durable on return. One call at a time. Raises PersistenceError."""
+        assert self._pending is None, "one write at a time"
+        if self._failure is not None:
+            raise self._failure
+        written = self._written = asyncio.get_running_loop().create_future()
+        self._pending = Run(self.ledger_id, self.entries, entries)
+        self._journal.enqueue(self)
+        try:
+            await written
+        finally:
+            self._pending = None  # the waiting caller may have been cancelled
+        self.entries += len(entries)
+        self.size += sum(map(len, entries))
+
+    # what the journal calls
+
+    def take_pending(self) -> list[Run]:
+        return [] if self._pending is None else [self._pending]
+
+    def committed(self, runs: list[Run]) -> None:
+        if self._written is not None and not self._written.done():
+            self._written.set_result(None)
+
+    def failed(self, error: Exception) -> None:
+        self._failure = error
+        if self._written is not None and not self._written.done():
+            self._written.set_exception(error)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import count, islice
 
 from interpulse.storage.api import (
     Change,
     CommitConflict,
     Delete,
+    FenceCause,
     LedgerRecord,
     LogFenced,
     MetadataStore,
@@ -25,12 +26,11 @@ from interpulse.storage.api import (
     Versioned,
 )
 from interpulse.storage.cas import create_numbered
-from interpulse.storage.journals import JournalClient, JournalStatistics, LedgerGone, Run
+from interpulse.storage.journals import JournalClient, JournalStatistics, LedgerGone, LedgerPurpose, Run, Sealed
 from interpulse.storage.sessions import LastingSession
 from interpulse.storage.tail_cache import within
 from interpulse.storage.topic_log import LogConfig
 from interpulse.storage.topic_log_store import TopicLogStore
-from interpulse.storage.topic_records import LedgerIds
 from interpulse.storage.watches import Watches
 
 __all__ = ["MemoryJournal", "MemoryLedgers", "MemoryMetadataStore", "MemoryTree", "memory_log_store"]
@@ -208,6 +208,7 @@ class MemoryLedgers:
 
     def __init__(self) -> None:
         self.entries: dict[int, list[bytes]] = {}
+        self.ids = count(1)
         self._writers: dict[int, MemoryJournal | None] = {}
 
     def admit(self, writer: MemoryJournal, ledger_id: int) -> bool:
@@ -225,9 +226,18 @@ class MemoryJournal:
 
     def __init__(self, ledgers: MemoryLedgers | None = None) -> None:
         self.statistics = JournalStatistics()
+        self.counts_may_follow = True
         self._shared = ledgers or MemoryLedgers()
         self._ledgers = self._shared.entries
         self._waiting: list[JournalClient] = []
+
+    async def create(self, log: str, purpose: LedgerPurpose) -> int:
+        ledger_id = next(self._shared.ids)
+        self._ledgers[ledger_id] = []
+        return ledger_id
+
+    def record_changes(self, log: str, before: Collection[int], after: Collection[int]) -> list[Change]:
+        return []
 
     def enqueue(self, client: JournalClient) -> None:
         if not self._waiting:
@@ -240,7 +250,7 @@ class MemoryJournal:
             runs = client.take_pending()
             fenced = next((run.ledger_id for run in runs if not self._shared.admit(self, run.ledger_id)), None)
             if fenced is not None:
-                client.failed(LogFenced(f"of ledger {fenced}", "another broker has opened it"))
+                client.failed(LogFenced(f"of ledger {fenced}", "another broker opened it", FenceCause.OWNED_ELSEWHERE))
                 continue
             self._store(runs)
             if runs:
@@ -250,10 +260,16 @@ class MemoryJournal:
         for run in runs:
             self._ledgers.setdefault(run.ledger_id, []).extend(run.entries)
 
-    def measure(self, ledger_id: int) -> tuple[int, int]:
+    async def recover(self, ledger_id: int) -> Sealed | None:
         self._shared.fence(self, ledger_id)
-        entries = self._ledgers.get(ledger_id, [])
-        return len(entries), sum(map(len, entries))
+        entries = self._ledgers.get(ledger_id)
+        return None if entries is None else Sealed(len(entries), sum(map(len, entries)))
+
+    async def seal(self, ledger_id: int) -> Sealed:
+        return await self.recover(ledger_id) or Sealed(0, 0)
+
+    def abandon(self, ledger_id: int) -> None:
+        """What was written stays."""
 
     async def verify(self, name: str, ledgers: Sequence[LedgerRecord]) -> None:
         """Memory does not rot."""
@@ -272,17 +288,7 @@ class MemoryJournal:
 
 
 def memory_log_store(
-    metadata: MetadataStore,
-    config: LogConfig | None = None,
-    journal: MemoryJournal | None = None,
-    *,
-    shared: bool = False,
+    metadata: MetadataStore, config: LogConfig | None = None, journal: MemoryJournal | None = None
 ) -> TopicLogStore:
-    """A `LogStore` in memory. Give it the journal of an earlier one to see what a restart sees.
-
-    ``shared``: the ledger ids of a topic grow whichever of several brokers begins one.
-    """
-    store = TopicLogStore(metadata, journal or MemoryJournal(), config)
-    if shared:
-        store.ids = LedgerIds(metadata, block=1)
-    return store
+    """A `LogStore` in memory. Give it the journal of an earlier one to see what a restart sees."""
+    return TopicLogStore(metadata, journal or MemoryJournal(), config)

@@ -6,20 +6,25 @@ here: which ledgers a log has, when it rolls, what it has promised. Invariants:
 * All of this runs in the event loop. The order of `append` calls is the order of the log.
 * A ledger takes entries only after its id stands durably in the record of its log.
 * A ledger's count is written into the record only when nothing of it is pending any more; a written count is final.
+* The newest ledger of the record is the one that this log began. Another one there says that another process opened
+  the log.
 * Once fenced, a log never acknowledges anything again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
 from interpulse.storage.api import (
+    FenceCause,
     LedgerRecord,
     LogDamaged,
     LogEntry,
@@ -29,13 +34,21 @@ from interpulse.storage.api import (
     LogTerminated,
 )
 from interpulse.storage.compacted import CompactedLog, CompactedStore
-from interpulse.storage.journals import LedgerGone, Run
+from interpulse.storage.journals import TOPIC_LEDGER, LedgerGone, Run
 from interpulse.storage.ledgers import LedgerList
 from interpulse.storage.tail_cache import LogTail, TailCache, as_log_entries
-from interpulse.storage.topic_records import TopicRecord, with_ledgers
+from interpulse.storage.topic_records import TopicRecord, check_newest, with_ledgers
 from interpulse.storage.write_meter import WriteMeter
 
 __all__ = ["LogConfig", "LogOwner", "TopicLog"]
+
+_log = logging.getLogger(__name__)
+
+_AGAIN_S: Final = 1.0  # between attempts at what can wait, as the end of a full ledger
+_STALL_S: Final = 30.0  # how long entries wait for a record before the log has failed
+_SEAL_S: Final = (
+    5.0  # how long a log that is closed waits for the end of its ledger: the next one that opens it can too
+)
 
 _new_tuple = tuple.__new__  # Position(...) without the generated Python function around it
 
@@ -63,12 +76,19 @@ class LogOwner(CompactedStore, Protocol):
     def closed(self, log: TopicLog) -> None:
         """The log is no longer in use."""
 
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run work without a caller; the store keeps it alive, and ends it when it is closed itself."""
+
 
 class TopicLog:
     """The entries of one topic. See `interpulse.storage.api.Log`."""
 
-    def __init__(self, name: str, listener: LogListener, record: TopicRecord, store: LogOwner) -> None:
+    def __init__(
+        self, name: str, listener: LogListener, record: TopicRecord, store: LogOwner, newest: int | None
+    ) -> None:
+        """``newest`` is the newest ledger of the stored record, which may have empty ones that ``record`` has not."""
         self._name = name
+        self._newest = newest
         self._listener = listener
         self._store = store
         self._journal = store.journal
@@ -82,8 +102,11 @@ class TopicLog:
         self._pending: list[bytes] = []
         self._runs: list[Run] = []  # pending runs of ledgers that were rolled meanwhile
         self._queued = False
-        self._pending_since = self._writing_since = 0.0  # when the oldest entry came that waits, or is being written
+        self._held = False  # the ledger of what is pending is not in the record yet
+        self._pending_since = 0.0  # when the oldest entry came that waits
+        self._writing_since: deque[float] = deque()  # the same of those that are being written, a number per group
         self._failure: Exception | None = None
+        self._cause = FenceCause.FAILED
         self._waiters: list[tuple[Position, asyncio.Future[None]]] = []
         self._changing = asyncio.Lock()  # one roll, trim or terminate at a time
         self._rolling: asyncio.Task[None] | None = None
@@ -149,10 +172,13 @@ class TopicLog:
             left = min(entries_max - len(result), self._ledgers.entries_of(ledger) - first)
             try:
                 entries = await self._journal.read(self._name, ledger, first, left, bytes_max)
-            except LedgerGone:
-                position = self._ledgers.at_or_after(position)  # trimmed meanwhile
-                assert position is None or position.ledger != ledger, "a ledger in the list is in the journal"
-                continue
+            except LedgerGone as error:
+                position = self._ledgers.at_or_after(position)
+                if position is None or position.ledger != ledger:
+                    continue  # trimmed meanwhile
+                damage = LogDamaged(self._name, f"ledger {ledger}", -1, "the ledger is missing")
+                self.failed(damage)
+                raise damage from error
             except LogDamaged as error:
                 self.failed(error)
                 raise
@@ -172,18 +198,20 @@ class TopicLog:
     # what the journal calls
 
     def take_pending(self) -> list[Run]:
-        self._queued = False
-        self._writing_since = self._pending_since
         runs, self._runs = self._runs, []
-        if self._pending:
-            runs.append(self._pending_run())
-            self._pending = []
+        if not self._held:
+            self._queued = False
+            if self._pending:
+                runs.append(self._pending_run())
+                self._pending = []
+        if runs:
+            self._writing_since.append(self._pending_since)
         return runs
 
     def committed(self, runs: list[Run]) -> None:
         if self._failure is not None:
             return
-        waited_s = time.monotonic() - self._writing_since
+        waited_s = time.monotonic() - self._writing_since.popleft()
         meter = self._store.meter(self._name)
         for run in runs:
             size = sum(map(len, run.entries))
@@ -202,32 +230,100 @@ class TopicLog:
         if self._failure is not None:
             return
         self._failure = error
+        self._cause = error.cause if isinstance(error, LogFenced) else FenceCause.FAILED
         self._drop_pending(str(error))
         self._listener.on_log_failed(error)
 
-    def fence(self, reason: str) -> None:
+    def fence(self, reason: str, cause: FenceCause) -> None:
         """Fence the log because its owner asked for it; the listener is not told."""
         if self._failure is None:
-            self._failure = LogFenced(self._name, reason)
+            self._failure = LogFenced(self._name, reason, cause)
+            self._cause = cause
             self._drop_pending(reason)
 
     # changes of the ledger list
 
     async def roll(self) -> None:
+        if self._journal.counts_may_follow:
+            await self._roll()
+            return
+        rolling = self._store.spawn(self._roll())  # goes on without its caller, who would leave entries held back
+        rolling.add_done_callback(_look_at)
+        await asyncio.shield(rolling)
+
+    async def _roll(self) -> None:
         async with self._changing:
             self._check_usable()
             if self._entry < 0:
                 return
-            new = LedgerRecord(await self._store.ids.take(), 0, 0, self._store.now_ms())
-            await self._write_record([*self._final_records(), new])
-            self._check_usable()
-            last = self._last_before_ledger = self.last_appended
-            if self._pending:
-                self._runs.append(self._pending_run())
-                self._pending = []
-            self._ledgers.begin(new.ledger_id, new.created_ms)
-            self._ledger_id, self._entry = new.ledger_id, -1
-            await self._durable(last)  # the next change finds the old ledger complete
+            new = LedgerRecord(await self._journal.create(self._name, TOPIC_LEDGER), 0, 0, self._store.now_ms())
+            ended = self._ledger_id
+            try:
+                if self._journal.counts_may_follow:
+                    await self._begin_recorded(new)
+                else:
+                    await self._begin_held(new)
+            except (LogFenced, LogNotFound):
+                if self._newest != new.ledger_id:
+                    await self._journal.forget([new.ledger_id])
+                raise
+        self._store.spawn(self._seal(ended))
+
+    async def _begin_recorded(self, new: LedgerRecord) -> None:
+        """Go on in a ledger that is in the record; the next change writes the count of the one before."""
+        await self._write_record([*self._final_records(), new])
+        self._check_usable()
+        last = self._go_on_in(new)
+        await self._durable(last)  # the next change finds the old ledger complete
+
+    async def _begin_held(self, new: LedgerRecord) -> None:
+        """Go on in a ledger whose entries are held back until it is in the record, and the one before is complete."""
+        self._check_usable()
+        self._held = self._queued = True
+        last = self._go_on_in(new)
+        self._pending_since = begun = time.monotonic()
+        await self._durable(last)
+        while True:
+            try:
+                await self._write_record(self._final_records())
+                break
+            except (LogFenced, LogNotFound):
+                raise
+            except PulsarError as error:
+                if not error.retriable or time.monotonic() - begun > _STALL_S:
+                    self.failed(error)
+                    raise
+                _log.warning("ledger waits for its record log=%s ledger=%d error=%s", self._name, new.ledger_id, error)
+                await asyncio.sleep(_AGAIN_S)
+        self._check_usable()
+        self._held = False
+        self._queued = bool(self._pending)
+        if self._queued:
+            self._journal.enqueue(self)
+
+    def _go_on_in(self, new: LedgerRecord) -> Position:
+        """Give out positions in a new ledger; the last one before it."""
+        last = self._last_before_ledger = self.last_appended
+        if self._pending:
+            self._runs.append(self._pending_run())
+            self._pending = []
+        self._ledgers.begin(new.ledger_id, new.created_ms)
+        self._ledger_id, self._entry = new.ledger_id, -1
+        return last
+
+    async def _seal(self, ledger_id: int) -> None:
+        """End a ledger that takes no more entries; until it succeeds, whoever reads it from elsewhere recovers it."""
+        while True:
+            try:
+                await self._journal.seal(ledger_id)
+            except PulsarError as error:
+                if self._failure is not None or not error.retriable:
+                    self._journal.abandon(ledger_id)
+                    return
+                _log.debug("ledger is not sealed yet log=%s ledger=%d error=%s", self._name, ledger_id, error)
+                await asyncio.sleep(_AGAIN_S)
+            else:
+                return
 
     async def trim(self, before: Position) -> None:
         async with self._changing:
@@ -251,8 +347,10 @@ class TopicLog:
             try:
                 await self._write_record(self._final_records())
             except PulsarError:
-                self._end = self._refusal = None  # it is not terminated, so it goes on
+                self._end = None  # it is not terminated, so it goes on, unless it failed meanwhile
+                self._refusal = None if self._failure is None else self._fenced(str(self._failure))
                 raise
+        self._store.spawn(self._seal(self._ledger_id))
         return self._end
 
     async def close(self) -> None:
@@ -269,12 +367,15 @@ class TopicLog:
             try:
                 async with self._changing:
                     pass  # a change of the record under way must not overwrite one of the next open log
+                await self._seal_at_close()
             finally:
-                self.fence("closed")
+                self.fence("closed", FenceCause.CLOSED)
+                self._journal.abandon(self._ledger_id)
                 self._store.closed(self)
 
     async def abandon(self) -> None:
-        self.fence("another broker may own the topic")
+        self.fence("another broker may own the topic", FenceCause.OWNED_ELSEWHERE)
+        self._journal.abandon(self._ledger_id)
         await self.compacted.close()
         if self._rolling is not None:
             self._rolling.cancel()
@@ -282,6 +383,15 @@ class TopicLog:
         async with self._changing:
             pass  # as in `close`
         self._store.closed(self)
+
+    async def _seal_at_close(self) -> None:
+        if self._failure is not None or self._end is not None:
+            return
+        try:
+            async with asyncio.timeout(_SEAL_S):
+                await self._journal.seal(self._ledger_id)
+        except (PulsarError, TimeoutError) as error:
+            _log.info("ledger is left to be recovered log=%s ledger=%d error=%r", self._name, self._ledger_id, error)
 
     def forget_tail(self) -> None:
         """Give back the memory of cached entries."""
@@ -295,22 +405,26 @@ class TopicLog:
     def _check_open(self) -> None:
         """A terminated log passes: it takes no entries, and is open all the same."""
         if self._failure is not None:
-            raise LogFenced(self._name, str(self._failure))
+            raise LogFenced(self._name, str(self._failure), self._cause)
 
     def _check_usable(self) -> None:
         if self._refusal is not None:
             raise self._refusal()
 
+    def _fenced(self, reason: str) -> Callable[[], LogFenced]:
+        return lambda: LogFenced(self._name, reason, self._cause)
+
     def _drop_pending(self, reason: str) -> None:
+        refusal = self._fenced(reason)
         if self._end is None:
-            self._refusal = lambda: LogFenced(self._name, reason)
+            self._refusal = refusal
         self._pending = []
         self._runs = []
         self._last_before_ledger = self._ledgers.last_position()
         self._entry = -1
         for _, waiter in self._waiters:
             if not waiter.done():
-                waiter.set_exception(LogFenced(self._name, reason))
+                waiter.set_exception(refusal())
         self._waiters.clear()
 
     def _release_waiters(self, last: Position) -> None:
@@ -334,12 +448,23 @@ class TopicLog:
         return (large and age_ms >= config.ledger_age_min_ms) or age_ms >= config.ledger_age_max_ms
 
     async def _roll_in_background(self) -> None:
-        try:
-            await self.roll()
-        except LogFenced:
-            return  # nothing to roll any more
-        except Exception as error:  # noqa: BLE001 - a ledger that cannot end ends its log, and the listener is told
-            self.failed(error)
+        """A full ledger grows on while it cannot end."""
+        while True:
+            try:
+                await self.roll()
+            except LogFenced:
+                return  # nothing to roll any more
+            except PulsarError as error:
+                if not error.retriable or isinstance(error, LogNotFound):
+                    self.failed(error)
+                    return
+                _log.warning("full ledger grows on log=%s ledger=%d error=%s", self._name, self._ledger_id, error)
+                await asyncio.sleep(_AGAIN_S)
+            except Exception as error:  # noqa: BLE001 - it ends the log, and the listener is told
+                self.failed(error)
+                return
+            else:
+                return
 
     def _final_records(self) -> list[LedgerRecord]:
         """The list to write down: counts only where nothing can come any more."""
@@ -349,9 +474,23 @@ class TopicLog:
         return [row._replace(entries=0, size=0) if row.ledger_id == self._ledger_id else row for row in rows]
 
     async def _write_record(self, rows: Sequence[LedgerRecord]) -> None:
+        newest = rows[-1].ledger_id if rows else None
+
         def step(record: TopicRecord | None) -> TopicRecord:
             if record is None:
                 raise LogNotFound(self._name)
+            check_newest(self._name, record, (self._newest, newest))
             return replace(with_ledgers(record, rows), terminated=self._end)
 
-        await self._store.records.change(self._name, step)
+        try:
+            await self._store.records.change(self._name, step)
+        except LogFenced as error:
+            self.failed(error)
+            raise
+        self._newest = newest
+
+
+def _look_at(task: asyncio.Task[None]) -> None:
+    """Its caller may be gone; the log knows of its own failure."""
+    if not task.cancelled():
+        task.exception()

@@ -7,11 +7,26 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from interpulse.clock import now_ms
-from interpulse.storage.api import Change, LedgerRecord, LogListener, LogNotFound, MetadataStore
-from interpulse.storage.journals import Journal
+from interpulse.storage.api import (
+    Change,
+    FenceCause,
+    LedgerRecord,
+    LogFenced,
+    LogListener,
+    LogNotFound,
+    MetadataStore,
+)
+from interpulse.storage.journals import TOPIC_LEDGER, Journal
 from interpulse.storage.tail_cache import TailCache
 from interpulse.storage.topic_log import LogConfig, TopicLog
-from interpulse.storage.topic_records import LedgerIds, TopicRecord, TopicRecords, with_ledgers
+from interpulse.storage.topic_records import (
+    JSON_RECORDS,
+    TopicRecord,
+    TopicRecordCodec,
+    TopicRecords,
+    check_newest,
+    with_ledgers,
+)
 from interpulse.storage.write_meter import WriteMeter, WrittenEntries
 
 __all__ = ["TopicLogStore"]
@@ -26,12 +41,12 @@ class TopicLogStore:
         journal: Journal,
         config: LogConfig | None = None,
         now_ms: Callable[[], int] = now_ms,
+        codec: TopicRecordCodec = JSON_RECORDS,
     ) -> None:
         self.config = config or LogConfig()
         self.journal = journal
         self.now_ms = now_ms
-        self.records = TopicRecords(metadata)
-        self.ids = LedgerIds(metadata)
+        self.records = TopicRecords(metadata, codec, journal.record_changes)
         self.cache = TailCache(self.config.cache_bytes_max)
         self._logs: dict[str, TopicLog] = {}
         self._meters: dict[str, WriteMeter] = {}
@@ -39,41 +54,75 @@ class TopicLogStore:
 
     async def open(self, name: str, listener: LogListener, *, create: bool) -> TopicLog:
         assert name not in self._logs, f"log {name} is open already"
-        record = await self.records.get(name)
-        if record is None and not create:
+        stored = await self.records.get(name)
+        if stored is None and not create:
             raise LogNotFound(name)
-        if record is not None:
-            await self.journal.verify(name, _to_verify(record))
-        if record is None or record.terminated is None:
-            record = await self._begin_ledger(name, create=create)
+        record = stored or TopicRecord()
+        await self.journal.verify(name, _to_verify(record))
+        kept, empty = await self._recovered(record)
+        newest = record.newest
+        if record.terminated is None:
+            record = await self._begin_ledger(name, newest, kept, create=create)
+            newest = record.newest
+            await self.journal.forget(empty)
         else:
-            record = with_ledgers(record, self._measured(record))
+            record = with_ledgers(record, kept)
         assert name not in self._logs, f"log {name} is open already"
-        log = self._logs[name] = TopicLog(name, listener, record, self)
+        log = self._logs[name] = TopicLog(name, listener, record, self, newest)
         return log
 
-    async def _begin_ledger(self, name: str, *, create: bool) -> TopicRecord:
-        new = LedgerRecord(await self.ids.take(), 0, 0, self.now_ms())
+    async def _recovered(self, record: TopicRecord) -> tuple[list[LedgerRecord], list[int]]:
+        """The ledgers that hold something, with final counts, and the ids of those that are there and empty.
+
+        A ledger without a count was being written, and so may the last one have been: its writer is stopped.
+        """
+        kept, empty = [], []
+        for row in record.ledgers:
+            if row.entries and row.ledger_id != record.newest:
+                kept.append(row)
+                continue
+            found = await self.journal.recover(row.ledger_id)
+            if found is not None and found.entries:
+                kept.append(row._replace(entries=found.entries, size=found.size))
+            elif found is not None:
+                empty.append(row.ledger_id)
+        return kept, empty
+
+    async def _begin_ledger(
+        self, name: str, newest: int | None, kept: Sequence[LedgerRecord], *, create: bool
+    ) -> TopicRecord:
+        """The record with one more ledger, if nobody else has begun one since it was read."""
+        new = LedgerRecord(await self.journal.create(name, TOPIC_LEDGER), 0, 0, self.now_ms())
 
         def step(old: TopicRecord | None) -> TopicRecord:
-            if old is None and not create:
-                raise LogNotFound(name)  # deleted meanwhile
-            return with_ledgers(old, [*self._measured(old), new])
+            if old is None:
+                if not create:
+                    raise LogNotFound(name)  # deleted meanwhile
+                return TopicRecord((new,))
+            check_newest(name, old, (newest, new.ledger_id))
+            return with_ledgers(old, [*kept, new])
 
-        return await self.records.change(name, step)
+        try:
+            return await self.records.change(name, step)
+        except (LogFenced, LogNotFound):  # after another error it may be in the record
+            await self.journal.forget([new.ledger_id])
+            raise
 
     async def exists(self, name: str) -> bool:
         return await self.records.exists(name)
 
     async def delete(self, *names: str, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}) -> None:
         for log in [self._logs[name] for name in names if name in self._logs]:
-            log.fence("deleted")
+            log.fence("deleted", FenceCause.DELETED)
             self.closed(log)
         await self.journal.forget(await self.records.delete(*names, also=also, expect=expect))
 
     async def close(self) -> None:
-        for log in list(self._logs.values()):
-            await log.close()
+        await asyncio.gather(*(log.close() for log in list(self._logs.values())))
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         await self.journal.close()
 
     def closed(self, log: TopicLog) -> None:
@@ -96,20 +145,11 @@ class TopicLogStore:
         return {group: meter.last_period for group, meter in self._meters.items()}
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run work of a log without a caller; the store keeps it alive."""
+        """Run work of a log without a caller; the store keeps it alive, and ends it when it is closed itself."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-    def _measured(self, record: TopicRecord | None) -> list[LedgerRecord]:
-        """The ledgers that hold something, with final counts."""
-        rows = []
-        for row in record.ledgers if record else ():
-            entries, size = (row.entries, row.size) if row.entries else self.journal.measure(row.ledger_id)
-            if entries:
-                rows.append(row._replace(entries=entries, size=size))
-        return rows
 
 
 def _to_verify(record: TopicRecord) -> list[LedgerRecord]:

@@ -1,24 +1,20 @@
 """The records of logs in the metadata store.
 
-* ``/managed-ledgers/<log name>`` holds the topic record: its ledgers, the compacted one, properties, and where it was
-  terminated, in Pulsar's JSON. The properties belong to the broker and are kept as they are.
-* ``/ledgers/L<id>`` says which log a ledger belongs to. It comes and goes in one commit with the record, so that what
-  lies in a segment can be told alive or dead without reading every record.
-* ``/ledgers/id-counter`` is the first ledger id that was never reserved. Ids are reserved in blocks *before* one is
-  used, so a crash may leave ids out but never gives one twice.
+``/managed-ledgers/<log name>`` holds the topic record: its ledgers, the compacted one, properties, and where it was
+terminated, in the form of a `TopicRecordCodec`. The properties belong to the broker and are kept as they are.
 
 A record is always written under the version that was read, since the broker creates records and changes properties at
-the same time.
+the same time; and where several brokers share the store, whoever opens a log has begun a ledger in its record.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final, Protocol
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import (
@@ -26,32 +22,35 @@ from interpulse.storage.api import (
     CommitTooLarge,
     CompactedLedger,
     Delete,
+    FenceCause,
     LedgerRecord,
+    LogFenced,
     MetadataStore,
     MetadataUnavailable,
     Put,
-    Versioned,
 )
-from interpulse.storage.cas import advance_counter, retry_on_conflict
+from interpulse.storage.cas import retry_on_conflict
 
-__all__ = ["LEDGER_COUNTER_KEY", "LedgerIds", "TopicRecord", "TopicRecords", "ledger_key", "record_key", "with_ledgers"]
+__all__ = [
+    "JSON_RECORDS",
+    "TopicRecord",
+    "TopicRecordCodec",
+    "TopicRecords",
+    "check_newest",
+    "decode_record",
+    "record_key",
+    "with_ledgers",
+]
 
-LEDGER_COUNTER_KEY = "/ledgers/id-counter"
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 _RECORDS_AT_ONCE = 100  # of many that are deleted together; then it is others' turn in the event loop
 _DELETED_AT_ONCE = 500  # names have at most a thousand characters, mostly
-_BLOCK = 1000  # one commit per thousand ledgers; a restart skips at most so many ids
 
 
 def record_key(name: str) -> str:
     """Key of the record of a log."""
     return f"/managed-ledgers/{name}"
-
-
-def ledger_key(ledger_id: int) -> str:
-    """Key that says which log the ledger belongs to."""
-    return f"/ledgers/L{ledger_id:010d}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +60,21 @@ class TopicRecord:
     ledgers: tuple[LedgerRecord, ...] = ()
     terminated: Position | None = None
     other: dict[str, Any] = field(default_factory=lambda: {"properties": {}})
+    """What belongs to the broker: ``properties``, and its counters ``topicEpoch`` and ``lastIndex``."""
     compacted: CompactedLedger | None = None
+    stored: bytes = field(default=b"", compare=False, repr=False)
+    """What this was read from, where a codec needs it to keep what it does not know."""
 
     @property
     def ledger_ids(self) -> list[int]:
         """Every ledger that belongs to the log."""
         ids = [row.ledger_id for row in self.ledgers]
         return ids if self.compacted is None else [*ids, self.compacted.ledger_id]
+
+    @property
+    def newest(self) -> int | None:
+        """The ledger that was begun last."""
+        return self.ledgers[-1].ledger_id if self.ledgers else None
 
     @classmethod
     def decode(cls, value: bytes) -> TopicRecord:
@@ -95,41 +102,57 @@ class TopicRecord:
         return _to_json(fields).encode()
 
 
-class LedgerIds:
-    """Gives out ledger ids, each once in the life of the metadata store."""
+class TopicRecordCodec(Hashable, Protocol):
+    """The form of topic records."""
 
-    def __init__(self, metadata: MetadataStore, *, block: int = _BLOCK) -> None:
-        """``block`` ids are reserved at once, for this process alone."""
-        self._metadata = metadata
-        self._block = block
-        self._next = 1
-        self._end = 1
-        self._reserving = asyncio.Lock()
+    def decode(self, value: bytes) -> TopicRecord:
+        """Read a record; raises ValueError, KeyError, TypeError or AttributeError for anything else."""
 
-    async def take(self) -> int:
-        """A ledger id that was never used."""
-        while self._next == self._end:
-            async with self._reserving:
-                if self._next == self._end:
-                    await self._reserve()
-        self._next += 1
-        return self._next - 1
+    def encode(self, record: TopicRecord) -> bytes:
+        """Write one, with everything that was in it when it was read."""
 
-    async def first_unreserved(self) -> int:
-        """Every ledger id there ever was is below this one."""
-        stored = await self._metadata.get(LEDGER_COUNTER_KEY)
-        return int(stored.value) if stored else 1
+    def amended(self, value: bytes | None, **other: Any) -> bytes:
+        """The record, None = of a topic that is created now, with some of `TopicRecord.other` replaced."""
 
-    async def _reserve(self) -> None:
-        self._next = await advance_counter(self._metadata, LEDGER_COUNTER_KEY, self._block, start=1)
-        self._end = self._next + self._block
+    def ledgers_named(self, key: str, value: bytes) -> Sequence[int]:
+        """The ledgers that a record which goes with a log names, its cursor's or schema's, as far as understood."""
+
+
+class _JsonRecords:
+    """The JSON of a broker that is alone, whose cursors have no ledgers."""
+
+    def decode(self, value: bytes) -> TopicRecord:
+        return TopicRecord.decode(value)
+
+    def encode(self, record: TopicRecord) -> bytes:
+        return record.encode()
+
+    def amended(self, value: bytes | None, **other: Any) -> bytes:
+        record = {"ledgers": [], "properties": {}} if value is None else json.loads(value)
+        return json.dumps(record | other).encode()
+
+    def ledgers_named(self, key: str, value: bytes) -> Sequence[int]:
+        return ()
+
+
+JSON_RECORDS: Final[TopicRecordCodec] = _JsonRecords()
+
+RecordChanges = Callable[[str, Collection[int], Collection[int]], Sequence[Change]]
+"""What is committed with the record of a log that names other ledgers: the name, those before, those after."""
 
 
 class TopicRecords:
-    """Reads and changes topic records, together with the owners of their ledgers."""
+    """Reads and changes topic records, together with what the journal keeps of their ledgers."""
 
-    def __init__(self, metadata: MetadataStore) -> None:
+    def __init__(
+        self,
+        metadata: MetadataStore,
+        codec: TopicRecordCodec = JSON_RECORDS,
+        along: RecordChanges = lambda name, before, after: (),
+    ) -> None:
         self._metadata = metadata
+        self._codec = codec
+        self._along = along
 
     async def exists(self, name: str) -> bool:
         return await self._metadata.get(record_key(name)) is not None
@@ -137,17 +160,24 @@ class TopicRecords:
     async def get(self, name: str) -> TopicRecord | None:
         """The record as it stands; raises `MetadataUnavailable` if it cannot be understood."""
         stored = await self._metadata.get(record_key(name))
-        return _decode(name, stored.value) if stored else None
+        return decode_record(self._codec, name, stored.value) if stored else None
 
     async def change(self, name: str, step: Callable[[TopicRecord | None], TopicRecord]) -> TopicRecord:
-        """Replace the record by what ``step`` makes of it, again if another change was faster."""
+        """Replace the record by what ``step`` makes of it, again if another change was faster.
+
+        Raises `LogFenced` if the session of the metadata store ends meanwhile: the log may be another process's then.
+        """
         key = record_key(name)
+        session = self._metadata.session.id
 
         async def attempt() -> TopicRecord:
             stored = await self._metadata.get(key)
-            old = _decode(name, stored.value) if stored else None
+            old = decode_record(self._codec, name, stored.value) if stored else None
             new = step(old)
-            changes: list[Change] = [Put(key, new.encode()), *_owner_changes(name, old, new)]
+            before, after = old.ledger_ids if old else [], new.ledger_ids
+            changes: list[Change] = [Put(key, self._codec.encode(new)), *self._along(name, before, after)]
+            if self._metadata.session.id != session:
+                raise LogFenced(name, "the session of the metadata store ended", FenceCause.OWNED_ELSEWHERE)
             await self._metadata.commit(changes, {key: stored.version if stored else None})
             return new
 
@@ -156,7 +186,7 @@ class TopicRecords:
     async def delete(
         self, *names: str, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}
     ) -> list[int]:
-        """Remove records, everything below them and the owners of their ledgers, and apply ``also``, in one commit.
+        """Remove records, everything below them and what goes along, and apply ``also``, in one commit.
 
         What is more than the store takes in one is removed in several: what lies below the records first, then the
         records with ``also``; begun again it finishes. Gives the ids of these ledgers. Raises `CommitConflict` only for
@@ -167,33 +197,45 @@ class TopicRecords:
 
         async def attempt() -> list[int]:
             stored = await self._metadata.get_many(list(keys))
-            ledgers = [ledger for key, found in stored.items() for ledger in _ledgers_of(keys[key], found.value)]
-            below = [*map(ledger_key, ledgers)]
+            ledgers: list[int] = []
+            below: list[Change] = []
+            for key, found in stored.items():
+                named = self._ledgers_of(keys[key], found.value)
+                ledgers += named
+                below += self._along(keys[key], named, [])
             for number, key in enumerate(keys, 1):
-                below += [f"{key}/{child}" for child in await self._metadata.children(key)]
+                cursors = [f"{key}/{child}" for child in await self._metadata.children(key)]
+                ledgers += await self._ledgers_named(cursors)
+                below += map(Delete, cursors)
                 if number % _RECORDS_AT_ONCE == 0:
                     await asyncio.sleep(0)
+            ledgers += await self._ledgers_named([each.key for each in also if isinstance(each, Delete)])
             if not stored and not below and not also:
                 return []
             versions = {key: stored[key].version if key in stored else None for key in keys}
             expected = {**versions, **expect}
             try:
-                await self._metadata.commit([*map(Delete, (*stored, *below)), *also], expected)
+                await self._metadata.commit([*map(Delete, stored), *below, *also], expected)
             except CommitTooLarge:
                 await self._metadata.commit([], expected)
                 for first in range(0, len(below), _DELETED_AT_ONCE):
-                    await self._metadata.commit([*map(Delete, below[first : first + _DELETED_AT_ONCE])])
+                    await self._metadata.commit(below[first : first + _DELETED_AT_ONCE])
                 await self._metadata.commit([*map(Delete, stored), *also], expected)
             return ledgers
 
         return await retry_on_conflict(attempt, raised_for=expect)
 
-    async def living(self, ledger_ids: Iterable[int]) -> dict[int, str]:
-        """Which of these ledgers some log still has, and the name of that log."""
-        owners = await self._metadata.get_many([ledger_key(each) for each in ledger_ids])
-        claims = {int(key.rpartition("L")[2]): owner.value.decode() for key, owner in owners.items()}
-        stored = await self._metadata.get_many([record_key(name) for name in sorted(set(claims.values()))])
-        return {each: name for each, name in claims.items() if _lists(stored.get(record_key(name)), each)}
+    async def _ledgers_named(self, keys: Sequence[str]) -> list[int]:
+        if self._codec is JSON_RECORDS:
+            return []  # it has none, and need not read them all
+        found = await self._metadata.get_many(keys)
+        return [ledger for key, each in found.items() for ledger in self._codec.ledgers_named(key, each.value)]
+
+    def _ledgers_of(self, name: str, value: bytes) -> list[int]:
+        try:
+            return decode_record(self._codec, name, value).ledger_ids
+        except MetadataUnavailable:
+            return []
 
 
 def with_ledgers(record: TopicRecord | None, ledgers: Iterable[LedgerRecord]) -> TopicRecord:
@@ -225,33 +267,18 @@ def _compacted_fields(ledger: CompactedLedger) -> dict[str, Any]:
     }
 
 
-def _lists(stored: Versioned | None, ledger_id: int) -> bool:
-    if stored is None:
-        return False
-    try:
-        return ledger_id in TopicRecord.decode(stored.value).ledger_ids
-    except _UNREADABLE:
-        return True  # the log cannot be opened before its record is mended; its entries must still be there then
-
-
-def _owner_changes(name: str, old: TopicRecord | None, new: TopicRecord) -> list[Change]:
-    before = set(old.ledger_ids) if old else set()
-    after = set(new.ledger_ids)
-    begun: list[Change] = [Put(ledger_key(each), name.encode()) for each in sorted(after - before)]
-    return begun + [Delete(ledger_key(each)) for each in sorted(before - after)]
-
-
-def _ledgers_of(name: str, value: bytes) -> list[int]:
-    try:
-        return _decode(name, value).ledger_ids
-    except MetadataUnavailable:
-        return []
+def check_newest(name: str, record: TopicRecord, expected: Container[int | None]) -> None:
+    """Raise `LogFenced` if the newest ledger of a record is none of those that this process began last."""
+    if record.newest not in expected:
+        reason = f"another process opened it and began ledger {record.newest}"
+        raise LogFenced(name, reason, FenceCause.OWNED_ELSEWHERE)
 
 
 @lru_cache(maxsize=100)
-def _decode(name: str, value: bytes) -> TopicRecord:
-    """A log that is opened reads its record, then changes what it read."""
+def decode_record(codec: TopicRecordCodec, name: str, value: bytes) -> TopicRecord:
+    """The record of a log; raises `MetadataUnavailable` if it cannot be understood."""
+    # A log that is opened reads its record, then changes what it read: hence the memory.
     try:
-        return TopicRecord.decode(value)
+        return codec.decode(value)
     except _UNREADABLE as error:
         raise MetadataUnavailable(f"the record of log {name} cannot be understood: {error!r}") from error

@@ -12,8 +12,7 @@ import pytest
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.storage.api import LogDamaged, LogEntry, LogFenced
-from interpulse.storage.compacted import LedgerWriter
-from interpulse.storage.journals import JournalClient
+from interpulse.storage.journals import JournalClient, LedgerWriter
 from interpulse.storage.memory import MemoryJournal
 from interpulse.storage.topic_log import TopicLog
 from tests.unit.storage.test_topic_log import NAME, Bench, bench, fill
@@ -107,7 +106,7 @@ async def test_second_compaction_replaces_the_first_and_gives_its_room_back(benc
     assert log.compacted.current is not None
     assert log.compacted.current.ledger_id > old.ledger_id
     assert await kept(log) == entries
-    assert bench.store.journal.measure(old.ledger_id) == (0, 0)
+    assert not await bench.store.journal.recover(old.ledger_id)
     assert await bench.metadata.get(f"/ledgers/L{old.ledger_id:010d}") is None
 
 
@@ -151,7 +150,7 @@ async def test_drop_forgets_everything(bench: Bench) -> None:
     assert old is not None
     await log.compacted.drop()
     assert log.compacted.current is None
-    assert bench.store.journal.measure(old.ledger_id) == (0, 0)
+    assert not await bench.store.journal.recover(old.ledger_id)
     await bench.restart()
     log, _ = await bench.open()
     assert log.compacted.current is None
@@ -163,8 +162,8 @@ async def test_deletion_of_the_log_takes_the_compacted_ledger_along(bench: Bench
     made = log.compacted.current
     assert made is not None
     await bench.store.delete(NAME)
-    assert bench.store.journal.measure(made.ledger_id) == (0, 0)
-    assert await bench.metadata.children("/ledgers") == ["id-counter"]
+    assert not await bench.store.journal.recover(made.ledger_id)
+    assert await bench.ledgers_left() == []
     with pytest.raises(LogFenced):
         await kept(log)
 
@@ -197,7 +196,7 @@ async def test_source_that_fails_leaves_the_old_state_and_no_ledger(bench: Bench
     assert await bench.metadata.children("/ledgers") == before
     made = log.compacted.current
     assert made is not None
-    assert bench.store.journal.measure(made.ledger_id + 1) == (0, 0)
+    assert not await bench.store.journal.recover(made.ledger_id + 1)
 
 
 async def test_cancellation_while_writing_leaves_the_old_state(bench: Bench) -> None:
@@ -289,7 +288,7 @@ async def test_ledger_writer_that_is_abandoned_writes_nothing_more() -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await journal.close()
-    assert journal.measure(7) == (0, 0)
+    assert await journal.recover(7) is None
 
 
 async def test_ledger_writer_tells_a_failed_write() -> None:

@@ -1,10 +1,11 @@
-"""One suite over every log store: memory and segments must not be told apart."""
+"""One suite over every log store: memory, segments and BookKeeper must not be told apart."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,26 @@ from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.storage.api import (
     CommitConflict,
     Delete,
+    FenceCause,
+    LedgerRecord,
     LogFenced,
     LogNotFound,
     LogTerminated,
     MetadataUnavailable,
     Put,
 )
+from interpulse.storage.bookkeeper.client import BookKeeperClient
+from interpulse.storage.bookkeeper.journal import BookKeeperJournal
+from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.journals import Journal, JournalClient
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
 from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.topic_log import LogConfig, TopicLog
 from interpulse.storage.topic_log_store import TopicLogStore
+from interpulse.storage.topic_records import with_ledgers
+from interpulse.storage.zookeeper.client import ZooKeeperClient
+from tests.support.scripted_bookie import scripted_bookies
+from tests.support.scripted_zookeeper import scripted_zookeeper
 from tests.unit.storage.listeners import Listener, read_all
 
 NAME = "public/default/persistent/a%2Fb"
@@ -33,7 +43,10 @@ NAME = "public/default/persistent/a%2Fb"
 class Bench:
     """A store that can be restarted over what it kept."""
 
-    def __init__(self, kind: str, directory: Path) -> None:
+    def __init__(self, kind: str, directory: Path, nodes: ZooKeeperClient | None = None) -> None:
+        """``nodes``: of a ZooKeeper where bookies are registered."""
+        self.kind = kind
+        self.nodes = nodes
         self.metadata = MemoryMetadataStore()
         self.config = LogConfig()
         self.now_ms = 1_000_000
@@ -45,7 +58,13 @@ class Bench:
         async def segments() -> TopicLogStore:
             return await open_log_store(directory / "log", self.metadata, config=self.config, segment_bytes_max=300)
 
-        self._open: Callable[[], Awaitable[TopicLogStore]] = memory if kind == "memory" else segments
+        async def bookkeeper() -> TopicLogStore:
+            assert nodes is not None
+            journal = BookKeeperJournal(BookKeeperClient(nodes), Quorum(3, 3, 2))
+            return TopicLogStore(self.metadata, journal, self.config)
+
+        openers = {"memory": memory, "segments": segments, "bookkeeper": bookkeeper}
+        self._open: Callable[[], Awaitable[TopicLogStore]] = openers[kind]
         self.store: TopicLogStore
 
     async def start(self) -> None:
@@ -60,6 +79,12 @@ class Bench:
         listener = Listener()
         return await self.store.open(name, listener, create=create), listener
 
+    async def ledgers_left(self) -> list[str]:
+        """What the metadata have of ledgers, beside the counter of their ids."""
+        if self.nodes is not None:
+            return (await self.nodes.children("/ledgers/00/0000")).names
+        return [each for each in await self.metadata.children("/ledgers") if each != "id-counter"]
+
     async def record(self, name: str = NAME) -> dict[str, object]:
         found = await self.metadata.get(f"/managed-ledgers/{name}")
         assert found is not None
@@ -67,12 +92,19 @@ class Bench:
         return fields
 
 
-@pytest.fixture(params=["memory", "segments"])
+@pytest.fixture(params=["memory", "segments", "bookkeeper"])
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
-    made = Bench(request.param, tmp_path)
-    await made.start()
-    yield made
-    await made.store.close()
+    async with AsyncExitStack() as engines:
+        nodes = None
+        if request.param == "bookkeeper":
+            zookeeper = await engines.enter_async_context(scripted_zookeeper())
+            nodes = await ZooKeeperClient.connect(await zookeeper.listen())
+            engines.push_async_callback(nodes.close)
+            await engines.enter_async_context(scripted_bookies(nodes, 3))
+        made = Bench(request.param, tmp_path, nodes)
+        await made.start()
+        yield made
+        await made.store.close()
 
 
 async def fill(log: TopicLog, listener: Listener, *payloads: bytes) -> list[Position]:
@@ -331,7 +363,7 @@ async def test_delete_when_open_then_everything_goes_and_ids_are_not_reused(benc
         log.append(b"b")
     assert not await bench.store.exists(NAME)
     assert await bench.metadata.children("/managed-ledgers") == []
-    assert await bench.metadata.children("/ledgers") == ["id-counter"]
+    assert await bench.ledgers_left() == []
     again, _ = await bench.open()
     assert again.ledgers[0].ledger_id > log.ledgers[0].ledger_id
     assert await read_all(again) == []
@@ -353,7 +385,7 @@ async def test_delete_of_several_then_all_go_with_other_changes_or_none(bench: B
     assert await read_all(log) == [b"a"]
     await bench.store.delete(NAME, other, f"{NAME}-absent", also=[Delete("/mine")])
     assert await bench.metadata.children("/managed-ledgers") == []
-    assert await bench.metadata.children("/ledgers") == ["id-counter"]
+    assert await bench.ledgers_left() == []
     assert await bench.metadata.get("/mine") is None
 
 
@@ -364,6 +396,72 @@ async def test_delete_when_record_vanished_before_roll_then_roll_does_not_bring_
     with pytest.raises(LogNotFound):
         await log.roll()
     assert not await bench.store.exists(NAME)
+
+
+async def test_log_when_another_began_a_ledger_in_its_record_then_it_is_fenced_and_changes_nothing(
+    bench: Bench,
+) -> None:
+    for change in ("roll", "trim", "terminate"):
+        log, listener = await bench.open()
+        await fill(log, listener, b"a")
+        await log.roll()
+        await fill(log, listener, b"b")
+        newer = LedgerRecord(log.ledgers[-1].ledger_id + 100, 0, 0, 0)
+        await bench.store.records.change(NAME, lambda old: with_ledgers(old, [newer]))  # noqa: B023
+        before = await bench.record()
+        work = log.trim(LATEST) if change == "trim" else getattr(log, change)()
+        with pytest.raises(LogFenced, match=f"began ledger {newer.ledger_id}") as refusal:
+            await work
+        assert refusal.value.cause is FenceCause.OWNED_ELSEWHERE
+        assert listener.error is refusal.value
+        with pytest.raises(LogFenced) as later:
+            log.append(b"c")
+        assert later.value.cause is FenceCause.OWNED_ELSEWHERE
+        assert await bench.record() == before
+        assert not log.terminated
+        await bench.store.delete(NAME)
+
+
+async def test_open_when_another_is_faster_then_refused_and_its_record_stays(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, listener = await bench.open()
+    await fill(log, listener, b"a")
+    await log.close()
+    newer = LedgerRecord(log.ledgers[-1].ledger_id + 100, 0, 0, 0)
+    create = bench.store.journal.create
+
+    async def create_late(*arguments: Any) -> int:
+        await bench.store.records.change(NAME, lambda old: with_ledgers(old, [*log.ledgers, newer]))
+        return await create(*arguments)
+
+    monkeypatch.setattr(bench.store.journal, "create", create_late)
+    with pytest.raises(LogFenced) as refusal:
+        await bench.open()
+    assert refusal.value.cause is FenceCause.OWNED_ELSEWHERE
+    record = await bench.store.records.get(NAME)
+    assert record is not None
+    assert record.newest == newer.ledger_id
+
+
+async def test_change_when_the_session_ends_meanwhile_then_not_tried_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, listener = await bench.open()
+    await fill(log, listener, b"a")
+    before, commit = await bench.record(), bench.metadata.commit
+
+    async def conflict_and_renew(*arguments: Any) -> None:
+        monkeypatch.setattr(bench.metadata, "commit", commit)
+        bench.metadata.session.lose()
+        bench.metadata.session.resume(bench.metadata.session.id + 1)
+        raise CommitConflict(f"/managed-ledgers/{NAME}")
+
+    monkeypatch.setattr(bench.metadata, "commit", conflict_and_renew)
+    with pytest.raises(LogFenced, match="session") as refusal:
+        await log.terminate()
+    assert refusal.value.cause is FenceCause.OWNED_ELSEWHERE
+    assert await bench.record() == before
 
 
 async def test_close_when_entries_are_pending_then_durable_and_fenced(bench: Bench) -> None:
@@ -420,17 +518,43 @@ async def test_close_when_the_last_write_fails_then_returns_and_log_can_be_opene
     await bench.open()
 
 
-async def test_roll_by_itself_when_metadata_is_down_then_log_fails(bench: Bench) -> None:
+async def test_roll_by_itself_when_metadata_is_down_then_tried_again_and_entries_are_durable_meanwhile(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interpulse.storage.topic_log._AGAIN_S", 0.01)
     bench.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=0)
     await bench.restart()
     log, listener = await bench.open()
-    working, bench.store.records._metadata = bench.store.records._metadata, MemoryMetadataStore()
-    await bench.store.records._metadata.close()
+    commit, tried = bench.metadata.commit, asyncio.Event()
+
+    async def unavailable(*arguments: Any) -> None:
+        tried.set()
+        raise MetadataUnavailable("it is away")
+
+    monkeypatch.setattr(bench.metadata, "commit", unavailable)
+    await fill(log, listener, b"a")
+    await tried.wait()
+    if bench.kind != "bookkeeper":
+        await fill(log, listener, b"b", b"c")
+        assert len(log.ledgers) == 1
+    assert log._rolling is not None
+    assert not log._rolling.done()
+    monkeypatch.setattr(bench.metadata, "commit", commit)
+    await log._rolling
+    assert len(log.ledgers) == 2
+    assert listener.error is None
+    await fill(log, listener, b"d")
+
+
+async def test_roll_by_itself_when_the_log_has_no_record_any_more_then_it_fails(bench: Bench) -> None:
+    bench.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=0)
+    await bench.restart()
+    log, listener = await bench.open()
+    await bench.store.records.delete(NAME)
     await fill(log, listener, b"a")
     assert log._rolling is not None
     await log._rolling
-    assert isinstance(listener.error, MetadataUnavailable)
-    bench.store.records._metadata = working
+    assert isinstance(listener.error, LogNotFound)
 
 
 async def test_close_when_a_roll_is_under_way_then_it_is_ended(bench: Bench) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -9,11 +8,8 @@ from interpulse.model.ids import Position
 from interpulse.storage.api import Change, CommitConflict, LedgerRecord, MetadataUnavailable, Put
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.topic_records import (
-    LEDGER_COUNTER_KEY,
-    LedgerIds,
     TopicRecord,
     TopicRecords,
-    ledger_key,
     record_key,
     with_ledgers,
 )
@@ -32,18 +28,6 @@ def test_record_when_written_and_read_then_equal_and_in_pulsars_words() -> None:
     assert TopicRecord.decode(b"{}").ledgers == ()
 
 
-async def test_ledger_ids_when_taken_by_many_at_once_then_each_once_and_reserved_before() -> None:
-    metadata = MemoryMetadataStore()
-    ids = LedgerIds(metadata)
-    taken = await asyncio.gather(*(ids.take() for _ in range(2500)))
-    assert sorted(taken) == list(range(1, 2501))
-    stored = await metadata.get(LEDGER_COUNTER_KEY)
-    assert stored is not None
-    assert int(stored.value) > max(taken)
-    assert await LedgerIds(metadata).first_unreserved() == int(stored.value)
-    assert await LedgerIds(metadata).take() == int(stored.value), "a new process starts behind every reserved id"
-
-
 class Contended(MemoryMetadataStore):
     """Another one commits the same key first, a few times."""
 
@@ -60,28 +44,11 @@ class Contended(MemoryMetadataStore):
 
 async def test_changes_when_others_are_faster_then_tried_again() -> None:
     metadata = Contended(3)
-    assert await LedgerIds(metadata).take() == 1
-    metadata.times = 3
     records = TopicRecords(metadata)
     await records.change("t/n/persistent/a", lambda old: with_ledgers(old, ROWS))
     assert await records.get("t/n/persistent/a") == TopicRecord(ROWS)
     metadata.times = 3
     assert await records.delete("t/n/persistent/a") == [3, 5]
-
-
-async def test_living_when_owner_record_or_listing_is_missing_then_dead() -> None:
-    metadata = MemoryMetadataStore()
-    records = TopicRecords(metadata)
-    await records.change("a", lambda old: with_ledgers(old, ROWS))
-    await metadata.commit(
-        [
-            Put(ledger_key(6), b"a"),  # its log does not list it
-            Put(ledger_key(7), b"gone"),  # its log has no record
-            Put(ledger_key(8), b"broken"),  # not readable: kept
-            Put(record_key("broken"), b"{"),
-        ]
-    )
-    assert await records.living([3, 5, 6, 7, 8, 9]) == {3: "a", 5: "a", 8: "broken"}
 
 
 async def test_get_when_record_is_broken_then_error_names_the_log() -> None:

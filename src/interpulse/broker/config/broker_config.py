@@ -51,6 +51,40 @@ class BrokerConfig:
         ".example.com = everything below it, * = any.",
     )
 
+    # --- stores of a cluster
+    metadata_store_url: str = _setting(
+        "", "ZooKeeper of the cluster: zk:host1:2181,host2:2181/path; without it a broker is alone.", cluster=True
+    )
+    configuration_metadata_store_url: str = _setting(
+        "",
+        "ZooKeeper of several clusters; only the one of metadataStoreUrl is supported. Empty = that one.",
+        cluster=True,
+    )
+    bookkeeper_metadata_service_uri: str = _setting(
+        "",
+        "Where the bookies are registered; only the ZooKeeper of metadataStoreUrl is supported. Empty = that one.",
+        cluster=True,
+    )
+    metadata_store_session_timeout_millis: int = _setting(
+        30_000, "How long the cluster waits for a silent broker, in milliseconds.", least=1000, cluster=True
+    )
+    zoo_keeper_session_timeout_millis: int | None = _setting(
+        None, "The older name of metadataStoreSessionTimeoutMillis, which it overrides.", least=-1, cluster=True
+    )
+    metadata_store_operation_timeout_seconds: int = _setting(
+        30, "How long a request waits for ZooKeeper, in seconds.", least=1, cluster=True
+    )
+    managed_ledger_default_ensemble_size: int = _setting(
+        2, "Bookies that the entries of a ledger are spread over.", least=1, cluster=True
+    )
+    managed_ledger_default_write_quorum: int = _setting(2, "Bookies that keep each entry.", least=1, cluster=True)
+    managed_ledger_default_ack_quorum: int = _setting(
+        2, "Bookies that have to have an entry before its producer gets a receipt.", least=1, cluster=True
+    )
+    managed_ledger_digest_type: str = _setting(
+        "CRC32C", "Digest that guards entries against damage.", choices=("CRC32C", "CRC32"), cluster=True
+    )
+
     # --- creation of topics and subscriptions
     allow_auto_topic_creation: bool = _setting(True, "Asking for a missing topic may create it.", dynamic=True)
     allow_auto_topic_creation_type: str = _setting(
@@ -360,6 +394,12 @@ class BrokerConfig:
     )
     replication_job_spark_master: str = _setting("local[2]", "Spark master of the replication job.")
     replication_job_driver_memory: str = _setting("1g", "Memory of the Spark driver of the replication job.")
+
+    @property
+    def session_timeout_ms(self) -> int:
+        """How long the cluster waits for this broker when it is silent."""
+        older = self.zoo_keeper_session_timeout_millis
+        return self.metadata_store_session_timeout_millis if older is None or older < 0 else older
 
     @property
     def auto_topic_creation(self) -> AutoTopicCreation:

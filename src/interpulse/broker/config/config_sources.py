@@ -15,6 +15,9 @@ __all__ = ["LoadedConfig", "load_config"]
 
 _ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
 _FIELDS: Final = settings_by_key()
+_ALONE: Final = (
+    ": a standalone broker keeps everything in its data directory. Start a broker of a cluster with `interpulse broker`"
+)
 _ADDRESS_KEYS: Final = ("advertisedListeners", "bindAddresses")
 
 
@@ -33,12 +36,14 @@ def load_config(
     environment: Mapping[str, str] | None = None,
     settings: Iterable[str] = (),
     options: Mapping[str, str] | None = None,
+    in_cluster: bool = False,
 ) -> LoadedConfig:
     """Join all sources; raises ConfigError with every problem found in any of them.
 
     ``environment``: variables named like a key, or ``PULSAR_PREFIX_<key>``; all others are none of our business.
     ``settings``: ``key=value`` texts as given to ``--set``. ``options``: values that command line options stand for, by
-    key; they are the strongest.
+    key; they are the strongest. ``in_cluster``: the stores are those of a cluster; a broker that is alone does not act
+    on their settings, and refuses to be sent to one.
     """
     problems: list[str] = []
     warnings: list[str] = []
@@ -51,14 +56,20 @@ def load_config(
     values: dict[str, Any] = {}
     encryption: dict[str, str] = {}
     for origin, given in sources:
-        supported = list(_supported(given, origin, problems, warnings))
+        supported = list(_supported(given, origin, problems, warnings, in_cluster=in_cluster))
         values.update(parsed(supported, origin, problems))
+        if not in_cluster:
+            problems += [f"{origin}{key}={value}{_ALONE}" for key, value in given if _is_zookeeper(key, value)]
         for key, value in given:
             encryption[key] = f"{origin}{key}={value}" if _asks_for_encryption(key, value) else ""
     problems += _refused_encryption([asked for asked in encryption.values() if asked])
     if problems:
         raise ConfigError(*problems)
     return LoadedConfig(BrokerConfig(**values), tuple(warnings))
+
+
+def _is_zookeeper(key: str, value: str) -> bool:
+    return key == "metadataStoreUrl" and value.startswith("zk:")
 
 
 def _asks_for_encryption(key: str, value: str) -> bool:
@@ -113,12 +124,12 @@ def _explicit_settings(settings: Iterable[str], problems: list[str]) -> list[tup
 
 
 def _supported(
-    given: Iterable[tuple[str, str]], origin: str, problems: list[str], warnings: list[str]
+    given: Iterable[tuple[str, str]], origin: str, problems: list[str], warnings: list[str], *, in_cluster: bool
 ) -> Iterator[tuple[str, str]]:
     """The settings of one source that we act on. A value left empty means the default, as in Pulsar's own files."""
     idle: list[str] = []
     for key, value in given:
-        if key in _FIELDS:
+        if key in _FIELDS and (in_cluster or not _FIELDS[key].metadata["cluster"]):
             if value:
                 yield key, value
         elif key in PULSAR_KEYS:

@@ -32,10 +32,12 @@ def setting(
     choices: tuple[str, ...] = (),
     several: bool = False,
     secret: bool = False,
+    cluster: bool = False,
 ) -> Any:
     """A field with its one-line description, its bounds, and whether it may change while the broker runs.
 
-    ``several``: any of the choices, with commas between them. ``secret``: never shown.
+    ``several``: any of the choices, with commas between them. ``secret``: never shown. ``cluster``: only a broker whose
+    stores are those of a cluster acts on it.
     """
     return field(
         default=default,
@@ -47,6 +49,7 @@ def setting(
             "choices": choices,
             "several": several,
             "secret": secret,
+            "cluster": cluster,
         },
     )
 

@@ -13,19 +13,18 @@ mark-delete position does not move on into the log, which has nothing between th
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from heapq import merge
 from itertools import islice
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Protocol
 
 from interpulse.model.ids import EARLIEST, Position
+from interpulse.storage.cursors.cursor_records import CursorRecord
 from interpulse.wire.ack_sets import mask_of, words_of
 
-__all__ = ["Cursor", "CursorRecord", "EntryNumbers", "Ledgers"]
+__all__ = ["Cursor", "EntryNumbers", "Ledgers"]
 
 RANGES_PERSISTED_MAX = 10_000
 """Ranges beyond this many are forgotten by a restart and delivered again (managedLedgerMaxUnackedRangesToPersist)."""
@@ -181,58 +180,6 @@ class EntryNumbers:
         ranges = list(self.ranges())
         self._starts, self._ends = [start for start, _ in ranges], [end for _, end in ranges]
         self._loose = set()
-
-
-@dataclass(frozen=True, slots=True)
-class CursorRecord:
-    """The durable form of a cursor, JSON below the record of its topic. The default stands before every entry."""
-
-    mark_delete: Position = EARLIEST
-    ranges: tuple[tuple[int, int, int], ...] = ()
-    batches: tuple[tuple[Position, tuple[int, ...]], ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
-    replicate_state: bool = False
-    by_policy: bool = False
-    """Of a replication cursor: policies opened it, and close it when they list its cluster no more."""
-    last_active_ms: int | None = None
-    """The time of its last consumer; None = a consumer was connected."""
-
-    def dump(self) -> bytes:
-        body: dict[str, Any] = {"markDeletePosition": str(self.mark_delete)}
-        if self.ranges:
-            body["individuallyDeletedMessages"] = self.ranges
-        if self.batches:
-            body["batchedEntryDeletionIndexInfo"] = {str(position): list(words) for position, words in self.batches}
-        if self.properties:
-            body["cursorProperties"] = dict(self.properties)
-        if self.replicate_state:
-            body["replicated"] = True
-        if self.by_policy:
-            body["openedByPolicy"] = True
-        if self.last_active_ms is not None:
-            body["lastActive"] = self.last_active_ms
-        return json.dumps(body, separators=(",", ":")).encode()
-
-    @classmethod
-    def load(cls, raw: bytes) -> CursorRecord:
-        """Raises ValueError, KeyError, TypeError or AttributeError if this is no cursor record."""
-        body = json.loads(raw)
-        return cls(
-            mark_delete=Position.parse(body["markDeletePosition"]),
-            ranges=tuple((ledger, start, end) for ledger, start, end in body.get("individuallyDeletedMessages", ())),
-            batches=tuple(
-                (Position.parse(text), tuple(words))
-                for text, words in body.get("batchedEntryDeletionIndexInfo", {}).items()
-            ),
-            properties=dict(body.get("cursorProperties") or {}),
-            replicate_state=bool(body.get("replicated")),
-            by_policy=bool(body.get("openedByPolicy")),
-            last_active_ms=int(body["lastActive"]) if "lastActive" in body else None,
-        )
-
-    def of_new_partition(self, mark_delete: Position) -> CursorRecord:
-        """The same subscription on a later partition: with the settings of its clients, and nothing acknowledged."""
-        return CursorRecord(mark_delete, properties=self.properties, replicate_state=self.replicate_state)
 
 
 class Cursor:

@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
+from interpulse.broker.layout import Layout
 from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataStore
+from interpulse.storage.cursors.cursor_store import CursorStore
 
 __all__ = ["HostedTopic", "TopicHost"]
 
@@ -34,6 +36,12 @@ class TopicHost(Protocol):
 
     @property
     def metadata(self) -> MetadataStore: ...
+
+    @property
+    def cursor_store(self) -> CursorStore: ...
+
+    @property
+    def layout(self) -> Layout: ...
 
     @property
     def replicator_prefix(self) -> str: ...

@@ -1,28 +1,32 @@
-"""The stored cursors and counters of one topic, in the metadata store.
+"""The stored cursors and counters of one topic.
 
 Cursors lie below the record of the topic, its counters in it. Writes and deletions of one topic follow each other.
 After `close` nothing is written any more, so that no cursor of a deleted topic comes back.
 
 The subscriptions of a first partition go with its record: which there are, and what clients set of them, changes
 together with the record's version. So a caller that takes them over for new partitions sees that they have changed.
+Where brokers share the metadata nobody but the owner writes the record, so nobody takes them over unseen.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.layout import ALONE, Layout
 from interpulse.model.errors import ServiceNotReady
-from interpulse.model.names import TopicName, decode_local_name, encode_local_name
-from interpulse.storage.api import Change, Delete, MetadataStore, Put, scan_pages
+from interpulse.model.names import TopicName
+from interpulse.storage.api import Change, MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict
+from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors
+from interpulse.storage.topic_records import decode_record
 
 __all__ = ["TopicCounters", "TopicStateStore"]
 
-_CURSORS_PER_PAGE = 100
+_ChangeCursors = Callable[[Sequence[Change], Mapping[str, int | None]], Awaitable[None]]
 
 
 class TopicCounters(NamedTuple):
@@ -38,11 +42,16 @@ class TopicCounters(NamedTuple):
 class TopicStateStore:
     """See the module. All methods raise MetadataError if the store fails."""
 
-    __slots__ = ("_closed", "_metadata", "_topic", "_writing")
+    __slots__ = ("_closed", "_codec", "_cursors", "_metadata", "_shared", "_topic", "_writing")
 
-    def __init__(self, metadata: MetadataStore, topic: TopicName) -> None:
+    def __init__(
+        self, metadata: MetadataStore, topic: TopicName, cursors: CursorStore | None = None, layout: Layout = ALONE
+    ) -> None:
         self._metadata = metadata
         self._topic = topic
+        self._cursors = (cursors or RecordedCursors(metadata, layout.cursors)).of(topic.log_name)
+        self._codec = layout.topic_records
+        self._shared = layout.shared
         self._writing = asyncio.Lock()
         self._closed = False
 
@@ -50,32 +59,28 @@ class TopicStateStore:
     def _record_key(self) -> str:
         return keys.topic_record(self._topic)
 
-    async def read_cursors(self) -> dict[str, bytes]:
+    async def read_cursors(self) -> dict[str, CursorRecord]:
         """Every stored cursor by name."""
-        prefix = f"{self._record_key}/"
-        found: dict[str, bytes] = {}
-        async for page in scan_pages(self._metadata, prefix, limit=_CURSORS_PER_PAGE):
-            found |= {decode_local_name(key.removeprefix(prefix)): stored.value for key, stored in page}
-        return found
+        return await self._cursors.load()
 
-    async def write_cursor(self, name: str, cursor: bytes) -> None:
+    async def write_cursor(self, name: str, cursor: CursorRecord) -> None:
         """Store a cursor that is new, or of which more changed than what was acknowledged; durable on return."""
-        await self._change_subscriptions(Put(self._cursor_key(name), cursor))
+        await self._change_subscriptions(lambda also, expect: self._cursors.put(name, cursor, also=also, expect=expect))
 
-    async def write_cursors(self, cursors: Mapping[str, bytes]) -> None:
+    async def write_cursors(self, cursors: Mapping[str, CursorRecord], *, last: bool = False) -> None:
         """Store what was acknowledged on these subscriptions, together; durable on return."""
         async with self._writing:
-            if cursors and not self._closed:
-                await self._metadata.commit([Put(self._cursor_key(name), each) for name, each in cursors.items()])
+            if not self._closed:
+                await self._cursors.flush(cursors, last=last)
 
     async def delete_cursor(self, name: str) -> None:
         """Forget one cursor."""
-        await self._change_subscriptions(Delete(self._cursor_key(name)))
+        await self._change_subscriptions(lambda also, expect: self._cursors.delete(name, also=also, expect=expect))
 
     async def read_counters(self) -> TopicCounters:
         stored = await self._metadata.get(self._record_key)
-        record = json.loads(stored.value) if stored else {}
-        return TopicCounters(record.get("topicEpoch"), record.get("lastIndex"))
+        other = decode_record(self._codec, self._topic.log_name, stored.value).other if stored else {}
+        return TopicCounters(other.get("topicEpoch"), other.get("lastIndex"))
 
     async def write_epoch(self, epoch: int) -> None:
         """Store the epoch; durable on return. Raises ServiceNotReady if the topic is gone."""
@@ -94,27 +99,23 @@ class TopicStateStore:
         async with self._writing:
             self._closed = True
 
-    async def _change_subscriptions(self, change: Change) -> None:
+    async def _change_subscriptions(self, change: _ChangeCursors) -> None:
         async with self._writing:
             if self._closed:
                 return
-            if self._topic.partition_index == 0:
-                await self._change_record(lambda record: record, change)
+            if self._topic.partition_index == 0 and not self._shared:
+                await self._with_record(lambda record: record, change)
             else:
-                await self._metadata.commit([change])
+                await change((), {})
 
     async def _write(self, counter: str, value: int) -> None:
-        await self._change_record(lambda record: json.dumps(json.loads(record) | {counter: value}).encode())
+        await self._with_record(lambda record: self._codec.amended(record, **{counter: value}), self._metadata.commit)
 
-    async def _change_record(self, change: Callable[[bytes], bytes], *also: Change) -> None:
+    async def _with_record(self, changed: Callable[[bytes], bytes], commit: _ChangeCursors) -> None:
         async def attempt() -> None:
             stored = await self._metadata.get(self._record_key)
             if stored is None or self._closed:
                 raise ServiceNotReady(f"Topic {self._topic} is being closed")
-            put = Put(self._record_key, change(stored.value))
-            await self._metadata.commit([put, *also], {self._record_key: stored.version})
+            await commit([Put(self._record_key, changed(stored.value))], {self._record_key: stored.version})
 
         await retry_on_conflict(attempt)  # a ledger may begin at the same time
-
-    def _cursor_key(self, name: str) -> str:
-        return f"{self._record_key}/{encode_local_name(name)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
@@ -35,7 +35,7 @@ class RegisteredBrokers:
         self.own = own
         self.registered = False
         """This broker's report is written, and refreshed."""
-        self.on_extensible: Callable[[], Awaitable[None]] = self.leave
+        self.on_extensible: Callable[[], None] = lambda: None
         """Called when a broker comes beside which this one must not serve, see `check_others`."""
         self._store = store
         self._load = load
@@ -101,8 +101,8 @@ class RegisteredBrokers:
         try:
             await self.check_others()
         except PreconditionFailed as error:
-            log.error("this broker serves no more reason=%s", error)
-            await self.on_extensible()
+            log.error("this broker must stop reason=%s", error)
+            self.on_extensible()
             return
         seconds = (self._now_ms() - self._written_ms) / 1000
         if is_load_change(self._written, _figures(self._load()), seconds=seconds):

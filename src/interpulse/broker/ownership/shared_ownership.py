@@ -93,7 +93,6 @@ class SharedOwnership:
     ) -> None:
         """``boundaries`` gives those of a namespace, None if there is no such namespace."""
         self.brokers = brokers
-        brokers.on_extensible = self.leave
         self.metadata = guarded
         """The metadata as topics and their logs write it."""
         self.on_resumed: Callable[[], None] = lambda: None

@@ -66,8 +66,9 @@ async def list_topics(call: Call) -> Answer:
 
 
 async def get_bundles(call: Call) -> Answer:
-    policies = await call.context.namespaces.get_policies(call.namespace)
-    return answer_json(policies.other.get("bundles"))
+    await call.context.namespaces.get_policies(call.namespace)
+    boundaries = await call.context.namespaces.boundaries(call.namespace)
+    return answer_json({"boundaries": list(boundaries), "numBundles": len(boundaries) - 1})
 
 
 async def unload(call: Call) -> Answer:

@@ -32,7 +32,7 @@ from interpulse.broker.rest.http.required_permissions import (
 from interpulse.model.errors import NotImplementedYet
 from interpulse.model.not_offered import NotOffered
 from interpulse.model.permissions import NamespaceOperation, TopicOperation
-from interpulse.rules.bundles import boundaries_of, checked_bundle
+from interpulse.rules.bundles import checked_bundle
 
 __all__ = ["ROUTES"]
 
@@ -211,8 +211,8 @@ async def _check_existing(call: Call) -> None:
 
 
 async def _delete_bundle(call: Call) -> Answer:
-    policies = await call.context.namespaces.get_policies(call.namespace)
-    checked_bundle(call.param("bundle"), boundaries_of(policies))
+    await call.context.namespaces.get_policies(call.namespace)
+    checked_bundle(call.param("bundle"), await call.context.namespaces.boundaries(call.namespace))
     raise _refusal(NotOffered.BUNDLE_DELETION)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.layout import ALONE, Layout
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import AlreadyExists, ClusterNotFound, PreconditionFailed
 from interpulse.model.policies.namespace_policies import NamespacePolicies
@@ -35,8 +36,9 @@ def check_entity_name(kind: str, name: str) -> None:
 class Clusters:
     """Reads and changes the registered clusters."""
 
-    def __init__(self, store: MetadataStore) -> None:
+    def __init__(self, store: MetadataStore, layout: Layout = ALONE) -> None:
         self._store = store
+        self._layout = layout
 
     async def claim(self, name: str) -> str:
         """Take this metadata for a cluster, for ever; the name of the cluster that did so first."""
@@ -119,9 +121,9 @@ class Clusters:
         user = await self._user(name)
         if user is not None:
             raise PreconditionFailed(f"Cluster {name} is used by {user}; take it out of its replication clusters first")
-        domains = await self._store.children(keys.failure_domains(name))
-        gone = [f"{keys.failure_domains(name)}/{domain}" for domain in domains]
-        await self._store.commit([Delete(key) for key in (keys.cluster(name), *gone)])
+        above = self._layout.failure_domains(name)
+        gone = [f"{above}/{domain}" for domain in await self._store.children(above)]
+        await self._store.commit([Delete(key) for key in (keys.cluster(name), above, *gone)])
 
     async def _user(self, name: str) -> str | None:
         """A namespace or a topic that is on the cluster."""

@@ -6,6 +6,7 @@ They are kept for tools that place namespaces; one broker that serves everything
 from __future__ import annotations
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.layout import ALONE, Layout
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.model.clusters import FailureDomain
 from interpulse.model.errors import ClusterNotFound, InvalidRequest, NotFound, PreconditionFailed
@@ -20,9 +21,10 @@ __all__ = ["FailureDomains"]
 class FailureDomains:
     """Reads and changes the failure domains of clusters."""
 
-    def __init__(self, store: MetadataStore, clusters: Clusters) -> None:
+    def __init__(self, store: MetadataStore, clusters: Clusters, layout: Layout = ALONE) -> None:
         self._store = store
         self._clusters = clusters
+        self._above = layout.failure_domains
 
     async def list(self, cluster: str) -> dict[str, FailureDomain]:
         """All domains of a cluster by name; none of a cluster that is not registered."""
@@ -31,7 +33,7 @@ class FailureDomains:
     async def get(self, cluster: str, name: str) -> FailureDomain:
         """Raises NotFound, and PreconditionFailed if the cluster is not registered."""
         await self._check_cluster(cluster)
-        stored = await self._store.get(keys.failure_domain(cluster, name))
+        stored = await self._store.get(keys.failure_domain(self._above(cluster), name))
         if stored is None:
             raise NotFound(f"Domain {name} for cluster {cluster} does not exist")
         return FailureDomain.load(stored.value)
@@ -41,12 +43,14 @@ class FailureDomains:
         if not name:
             raise InvalidRequest("A failure domain needs a name")
         await self._check_cluster(cluster)
-        key = keys.failure_domain(cluster, name)
+        key = keys.failure_domain(self._above(cluster), name)
 
         async def attempt() -> None:
             found = await self._read(cluster)
             check_failure_domain(domain, {each: other for each, (other, _) in found.items() if each != name})
-            expect: dict[str, int | None] = {keys.failure_domain(cluster, each): found[each][1] for each in found}
+            expect: dict[str, int | None] = {
+                keys.failure_domain(self._above(cluster), each): found[each][1] for each in found
+            }
             await self._store.commit([Put(key, domain.dump())], {key: None} | expect)
 
         await retry_on_conflict(attempt)
@@ -54,11 +58,12 @@ class FailureDomains:
     async def delete(self, cluster: str, name: str) -> None:
         """Raises NotFound, and PreconditionFailed if the cluster is not registered."""
         await self.get(cluster, name)
-        await self._store.commit([Delete(keys.failure_domain(cluster, name))])
+        await self._store.commit([Delete(keys.failure_domain(self._above(cluster), name))])
 
     async def _read(self, cluster: str) -> dict[str, tuple[FailureDomain, int]]:
-        names = await self._store.children(keys.failure_domains(cluster))
-        stored = await self._store.get_many([f"{keys.failure_domains(cluster)}/{name}" for name in names])
+        above = self._above(cluster)
+        names = await self._store.children(above)
+        stored = await self._store.get_many([f"{above}/{name}" for name in names])
         return {
             decode_local_name(key.rpartition("/")[2]): (FailureDomain.load(found.value), found.version)
             for key, found in stored.items()

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.layout import ALONE, Layout
 from interpulse.broker.tenancy.clusters import Clusters, check_entity_name
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.clusters import ClusterData, TenantInfo
-from interpulse.model.errors import AlreadyExists, NamespaceNotFound, PreconditionFailed
+from interpulse.model.errors import AlreadyExists, ClusterNotFound, NamespaceNotFound, PreconditionFailed
 from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
-from interpulse.rules.bundles import bundles_of_new_namespace
+from interpulse.rules.bundles import boundaries_in, boundaries_of, bundles_of_new_namespace
 from interpulse.rules.replication import check_namespace_left_by_others, remote_clusters
 from interpulse.rules.topic_view import NamespaceStanding
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned
 from interpulse.storage.cas import retry_on_conflict
 
-__all__ = ["Namespaces", "bootstrap"]
+__all__ = ["Namespaces", "bootstrap", "check_cluster"]
 
 _ALWAYS_THERE: Final = (PUBLIC_DEFAULT, SYSTEM_NAMESPACE)
 
@@ -26,8 +28,9 @@ _ALWAYS_THERE: Final = (PUBLIC_DEFAULT, SYSTEM_NAMESPACE)
 class Namespaces:
     """The namespaces of all tenants."""
 
-    def __init__(self, store: MetadataStore, *, local_cluster: str) -> None:
+    def __init__(self, store: MetadataStore, *, local_cluster: str, layout: Layout = ALONE) -> None:
         self.local_cluster = local_cluster
+        self._layout = layout
         self._store = store
         self._parsed: dict[NamespaceName, tuple[int, NamespacePolicies]] = {}
 
@@ -86,6 +89,58 @@ class Namespaces:
             return changed
 
         return await retry_on_conflict(attempt)
+
+    async def boundaries(self, namespace: NamespaceName) -> tuple[str, ...]:
+        """Where the bundles of a namespace begin and end; one bundle for everything where there is no namespace."""
+        return (await self.versioned_boundaries(namespace, await self.find_policies(namespace)))[0]
+
+    async def versioned_boundaries(
+        self, namespace: NamespaceName, policies: NamespacePolicies | None
+    ) -> tuple[tuple[str, ...], Mapping[str, int | None]]:
+        """The same, where the policies are known, with the version of what says so besides the policies.
+
+        In a cluster the bundles have a record of their own, which the first broker that asks makes of the policies.
+        """
+        if policies is None or not self._layout.shared:
+            return boundaries_of(policies), {}
+        key = keys.local_policies(namespace)
+
+        async def attempt() -> tuple[tuple[str, ...], Mapping[str, int | None]]:
+            stored = await self._store.get(key)
+            if stored is None:
+                await self._store.commit([Put(key, _local_policies({}, boundaries_of(policies)))], {key: None})
+                stored = await self._store.get(key)
+            if stored is None or not stored.value:
+                return boundaries_of(policies), {}
+            return boundaries_in(json.loads(stored.value)), {key: stored.version}
+
+        return await retry_on_conflict(attempt)
+
+    async def change_boundaries(
+        self,
+        namespace: NamespaceName,
+        change: Callable[[tuple[str, ...]], tuple[str, ...]],
+        *,
+        also: Sequence[Change] = (),
+    ) -> None:
+        """Store what ``change`` makes of the boundaries, as in `update_policies`. Raises NamespaceNotFound."""
+        if not self._layout.shared:
+
+            def changed(old: NamespacePolicies) -> NamespacePolicies:
+                return _with_boundaries(old, change(boundaries_of(old)))
+
+            await self.update_policies(namespace, changed, also=also)
+            return
+        key = keys.local_policies(namespace)
+
+        async def attempt() -> None:
+            policies = await self.get_policies(namespace)
+            boundaries, versions = await self.versioned_boundaries(namespace, policies)
+            stored = await self._store.get(key)
+            body = json.loads(stored.value) if stored and stored.value else {}
+            await self._store.commit([Put(key, _local_policies(body, change(boundaries))), *also], versions)
+
+        await retry_on_conflict(attempt)
 
     async def removal_of_grants(self, topic: TopicName) -> tuple[Sequence[Change], dict[str, int | None]]:
         """What takes away the permissions on a topic that is deleted, and what that rests on; mostly nothing."""
@@ -154,7 +209,8 @@ class Namespaces:
     async def end_delete(self, namespace: NamespaceName) -> None:
         """Forget a namespace that holds nothing any more."""
         own = (keys.namespace_policies, keys.forced_deletion, keys.replication_status)
-        await self._store.commit([Delete(key(namespace)) for key in own])
+        shared = [Delete(keys.local_policies(namespace))] if self._layout.shared else []
+        await self._store.commit([*(Delete(key(namespace)) for key in own), *shared])
 
     async def unfinished_deletions(self) -> dict[NamespaceName, bool]:
         """The namespaces whose deletion was begun and not ended, and whether it was forced."""
@@ -188,6 +244,7 @@ class Namespaces:
         if policies.deleted:
             return NamespaceStanding.DELETED
         served = self.local_cluster in (*policies.replication_clusters, *policies.allowed_clusters)
+        served = served and not policies.other.get("migrated")
         return NamespaceStanding.SERVED if served else NamespaceStanding.NOT_SERVED
 
 
@@ -206,6 +263,30 @@ async def bootstrap(store: MetadataStore, *, local_cluster: str, cluster: Cluste
         await tenants.ensure(namespace.tenant, TenantInfo(allowed_clusters=(local_cluster,)))
         if await namespaces.find_policies(namespace) is None:
             await namespaces.create(namespace, NamespacePolicies())
+
+
+async def check_cluster(store: MetadataStore, name: str) -> None:
+    """Refuse to serve a cluster that was never initialised here; raises PreconditionFailed."""
+    clusters = Clusters(store)
+    try:
+        await clusters.get(name)
+    except ClusterNotFound:
+        known = ", ".join(await clusters.list()) or "none"
+        raise PreconditionFailed(
+            f"cluster {name} (clusterName) is not registered in this metadata store, which has {known}: "
+            "correct the name, or initialise the cluster with `interpulse cluster init`"
+        ) from None
+
+
+def _with_boundaries(policies: NamespacePolicies, boundaries: tuple[str, ...]) -> NamespacePolicies:
+    bundles = {"boundaries": list(boundaries), "numBundles": len(boundaries) - 1}
+    return policies.changed(other={**policies.other, "bundles": bundles})
+
+
+def _local_policies(body: Mapping[str, Any], boundaries: tuple[str, ...]) -> bytes:
+    """The record with these bundles; whatever else it holds stays."""
+    bundles = {"boundaries": list(boundaries), "numBundles": len(boundaries) - 1}
+    return json.dumps({"migrated": False, **body, "bundles": bundles}, separators=(",", ":")).encode()
 
 
 def _check_delete(namespace: NamespaceName, policies: NamespacePolicies) -> None:

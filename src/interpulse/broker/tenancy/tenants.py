@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.tenancy.clusters import check_entity_name
@@ -61,9 +62,11 @@ class Tenants:
             stored = await self._store.get(key)
             if stored is None:
                 raise TenantNotFound("Tenant does not exist")
-            removed = set(TenantInfo.load(stored.value).allowed_clusters) - set(tenant.allowed_clusters)
+            old = TenantInfo.load(stored.value)
+            removed = set(old.allowed_clusters) - set(tenant.allowed_clusters)
             versions = await self._check_kept(name, removed) if removed else {}
-            await self._store.commit([Put(key, tenant.dump())], {key: stored.version} | versions)
+            changed = replace(tenant, other={**old.other, **tenant.other})
+            await self._store.commit([Put(key, changed.dump())], {key: stored.version} | versions)
 
         await retry_on_conflict(attempt)
 

@@ -9,7 +9,6 @@ policies, no creation in flight can slip into a namespace that is being deleted.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -17,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.layout import ALONE, Layout
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.remote_partitions import RemotePartitions
 from interpulse.broker.topics.known_answers import AnswerBasis, KnownAnswers
@@ -46,6 +46,7 @@ from interpulse.rules.topic_view import Part, TopicView, existence, looked_at, m
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import CommitConflict, CommitTooLarge, Delete, MetadataStore, Put, scan_pages
 from interpulse.storage.cas import retry_on_conflict
+from interpulse.storage.topic_records import decode_record
 
 __all__ = ["AssociatedMetadata", "PartitionedDeletion", "TopicLifecycle"]
 
@@ -55,7 +56,6 @@ A = TypeVar("A")
 P = ParamSpec("P")
 _KEYS_PER_PAGE = 1000
 _NAMES_AT_ONCE = 500
-_NEW_RECORD = b'{"ledgers": [], "properties": {}}'
 _NO_PROPERTIES: Mapping[str, str] = {}
 
 
@@ -87,6 +87,7 @@ class TopicLifecycle:
         *,
         loaded: Collection[TopicName] = (),
         remote_partitions: RemotePartitions | None = None,
+        layout: Layout = ALONE,
     ) -> None:
         """``settings`` is asked each time, since it may change while the broker runs.
 
@@ -97,6 +98,7 @@ class TopicLifecycle:
         self._namespaces = namespaces
         self._settings = settings
         self._loaded = loaded
+        self._layout = layout
         self._counts = TopicCounts(store)
         self._reader = TopicReader(store, namespaces, settings, loaded, remote_partitions, self._counts)
         basis = AnswerBasis(store, settings, loaded)
@@ -165,12 +167,15 @@ class TopicLifecycle:
         metadata = await self.metadata(name)
         if metadata:
             return dict(metadata.properties)
-        record = await self._store.get(keys.topic_record(name))
-        return dict(json.loads(record.value).get("properties") or {}) if record else {}
+        stored = await self._store.get(keys.topic_record(name))
+        if stored is None:
+            return {}
+        record = decode_record(self._layout.topic_records, name.log_name, stored.value)
+        return dict(record.other.get("properties") or {})
 
     async def internal_info(self, name: TopicName) -> dict[str, Any]:
         """The records of one stored topic, also of one that may not be loaded; raises TopicNotFound."""
-        return await internal_info(self._store, name)
+        return await internal_info(self._store, name, self._layout)
 
     async def list_topics(self, namespace: NamespaceName, domain: Domain, *, include_system: bool) -> list[TopicName]:
         """All topics and partitions of a namespace, sorted; nothing for a namespace that does not exist."""
@@ -238,7 +243,8 @@ class TopicLifecycle:
             if decision.changes:
                 covered = range(reading.view.partitions)
                 joined = [*(index for index in covered if index not in stored), *range(len(covered), partitions)]
-                cursors = new_cursors(name, stored, joined, replicator_prefix=self._settings().replicator_prefix)
+                prefix = self._settings().replicator_prefix
+                cursors = new_cursors(name, stored, joined, replicator_prefix=prefix, layout=self._layout)
                 present = {index: stored[index].version for index in (0, *joined) if index in stored}
                 versions = {keys.topic_record(name.partition(index)): each for index, each in present.items()}
                 expecting = replace(reading, versions={**reading.versions, **versions})
@@ -257,11 +263,7 @@ class TopicLifecycle:
                 update = Put(keys.partitioned_topic(name), changed.dump())
             else:
                 topics.decide_open(reading.view, by=Requester.ADMIN, create=False)
-                record = await self._record(name)
-                update = Put(
-                    keys.topic_record(name),
-                    json.dumps(record | {"properties": change(dict(record.get("properties") or {}))}).encode(),
-                )
+                update = await self._with_properties(name, change)
             await self._store.commit([update], reading.versions)
 
         await retry_on_conflict(attempt)
@@ -279,7 +281,7 @@ class TopicLifecycle:
         """
         reading = await self._reader.read(name)
         decision = topic_operations.decide_delete_partitioned(reading.view)
-        changes = [_store_change(reading.view, change) for change in decision.changes]
+        changes = [self._store_change(reading.view, change) for change in decision.changes]
         expect = {key: reading.versions[key] for key in (keys.partitioned_topic(name), keys.topic_record(name))}
         if not reading.view.recorded:
             associated = await self.associated_metadata(name)
@@ -382,7 +384,7 @@ class TopicLifecycle:
 
     async def _commit(self, reading: Reading, changes: Sequence[Change], more: Sequence[StoreChange] = ()) -> None:
         expect = dict(reading.versions)
-        updates = [_store_change(reading.view, change) for change in changes]
+        updates = [self._store_change(reading.view, change) for change in changes]
         for change, update in zip(changes, updates, strict=True):
             if isinstance(change, CreatePartitionedMetadata | CreateTopicRecord):
                 expect.setdefault(update.key, None)
@@ -431,10 +433,25 @@ class TopicLifecycle:
                 await asyncio.sleep(0)
         return names
 
-    async def _record(self, name: TopicName) -> dict[str, Any]:
-        stored = await self._store.get(keys.topic_record(name))
-        record: dict[str, Any] = json.loads(stored.value) if stored else {}
-        return record
+    async def _with_properties(self, name: TopicName, change: Callable[[dict[str, str]], dict[str, str]]) -> Put:
+        """The record with other properties, written under the version that was read."""
+        key, codec = keys.topic_record(name), self._layout.topic_records
+        stored = await self._store.get(key)
+        properties = await self.properties(name)
+        return Put(key, codec.amended(stored.value if stored else None, properties=change(properties)))
+
+    def _store_change(self, view: TopicView, change: Change) -> StoreChange:
+        """The writes of a change in the metadata store; the other interpreter of changes is the admin client."""
+        if isinstance(change, CreateTopicRecord):
+            properties = {"properties": dict(change.properties)} if change.properties else {}
+            return Put(keys.topic_record(change.topic), self._layout.topic_records.amended(None, **properties))
+        key = keys.partitioned_topic(change.topic)
+        if isinstance(change, CreatePartitionedMetadata):
+            return Put(key, PartitionedTopicMetadata(change.partitions, properties=change.properties).dump())
+        if isinstance(change, DeletePartitionedMetadata):
+            return Delete(key)
+        present = view.metadata[change.topic]
+        return Put(key, replace(present, partitions=change.partitions).dump())
 
 
 def _note_nothing(reading: Reading, decision: Decision[Any]) -> None:
@@ -452,17 +469,3 @@ def _is_marked(key: str, stored: bytes) -> bool:
 def _listed(names: Iterable[TopicName], *, include_system: bool) -> list[TopicName]:
     shown = (name for name in names if include_system or not name.is_system)
     return sorted((name for name in shown if not name.is_transaction_internal), key=str)
-
-
-def _store_change(view: TopicView, change: Change) -> StoreChange:
-    """The writes of a change in the metadata store; the other interpreter of changes is the admin client."""
-    if isinstance(change, CreateTopicRecord):
-        record = {"ledgers": [], "properties": dict(change.properties)}
-        return Put(keys.topic_record(change.topic), json.dumps(record).encode() if change.properties else _NEW_RECORD)
-    key = keys.partitioned_topic(change.topic)
-    if isinstance(change, CreatePartitionedMetadata):
-        return Put(key, PartitionedTopicMetadata(change.partitions, properties=change.properties).dump())
-    if isinstance(change, DeletePartitionedMetadata):
-        return Delete(key)
-    present = view.metadata[change.topic]
-    return Put(key, replace(present, partitions=change.partitions).dump())

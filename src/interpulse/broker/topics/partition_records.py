@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.live.cursor import CursorRecord
-from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR
+from interpulse.broker.layout import ALONE, Layout
 from interpulse.model.ids import EARLIEST, Position
-from interpulse.model.names import TopicName
+from interpulse.model.names import TopicName, decode_local_name
 from interpulse.storage.api import MetadataStore, Put, scan_pages
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR
+from interpulse.storage.topic_records import decode_record
 
 __all__ = ["StoredPartition", "new_cursors", "stored_partitions"]
 
@@ -46,35 +46,42 @@ async def stored_partitions(store: MetadataStore, name: TopicName) -> dict[int, 
 
 
 def new_cursors(
-    name: TopicName, stored: Mapping[int, StoredPartition], indices: Iterable[int], *, replicator_prefix: str
+    name: TopicName,
+    stored: Mapping[int, StoredPartition],
+    indices: Iterable[int],
+    *,
+    replicator_prefix: str,
+    layout: Layout = ALONE,
 ) -> list[Put]:
     """A cursor on each of these partitions for every durable subscription of partition 0.
 
     What clients set of a subscription goes along; what it acknowledged, and the broker's own cursors, do not: those of
     replication and of sequence ids begin when the partition is loaded. A new partition is read from its beginning. One
     that was stored already and is taken over is read from its end, as Pulsar has it; its record is stored once more as
-    it is, so that a deletion under way, which knows its cursors, looks again.
+    it is, so that a deletion under way, which knows its cursors, looks again; unless only its owner may write it.
     """
     subscriptions = {
-        cursor: CursorRecord.load(raw)
+        cursor: layout.cursors.decode(decode_local_name(cursor), raw)
         for cursor, raw in (stored[0].cursors if 0 in stored else {}).items()
         if cursor != DEDUPLICATION_CURSOR and not cursor.startswith(f"{replicator_prefix}.")
     }
-    from_beginning = {cursor: record.of_new_partition(EARLIEST).dump() for cursor, record in subscriptions.items()}
+    encode = layout.cursors.encode
+    from_beginning = {each: encode(each, of.of_new_partition(EARLIEST)) for each, of in subscriptions.items()}
     puts = []
     for index in indices:
         key, present = keys.topic_record(name.partition(index)), stored.get(index)
-        if present is not None:
+        if present is not None and not layout.shared:
             puts.append(Put(key, present.record))
         for cursor, record in subscriptions.items():
             if present is None:
                 puts.append(Put(f"{key}/{cursor}", from_beginning[cursor]))
             elif cursor not in present.cursors:
-                puts.append(Put(f"{key}/{cursor}", record.of_new_partition(_end_of(present.record)).dump()))
+                end = _end_of(key, present.record, layout)
+                puts.append(Put(f"{key}/{cursor}", encode(cursor, record.of_new_partition(end))))
     return puts
 
 
-def _end_of(record: bytes) -> Position:
+def _end_of(key: str, record: bytes, layout: Layout) -> Position:
     """Behind every entry there is: the next ledger has a higher id."""
-    ledgers = json.loads(record).get("ledgers")
-    return Position(ledgers[-1]["ledgerId"] + 1, -1) if ledgers else EARLIEST
+    ledgers = decode_record(layout.topic_records, key.removeprefix(f"{keys.TOPIC_RECORDS}/"), record).ledgers
+    return Position(ledgers[-1].ledger_id + 1, -1) if ledgers else EARLIEST

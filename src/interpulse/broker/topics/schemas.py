@@ -1,28 +1,19 @@
-"""The schemas of topics: read history -> rule -> append if unchanged.
-
-One history per base topic, shared by its partitions and by both domains, as JSON at
-``/schemas/<tenant>/<namespace>/<topic>``::
-
-    {"versions": [{"version": 0, "type": "AVRO", "name": "", "schema": "<base64>", "properties": {..},
-                   "timestamp": <ms>, "deleted": false}, ..]}
-"""
+"""The schemas of topics: read history -> rule -> append if unchanged. Where they are kept is `schema_store`'s."""
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from interpulse.broker import metadata_paths as keys
+from interpulse.broker.topics.schema_store import History, RecordedSchemas, SchemaStore
 from interpulse.broker.topics.topic_policies import stored_policies
 from interpulse.clock import Clock
 from interpulse.model.errors import IncompatibleSchema, SchemaNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicies
-from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.schemas import SchemaInfo
 from interpulse.model.topics import Requester
 from interpulse.rules.effective_policies import effective_policies, namespace_level
 from interpulse.rules.schemas import (
@@ -33,7 +24,7 @@ from interpulse.rules.schemas import (
     find_equal,
     live_versions,
 )
-from interpulse.storage.api import Delete, MetadataStore, Put
+from interpulse.storage.api import MetadataStore
 from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["PolicySource", "SchemaSettings", "Schemas"]
@@ -70,12 +61,14 @@ class Schemas:
         policies: PolicySource,
         settings: Callable[[], SchemaSettings],
         clock: Clock,
+        schema_store: SchemaStore | None = None,
     ) -> None:
         """``settings`` is asked each time, because the auto-update switch may change while the broker runs."""
         self._store = store
         self._policies = policies
         self._settings = settings
         self._clock = clock
+        self._schemas = schema_store or RecordedSchemas(store)
 
     async def register(self, topic: TopicName, schema: SchemaInfo, *, by: Requester) -> int:
         """The version of ``schema``, stored now if the topic does not have it; raises IncompatibleSchema.
@@ -87,9 +80,9 @@ class Schemas:
         may_update = by is Requester.ADMIN or self._may_update(topic, policies, by)
 
         async def attempt() -> int:
-            history, stored_version = await self._read(topic)
-            known = decide_registration(history, schema, strategy=strategy, may_update=may_update)
-            return await self._append(topic, history, stored_version, schema) if known is None else known
+            history = await self._schemas.read(topic)
+            known = decide_registration(history.versions, schema, strategy=strategy, may_update=may_update)
+            return await self._append(topic, history, schema) if known is None else known
 
         return await retry_on_conflict(attempt)
 
@@ -99,7 +92,7 @@ class Schemas:
         The switches for automatic updates do not count.
         """
         strategy = await self.strategy(topic)
-        history, _ = await self._read(topic)
+        history = (await self._schemas.read(topic)).versions
         check_compatibility(history, schema, strategy=strategy)
         return strategy
 
@@ -128,7 +121,7 @@ class Schemas:
         ``topic_active``: the topic holds messages, or another client produces or consumes; then a consumer cannot
         decide what the bytes are.
         """
-        history, _ = await self._read(topic)
+        history = (await self._schemas.read(topic)).versions
         if live_versions(history):
             check_consumer_schema(history, schema, strategy=await self.strategy(topic))
         elif topic_active:
@@ -141,7 +134,7 @@ class Schemas:
 
     async def get(self, topic: TopicName, version: int | None = None) -> tuple[SchemaInfo, int]:
         """The latest schema, or the one of ``version``; raises SchemaNotFound."""
-        history, _ = await self._read(topic)
+        history = (await self._schemas.read(topic)).versions
         live = live_versions(history)
         wanted = live[-1:] if version is None else [entry for entry in live if entry.version == version]
         if not wanted or wanted[0].schema is None:
@@ -150,28 +143,27 @@ class Schemas:
 
     async def has_schema(self, topic: TopicName) -> bool:
         """Whether the topic has a schema now."""
-        history, _ = await self._read(topic)
+        history = (await self._schemas.read(topic)).versions
         return bool(live_versions(history))
 
     async def versions(self, topic: TopicName) -> Sequence[SchemaVersion]:
         """The whole history with its deletion markers, oldest first."""
-        history, _ = await self._read(topic)
+        history = (await self._schemas.read(topic)).versions
         return history
 
     async def version_of(self, topic: TopicName, schema: SchemaInfo) -> int | None:
         """The version under which exactly this schema is registered, or None."""
-        history, _ = await self._read(topic)
+        history = (await self._schemas.read(topic)).versions
         return find_equal(history, schema)
 
     async def delete(self, topic: TopicName, *, force: bool = False) -> int:
         """Hide the history behind a deletion marker and give the marker's version; ``force`` erases it and gives -1."""
         if force:
-            await self._store.commit([Delete(keys.schema(topic))])
+            await self._schemas.forget(topic)
             return -1
 
         async def attempt() -> int:
-            history, stored_version = await self._read(topic)
-            return await self._append(topic, history, stored_version, None)
+            return await self._append(topic, await self._schemas.read(topic), None)
 
         return await retry_on_conflict(attempt)
 
@@ -193,46 +185,10 @@ class Schemas:
             return True
         return by is Requester.REPLICATOR and policies.allow_auto_update_schema_with_replicator
 
-    async def _read(self, topic: TopicName) -> tuple[Sequence[SchemaVersion], int | None]:
-        stored = await self._store.get(keys.schema(topic))
-        return ([], None) if stored is None else (_load(stored.value), stored.version)
-
-    async def _append(
-        self, topic: TopicName, history: Sequence[SchemaVersion], stored_version: int | None, schema: SchemaInfo | None
-    ) -> int:
+    async def _append(self, topic: TopicName, history: History, schema: SchemaInfo | None) -> int:
         """Store one more version; raises CommitConflict if another change was faster."""
-        key = keys.schema(topic)
-        version = history[-1].version + 1 if history else 0
-        grown = [*history, SchemaVersion(version, schema, self._clock.now_ms())]
-        expect = {key: stored_version, **await self._policies.expected_versions(topic.namespace_name)}
-        await self._store.commit([Put(key, _dump(grown))], expect)
+        version = history.versions[-1].version + 1 if history.versions else 0
+        added = SchemaVersion(version, schema, self._clock.now_ms())
+        expect = await self._policies.expected_versions(topic.namespace_name)
+        await self._schemas.append(topic, history, added, dict(expect))
         return version
-
-
-def _dump(history: Sequence[SchemaVersion]) -> bytes:
-    return json.dumps({"versions": [_version_to_json(entry) for entry in history]}).encode()
-
-
-def _version_to_json(entry: SchemaVersion) -> dict[str, Any]:
-    schema = entry.schema or SchemaInfo(SchemaType.NONE)
-    return {
-        "version": entry.version,
-        "type": schema.type.name,
-        "name": schema.name,
-        "schema": base64.b64encode(schema.definition).decode("ascii"),
-        "properties": dict(schema.properties),
-        "timestamp": entry.created_ms,
-        "deleted": entry.schema is None,
-    }
-
-
-def _load(raw: bytes) -> list[SchemaVersion]:
-    return [_version_from_json(body) for body in json.loads(raw)["versions"]]
-
-
-def _version_from_json(body: dict[str, Any]) -> SchemaVersion:
-    schema = None
-    if not body["deleted"]:
-        definition = base64.b64decode(body["schema"])
-        schema = SchemaInfo(SchemaType[body["type"]], definition, body["properties"], body["name"])
-    return SchemaVersion(body["version"], schema, body["timestamp"])

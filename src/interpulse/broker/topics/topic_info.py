@@ -1,4 +1,4 @@
-"""The records of a topic in Pulsar's JSON (``ManagedLedgerInfo``), read without loading it.
+"""The records of a topic in the JSON of Pulsar's admin API (``ManagedLedgerInfo``), read without loading it.
 
 So it can be told of a topic that is refused too. Ledgers that were not closed are recorded without their counts.
 """
@@ -8,29 +8,30 @@ from __future__ import annotations
 from typing import Any
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.live.cursor import CursorRecord
-from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR
+from interpulse.broker.layout import Layout
 from interpulse.model.errors import TopicNotFound
 from interpulse.model.names import TopicName, decode_local_name
 from interpulse.storage.api import LedgerRecord, MetadataStore
-from interpulse.storage.topic_records import TopicRecord
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.topic_records import decode_record
 
 __all__ = ["internal_info"]
 
 
-async def internal_info(store: MetadataStore, name: TopicName) -> dict[str, Any]:
+async def internal_info(store: MetadataStore, name: TopicName, layout: Layout) -> dict[str, Any]:
     """Ledgers and cursors of one stored topic; raises TopicNotFound."""
     key = keys.topic_record(name)
     children = [f"{key}/{child}" for child in await store.children(key)]
     found = await store.get_many([key, *children])
     if key not in found:
         raise TopicNotFound(f"Topic {name} not found")
-    record = TopicRecord.decode(found[key].value)
+    record = decode_record(layout.topic_records, name.log_name, found[key].value)
     info: dict[str, Any] = {"version": found[key].version, "ledgers": [_ledger(each) for each in record.ledgers]}
     if record.terminated is not None:
         info["terminatedPosition"] = {"ledgerId": record.terminated.ledger, "entryId": record.terminated.entry}
-    cursors = {child.rpartition("/")[2]: found[child].value for child in children if child in found}
-    return info | {"cursors": {decode_local_name(each): _cursor(each, raw) for each, raw in cursors.items()}}
+    stored = {decode_local_name(key.rpartition("/")[2]): found[key].value for key in children if key in found}
+    cursors = {cursor: layout.cursors.decode(cursor, value) for cursor, value in stored.items()}
+    return info | {"cursors": {cursor: _cursor(cursor, record) for cursor, record in cursors.items()}}
 
 
 def _ledger(ledger: LedgerRecord) -> dict[str, Any]:
@@ -38,12 +39,11 @@ def _ledger(ledger: LedgerRecord) -> dict[str, Any]:
     return {"ledgerId": ledger.ledger_id, **counts, "timestamp": ledger.created_ms, "isOffloaded": False}
 
 
-def _cursor(name: str, raw: bytes) -> dict[str, Any]:
-    """Acknowledgements are recorded with the cursor itself, never in a ledger of its own."""
+def _cursor(name: str, record: CursorRecord) -> dict[str, Any]:
+    """Acknowledgements as they are recorded with the cursor itself."""
     body: dict[str, Any] = {"cursorsLedgerId": -1}
     if name == DEDUPLICATION_CURSOR:
         return body
-    record = CursorRecord.load(raw)
     body["markDelete"] = {"ledgerId": record.mark_delete.ledger, "entryId": record.mark_delete.entry}
     if record.ranges:
         body["individualDeletedMessages"] = [

@@ -50,7 +50,12 @@ class BookKeeperClient:
         await self._store.check_layout()
 
     async def create(
-        self, quorum: Quorum, *, custom: Mapping[str, bytes] | None = None, listener: LedgerListener | None = None
+        self,
+        quorum: Quorum,
+        *,
+        custom: Mapping[str, bytes] | None = None,
+        digest: DigestType | None = None,
+        listener: LedgerListener | None = None,
     ) -> LedgerWriter:
         """A new ledger. ``custom`` tells operators what it is for. Raises `NotEnoughBookies`."""
         if not quorum.possible:
@@ -59,7 +64,7 @@ class BookKeeperClient:
         ledger = LedgerMetadata(
             quorum,
             (Segment(0, ensemble),),
-            self._config.digest,
+            digest or self._config.digest,
             self._config.password,
             custom=dict(custom or {}),
             created_ms=now_ms(),
@@ -89,7 +94,9 @@ class BookKeeperClient:
         return self._reader(FoundLedger(ledger_id, ledger, ledger.last_entry))
 
     def reader_of(self, writer: LedgerWriter) -> LedgerReader:
-        """Reads what is acknowledged of a ledger that this client writes."""
+        """Reads what is acknowledged of a ledger that this client writes, or has closed."""
+        if writer.metadata.closed:
+            return self._reader(FoundLedger(writer.ledger_id, writer.metadata, writer.metadata.last_entry))
         return LedgerReader(writer, self._bookies)
 
     async def delete(self, ledger_id: int) -> None:

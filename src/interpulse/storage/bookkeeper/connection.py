@@ -26,6 +26,7 @@ OnAdded = Callable[[int, int], None]
 _BUSY_PAUSE_S: Final = (0.01, 0.1)
 _LOOK_SHARE: Final = 0.1  # of the shorter time-out: how often overdue requests are looked for
 _BATCH_FRONT: Final = 64  # bytes of an answer to a batch read beside its entries
+_PACKET_FRONT: Final = 44  # bytes of one entry in it beside its payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +126,10 @@ class BookieConnection(asyncio.Protocol):
         return await ticket.reply
 
     async def read_batch(self, ledger_id: int, first: int, *, count_max: int, bytes_max: int) -> Reply:
-        """Ask for an entry and those behind it."""
+        """Ask for an entry and those behind it, as far as their payloads have so many bytes."""
         ticket = self._ticket()
         if not self.lost.done():
-            asked = bytes_max + _BATCH_FRONT
+            asked = bytes_max + _BATCH_FRONT + count_max * _PACKET_FRONT
             self._write(self._protocol.read_batch(ledger_id, first, ticket, count_max=count_max, bytes_max=asked))
         reply = await ticket.reply
         self.batches_answered = self.batches_answered or reply.code >= Code.OK

@@ -187,7 +187,7 @@ class LedgerWriter:
 
     def abandon(self) -> None:
         """Touch the ledger no more, as after a failure; what is not acknowledged may be in it or not."""
-        self._fail(LedgerFailed(self.ledger_id, "it was given up"))
+        self._fail(LedgerFailed(self.ledger_id, "it was given up"), wanted=True)
 
     async def _write_end(self) -> None:
         closed = self._metadata.closed_at(self.last_confirmed, self.length)
@@ -347,11 +347,12 @@ class LedgerWriter:
             self._replicas[position] = self._replica(position, bookie_id)
             self._replicas[position].send_all(self._pending.revive(position))
 
-    def _fail(self, error: BookKeeperError) -> None:
+    def _fail(self, error: BookKeeperError, *, wanted: bool = False) -> None:
         if self._error is not None or self._metadata.closed:
             return
         self._error = error
-        log.warning("ledger failed ledger=%d confirmed=%d problem=%s", self.ledger_id, self.last_confirmed, error)
+        if not wanted:
+            log.warning("ledger failed ledger=%d confirmed=%d problem=%s", self.ledger_id, self.last_confirmed, error)
         self._stop()
         for *_, waiter in self._waiters:
             if not waiter.done():

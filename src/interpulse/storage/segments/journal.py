@@ -11,19 +11,23 @@ import asyncio
 import errno
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from interpulse.model.errors import PersistenceError
-from interpulse.storage.api import (
-    LedgerRecord,
-    LogDamaged,
-    StorageFull,
+from interpulse.storage.api import Change, LedgerRecord, LogDamaged, StorageFull
+from interpulse.storage.journals import (
+    JournalClient,
+    JournalStatistics,
+    LedgerGone,
+    LedgerPurpose,
+    Run,
+    Sealed,
 )
-from interpulse.storage.journals import JournalClient, JournalStatistics, LedgerGone, Run
 from interpulse.storage.segments.files import Files
 from interpulse.storage.segments.index import LedgerRows, Row, encode_chunk
+from interpulse.storage.segments.ledger_owners import LedgerIds, owner_changes
 from interpulse.storage.segments.reader import SegmentReader, UnreadableRecord
 from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, place, split_run
 from interpulse.storage.segments.segment_set import Segment, SegmentSet, segment_path
@@ -69,6 +73,7 @@ class SegmentJournal:
         files: Files,
         reader: SegmentReader,
         segments: SegmentSet,
+        ids: LedgerIds,
         segment_bytes_max: int,
         on_full: Callable[[str], None],
         on_write: Callable[[int], None],
@@ -77,6 +82,7 @@ class SegmentJournal:
         self._directory = directory
         self._reader = reader
         self._segments = segments
+        self._ids = ids
         self._segment_bytes_max = segment_bytes_max
         self._on_full = on_full
         self._on_write = on_write
@@ -90,6 +96,25 @@ class SegmentJournal:
         self._damaged: dict[int, UnreadableRecord] = {}
         self._idle: list[asyncio.Future[None]] = []
         self.statistics = JournalStatistics()
+        self.counts_may_follow = True
+
+    # ledgers
+
+    async def create(self, log: str, purpose: LedgerPurpose) -> int:
+        return await self._ids.take()
+
+    def record_changes(self, log: str, before: Collection[int], after: Collection[int]) -> list[Change]:
+        return owner_changes(log, before, after)
+
+    async def recover(self, ledger_id: int) -> Sealed | None:
+        found = Sealed(*self._segments.measure(ledger_id))
+        return found if found.entries else None
+
+    async def seal(self, ledger_id: int) -> Sealed:
+        return Sealed(*self._segments.measure(ledger_id))
+
+    def abandon(self, ledger_id: int) -> None:
+        """This process alone writes here."""
 
     # writing
 
@@ -184,9 +209,6 @@ class SegmentJournal:
 
     # reading
 
-    def measure(self, ledger_id: int) -> tuple[int, int]:
-        return self._segments.measure(ledger_id)
-
     async def read(self, name: str, ledger_id: int, first: int, entries_max: int, bytes_max: int) -> list[bytes]:
         extents = self._segments.extents(ledger_id, first, entries_max, bytes_max)
         if not extents:
@@ -260,6 +282,8 @@ class SegmentJournal:
 
     async def forget(self, ledger_ids: Iterable[int]) -> None:
         gone = list(ledger_ids)
+        if not gone:
+            return
         if self._group is not None:
             self._dropped.update(gone)
         for ledger_id in gone:

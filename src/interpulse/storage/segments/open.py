@@ -12,12 +12,12 @@ from interpulse.storage.api import (
 )
 from interpulse.storage.segments.files import DiskFiles, Files
 from interpulse.storage.segments.journal import SegmentJournal
+from interpulse.storage.segments.ledger_owners import LedgerIds, living_ledgers
 from interpulse.storage.segments.reader import SegmentReader
 from interpulse.storage.segments.recovery import recover_segments
 from interpulse.storage.segments.segment_set import Segment, SegmentSet
 from interpulse.storage.topic_log import LogConfig
 from interpulse.storage.topic_log_store import TopicLogStore
-from interpulse.storage.topic_records import LedgerIds, TopicRecords
 
 __all__ = ["open_log_store"]
 
@@ -42,30 +42,33 @@ async def open_log_store(
     Raises `DataDirectoryUnusable` if the directory cannot be used or does not belong to this metadata store.
     """
     files = files or DiskFiles()
+    ids = LedgerIds(metadata)
     reader = SegmentReader(files)
     try:
         found = await reader.run(lambda: recover_segments(directory, files))
         segments = SegmentSet(found)
-        dead = await _take_dead_segments(directory, metadata, segments)
+        dead = await _take_dead_segments(directory, metadata, ids, segments)
     except OSError as error:
         await reader.close()
         raise DataDirectoryUnusable(str(directory), error.strerror or str(error)) from error
     except BaseException:
         await reader.close()
         raise
-    journal = SegmentJournal(directory, files, reader, segments, segment_bytes_max, on_full, on_write)
+    journal = SegmentJournal(directory, files, reader, segments, ids, segment_bytes_max, on_full, on_write)
     await journal.unlink(dead)
     return TopicLogStore(metadata, journal, config)
 
 
-async def _take_dead_segments(directory: Path, metadata: MetadataStore, segments: SegmentSet) -> list[Segment]:
+async def _take_dead_segments(
+    directory: Path, metadata: MetadataStore, ids: LedgerIds, segments: SegmentSet
+) -> list[Segment]:
     """Drop the ledgers that no log has any more; the segments that hold nothing else."""
-    unreserved = await LedgerIds(metadata).first_unreserved()
+    unreserved = await ids.first_unreserved()
     strangers = [each for each in segments.ledger_ids if each >= unreserved]
     if strangers:
         reason = f"ledger {strangers[0]} is not one of this metadata store; was metadata.sqlite removed or replaced?"
         raise DataDirectoryUnusable(str(directory), reason)
-    owners = await TopicRecords(metadata).living(segments.ledger_ids)
+    owners = await living_ledgers(metadata, segments.ledger_ids)
     for ledger_id, name in owners.items():
         for segment, rows in segments.parts(ledger_id):
             if rows.damaged_at is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from interpulse.storage.zookeeper.errors import BrokenConnection, Unusable
 from interpulse.storage.zookeeper.protocol import ClientProtocol, Pong, Reply, WatchesSet, WatchEvent
@@ -91,8 +91,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lose(str(error) if error else "the server closed it")

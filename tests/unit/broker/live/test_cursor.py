@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpulse.broker.live import cursor as cursor_module
-from interpulse.broker.live.cursor import Cursor, CursorRecord, EntryNumbers
+from interpulse.broker.live.cursor import Cursor, EntryNumbers
 from interpulse.model.ids import EARLIEST, Position
+from interpulse.storage.cursors.cursor_records import JSON_CURSORS, CursorRecord
 
 SIZES = {3: 6, 5: 1, 8: 7}
 ENTRIES = [Position(ledger, entry) for ledger, size in SIZES.items() for entry in range(size)]
@@ -109,8 +110,8 @@ def test_cursor_when_stored_and_restored_then_nothing_is_forgotten(walk: list[tu
     for name, *arguments in walk:
         getattr(cursor, name)(*arguments)
         getattr(model, name)(*arguments)
-    raw = cursor.record({"a": "b"}, replicate_state=True).dump()
-    record = CursorRecord.load(raw)
+    raw = JSON_CURSORS.encode("sub", cursor.record({"a": "b"}, replicate_state=True))
+    record = JSON_CURSORS.decode("sub", raw)
     assert record.properties == {"a": "b"}
     assert record.replicate_state
     assert_same(Cursor.restore(FixedLedgers(), record), model)
@@ -214,7 +215,9 @@ def test_cursor_when_entries_that_never_existed_were_acknowledged_then_it_still_
 
 
 def test_record_by_default_stands_before_every_entry() -> None:
-    assert Cursor.restore(FixedLedgers(), CursorRecord.load(CursorRecord().dump())).backlog(LAST) == len(ENTRIES)
+    assert Cursor.restore(
+        FixedLedgers(), JSON_CURSORS.decode("sub", JSON_CURSORS.encode("sub", CursorRecord()))
+    ).backlog(LAST) == len(ENTRIES)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +225,7 @@ def test_record_by_default_stands_before_every_entry() -> None:
 )
 def test_record_when_it_is_none_then_loading_fails(raw: bytes) -> None:
     with pytest.raises((ValueError, KeyError, TypeError, AttributeError)):
-        CursorRecord.load(raw)
+        JSON_CURSORS.decode("sub", raw)
 
 
 def test_cursor_when_something_is_acknowledged_then_only_what_follows_it_is_untouched() -> None:
@@ -409,8 +412,8 @@ FULL_RECORD = CursorRecord(
     ],
 )
 def test_record_when_stored_then_bytes_are_as_documented_and_load_again(record: CursorRecord, text: str) -> None:
-    assert record.dump() == text.encode()
-    assert CursorRecord.load(text.encode()) == record
+    assert JSON_CURSORS.encode("sub", record) == text.encode()
+    assert JSON_CURSORS.decode("sub", text.encode()) == record
 
 
 def test_record_of_a_restored_cursor_is_the_one_it_came_from() -> None:

@@ -306,12 +306,12 @@ async def test_check_when_a_broker_has_the_extensible_load_manager_then_is_refus
 ) -> None:
     await broker.brokers.register()
     await broker.brokers.check_others()
-    await broker.ownership.take(LOWER)
     real = LoadReport(addresses("real"), "5.0.0-M1", "o.a.p.b.l.extensions.ExtensibleLoadManagerImpl")
     value = real.dump(BrokerLoad(), started_ms=1, now_ms=1, cores=1)
     await other.store.commit([Put(keys.load_report("real:8080"), value)])
     with pytest.raises(PreconditionFailed, match="real:8080"):
         await broker.brokers.check_others()
+    told: list[bool] = []
+    broker.brokers.on_extensible = lambda: told.append(True)
     await broker.brokers.refresh()  # one that came later
-    assert broker.owned == []
-    assert keys.load_report("me:8080") not in broker.store.tree.values
+    assert told == [True]

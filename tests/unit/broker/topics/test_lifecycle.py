@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 import pytest
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.live.cursor import CursorRecord
-from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_reading import LifecycleSettings
@@ -28,6 +26,7 @@ from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.storage.api import Change, Delete, Put, Versioned
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord
 from interpulse.storage.memory import MemoryMetadataStore
 
 PARTITIONED_4 = LifecycleSettings(AutoTopicCreation(True, PARTITIONED, 4))
@@ -183,7 +182,9 @@ async def test_expand_gives_new_partitions_the_subscriptions_of_the_first(broker
     acknowledged = CursorRecord(Position(3, 5), ((3, 7, 8),), properties={"k": "v"}, replicate_state=True)
     own = (DEDUPLICATION_CURSOR, "pulsar.repl.west")
     cursors = {"sub": acknowledged, **dict.fromkeys(own, CursorRecord())}
-    await broker.store.commit([Put(f"{first}/{name}", record.dump()) for name, record in cursors.items()])
+    await broker.store.commit(
+        [Put(f"{first}/{name}", JSON_CURSORS.encode(name, record)) for name, record in cursors.items()]
+    )
     await broker.lifecycle.expand(X, 3)
     assert await broker.lifecycle.partitions(X, create=False) == 3
     for index in (1, 2):
@@ -198,9 +199,12 @@ async def test_expand_by_force_takes_a_stored_partition_over_at_its_end_and_keep
     mine = CursorRecord(Position(9, 1))
     await broker.store.commit(
         [
-            *(Put(f"{keys.topic_record(X.partition(0))}/{name}", CursorRecord().dump()) for name in ("a", "b")),
+            *(
+                Put(f"{keys.topic_record(X.partition(0))}/{name}", JSON_CURSORS.encode("sub", CursorRecord()))
+                for name in ("a", "b")
+            ),
             Put(taken, b'{"ledgers":[{"ledgerId":4},{"ledgerId":9,"entries":3}],"properties":{}}'),
-            Put(f"{taken}/b", mine.dump()),
+            Put(f"{taken}/b", JSON_CURSORS.encode("sub", mine)),
         ]
     )
     with pytest.raises(Conflict, match="partition 2"):
@@ -216,7 +220,9 @@ async def test_expand_by_force_when_the_stored_partition_is_deleted_meanwhile_ma
     store = Interloper([Delete(taken)])
     broker = await start(store)
     await broker.lifecycle.create_partitioned(X, 1)
-    await store.commit([Put(taken, b'{"ledgers":[{"ledgerId":4}]}'), Put(f"{first}/a", CursorRecord().dump())])
+    await store.commit(
+        [Put(taken, b'{"ledgers":[{"ledgerId":4}]}'), Put(f"{first}/a", JSON_CURSORS.encode("sub", CursorRecord()))]
+    )
     store.armed = True
     await broker.lifecycle.expand(X, 2, force=True)
     record = await store.get(taken)
@@ -227,7 +233,7 @@ async def test_expand_by_force_when_the_stored_partition_is_deleted_meanwhile_ma
 
 async def cursor(store: MemoryMetadataStore, key: str) -> CursorRecord | None:
     stored = await store.get(key)
-    return CursorRecord.load(stored.value) if stored else None
+    return JSON_CURSORS.decode("sub", stored.value) if stored else None
 
 
 async def test_topic_limit_counts_stored_topics_of_the_namespace(broker: Broker) -> None:

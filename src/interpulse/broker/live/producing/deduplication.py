@@ -16,19 +16,16 @@ therefore ask the metadata of the entry. Of a chunked message only the last chun
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import lt
-from typing import Any, Final
+from typing import Final
 
 from interpulse.model.ids import EARLIEST, Position
+from interpulse.storage.cursors.cursor_records import CursorRecord
 
-__all__ = ["DEDUPLICATION_CURSOR", "Deduplication", "DeduplicationSnapshot", "SequenceState", "Verdict"]
-
-DEDUPLICATION_CURSOR = "pulsar.dedup"
-"""The name under which the snapshot lies among the cursors of a topic."""
+__all__ = ["Deduplication", "DeduplicationSnapshot", "SequenceState", "Verdict"]
 
 NAMES_PERSISTED_MAX = 10_000
 """More names are not written down, the longest silent are left out (brokerDeduplicationMaxNumberOfProducers)."""
@@ -82,19 +79,21 @@ class DeduplicationSnapshot:
     sequences: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Per producer name: highest persisted sequence id, and when it was last active in ms."""
 
-    def dump(self) -> bytes:
-        body: dict[str, Any] = {
-            "markDeletePosition": str(self.position),
-            "sequences": {name: list(value) for name, value in self.sequences.items()},
-        }
-        return json.dumps(body, separators=(",", ":")).encode()
+    def record(self) -> CursorRecord:
+        """As it lies among the cursors of the topic, under ``pulsar.dedup``."""
+        return CursorRecord(
+            self.position,
+            numbers={name: last for name, (last, _) in self.sequences.items()},
+            active_ms={name: active for name, (_, active) in self.sequences.items()},
+        )
 
     @classmethod
-    def load(cls, raw: bytes) -> DeduplicationSnapshot:
-        """Raises ValueError, KeyError, TypeError or AttributeError if this is no snapshot."""
-        body = json.loads(raw)
-        sequences = {name: (int(last), int(active)) for name, (last, active) in body.get("sequences", {}).items()}
-        return cls(Position.parse(body["markDeletePosition"]), sequences)
+    def of(cls, record: CursorRecord, now_ms: int) -> DeduplicationSnapshot:
+        """A name whose last activity was not written down is taken for active now."""
+        active_ms = record.active_ms
+        return cls(
+            record.mark_delete, {name: (last, active_ms.get(name, now_ms)) for name, last in record.numbers.items()}
+        )
 
 
 class Deduplication:

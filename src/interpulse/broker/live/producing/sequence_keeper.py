@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 
 from interpulse.broker.live.entry_metadata import entry_metadata_in, last_sequence_id_of, message_metadata_of
-from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR, Deduplication, DeduplicationSnapshot
+from interpulse.broker.live.producing.deduplication import Deduplication, DeduplicationSnapshot
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic_state import TopicStateStore
-from interpulse.model.errors import MetadataError, PersistenceError
+from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.storage.api import Log, LogEntry
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
 
 __all__ = ["SequenceKeeper"]
 
@@ -42,12 +43,9 @@ class SequenceKeeper:
         self.deduplication = Deduplication(DeduplicationSnapshot(self._log.last_position))
         await self._state.write_cursors({DEDUPLICATION_CURSOR: self.snapshot(self._log.last_position)})
 
-    async def resume(self, raw: bytes, now_ms: int) -> None:
+    async def resume(self, stored: CursorRecord, now_ms: int) -> None:
         """Know everything up to the end of the log, from a stored snapshot and the entries after it."""
-        try:
-            snapshot = DeduplicationSnapshot.load(raw)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise MetadataError(f"the sequence ids of {self._log.name} cannot be understood: {error!r}") from error
+        snapshot = DeduplicationSnapshot.of(stored, now_ms)
         deduplication = Deduplication(snapshot)
         position = snapshot.position
         while position < self._log.last_position:
@@ -97,12 +95,12 @@ class SequenceKeeper:
             self._entries_since += 1
             self.request_snapshot()
 
-    def snapshot(self, position: Position) -> bytes:
+    def snapshot(self, position: Position) -> CursorRecord:
         """The snapshot to store, when everything up to ``position`` and nothing else is durable."""
         assert self.deduplication is not None
         self.snapshot_due = False
         self._entries_since = 0
-        return self.deduplication.snapshot(position).dump()
+        return self.deduplication.snapshot(position).record()
 
     def stored(self, position: Position) -> None:
         """The snapshot of this position is durable."""

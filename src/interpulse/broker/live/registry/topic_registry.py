@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from interpulse.broker.instruments import LatencyMeter
+from interpulse.broker.layout import ALONE, Layout
 from interpulse.broker.live.host import HostedTopic
 from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.broker.live.registry.keyed_executor import KeyedExecutor
@@ -25,7 +26,6 @@ from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.subscription_set import stored_subscription_names
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.broker.periodic import run_periodically
 from interpulse.clock import Clock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
@@ -34,6 +34,7 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Change, Log, LogListener, LogNotFound, LogStore, MetadataStore
 from interpulse.storage.cas import advance_counter
+from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors, read_cursor_names
 
 __all__ = ["AnyTopic", "DeleteCheck", "OpenRule", "TopicRegistry"]
 
@@ -63,6 +64,8 @@ class TopicRegistry:
         logs: LogStore,
         clock: Clock,
         open_rule: OpenRule,
+        layout: Layout = ALONE,
+        cursor_store: CursorStore | None = None,
         settings: Callable[[TopicName], Awaitable[TopicSettings]],
         replicator_prefix: str = "pulsar.repl",
         rates_seconds: float = 10.0,
@@ -82,6 +85,8 @@ class TopicRegistry:
         while messages cannot be stored. Without ``ownership`` every topic is this broker's.
         """
         self.metadata = metadata
+        self.layout = layout
+        self.cursor_store = cursor_store or RecordedCursors(metadata, layout.cursors)
         self.loads = LatencyMeter()
         """Topics that the rules let be loaded."""
         self.replicator_prefix = replicator_prefix
@@ -121,7 +126,7 @@ class TopicRegistry:
 
     async def start(self) -> None:
         """Count this start, so that generated producer names are never used twice; begin the upkeep."""
-        self._starts = await advance_counter(self.metadata, _NAME_COUNTER_KEY, 1, start=0)
+        self._starts = await self._count_start()
         self.spawn(run_periodically("cursors", lambda: _FLUSH_SECONDS, self.flush))
         self.topic_tasks.begin(self.spawn)
 
@@ -134,6 +139,13 @@ class TopicRegistry:
             task.cancel()
         if self._tasks:
             await asyncio.wait(list(self._tasks))
+
+    async def _count_start(self) -> int:
+        """A number that no other start of a broker of this cluster has."""
+        if not self.layout.shared:
+            return await advance_counter(self.metadata, _NAME_COUNTER_KEY, 1, start=0)
+        key = await self.metadata.create_sequential(f"{_NAME_COUNTER_KEY}/-")
+        return int(key.rpartition("-")[2])
 
     # --- topics
 
@@ -171,9 +183,8 @@ class TopicRegistry:
         if name in self._topics or not name.is_persistent:
             return (await self.open(name, by=Requester.ADMIN, create=False)).subscription_names()
         await self._open_rule(name, Requester.ADMIN, False)
-        return stored_subscription_names(
-            await TopicStateStore(self.metadata, name).read_cursors(), self.replicator_prefix
-        )
+        names = await read_cursor_names(self.metadata, name.log_name)
+        return stored_subscription_names(names, self.replicator_prefix)
 
     async def unload(self, name: TopicName) -> None:
         """Close the topic if it is loaded; clients come back and load it again."""

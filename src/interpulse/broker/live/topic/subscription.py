@@ -12,7 +12,7 @@ from typing import Protocol
 
 from interpulse.broker.live.api import ConsumerSink, Delivery
 from interpulse.broker.live.compaction.log_positions import LogPositions
-from interpulse.broker.live.cursor import Cursor, CursorRecord
+from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.dispatch_choice import (
     Dispatch,
@@ -29,6 +29,7 @@ from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.topic.topic_limits import TopicLimits
 from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed
 from interpulse.model.ids import MessageId, Position
+from interpulse.storage.cursors.cursor_records import CursorRecord
 from interpulse.wire.ack_sets import mask_of
 
 __all__ = ["Subscription", "SubscriptionOwner"]

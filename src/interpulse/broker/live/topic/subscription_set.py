@@ -10,15 +10,15 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
 from interpulse.broker.live.api import ConsumerSink
-from interpulse.broker.live.cursor import Cursor, CursorRecord
+from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR
 from interpulse.broker.live.requests import InitialPosition, SubscribeRequest
 from interpulse.broker.live.topic.subscription import Subscription, SubscriptionOwner
 from interpulse.broker.live.topic_state import TopicStateStore
-from interpulse.model.errors import AlreadyExists, MetadataError, NotAllowed, PulsarError, SubscriptionNotFound
+from interpulse.model.errors import AlreadyExists, NotAllowed, PulsarError, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.rules.limits import check_consumers_of_topic, check_subscriptions
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
 
 __all__ = ["SubscriptionSet", "stored_subscription_names"]
 
@@ -60,12 +60,8 @@ class SubscriptionSet:
 
     # --- restoring and storing
 
-    def restore(self, name: str, raw: bytes) -> None:
-        """Take over a stored cursor; raises MetadataError if it cannot be understood."""
-        try:
-            record = CursorRecord.load(raw)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise MetadataError(f"the cursor {name} of {self._owner.name} cannot be understood: {error!r}") from error
+    def restore(self, name: str, record: CursorRecord) -> None:
+        """Take over a stored cursor."""
         compacted = self._owner.log.compacted.current
         cursor = Cursor.restore(
             self._owner.log, record, compacted_upto=EARLIEST if compacted is None else compacted.horizon
@@ -83,13 +79,13 @@ class SubscriptionSet:
         """Store the cursor of one subscription; durable on return."""
         if subscription.durable and not subscription.deleted:
             record, changes = subscription.take_record()
-            await self._state.write_cursor(subscription.name, record.dump())
+            await self._state.write_cursor(subscription.name, record)
             subscription.stored_as(changes)
 
-    async def flush(self, more: Mapping[str, bytes]) -> None:
-        """Store every cursor that changed, and ``more``, in one commit; new ones are stored where they are made."""
+    async def flush(self, more: Mapping[str, CursorRecord], *, last: bool = False) -> None:
+        """Store every cursor that changed, and ``more``, together; new ones are stored where they are made."""
         taken = [(each, *each.take_record()) for each in self.by_name.values() if each.stored and each.dirty]
-        await self._state.write_cursors({each.name: record.dump() for each, record, _ in taken} | dict(more))
+        await self._state.write_cursors({each.name: record for each, record, _ in taken} | dict(more), last=last)
         for subscription, _, changes in taken:
             subscription.stored_as(changes)
 

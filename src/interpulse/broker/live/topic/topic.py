@@ -23,7 +23,7 @@ from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCache
 from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.measures import Measured
-from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR, Deduplication, SequenceState
+from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState
 from interpulse.broker.live.producing.producer import PendingPublish, PendingRun, Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
@@ -48,6 +48,7 @@ from interpulse.model.errors import (
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Log, LogFenced, LogListener, LogTerminated, MetadataFull, StorageFull
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
 
 __all__ = ["Topic"]
 
@@ -124,7 +125,7 @@ class Topic:
         self._pending: list[PendingPublish | PendingRun] = []
         self._terminating = 0  # calls under way
         self._last_marker = EARLIEST
-        self.compaction = Compaction(self, host.compaction_permits)
+        self.compaction = Compaction(self, host.compaction_permits, offered=not host.layout.shared)
         self._use_limits()
 
     # --- loading
@@ -138,7 +139,7 @@ class Topic:
         open_log: Callable[[TopicName, LogListener], Awaitable[Log]],
     ) -> Topic:
         """Open the log, restore cursors and sequence ids. Raises LogNotFound, LogDamaged, MetadataError."""
-        state = TopicStateStore(host.metadata, name)
+        state = TopicStateStore(host.metadata, name, host.cursor_store, host.layout)
         counters = await state.read_counters()  # opening the log changes the record, now it is still in memory
         listener = _LogListener()
         topic_log = await open_log(name, listener)
@@ -160,11 +161,13 @@ class Topic:
         await self._restore_sequences(snapshot)
         if self.log.compacted.current is not None:
             self.compacted_upto(self.log.compacted.current.horizon)
-        if self.settings.compaction_threshold_bytes > 0:
+        if self.settings.compaction_threshold_bytes > 0 and self.compaction.offered:
             await self.keep_for_compaction()
+        elif self.settings.compaction_threshold_bytes > 0:
+            log.warning("topic is not compacted topic=%s reason=%s", self.name, "not offered in a cluster yet")
         await self.subscription_set.follow_remotes()
 
-    async def _restore_sequences(self, snapshot: bytes | None) -> None:
+    async def _restore_sequences(self, snapshot: CursorRecord | None) -> None:
         self.sequences.follow(self.settings)
         if not self.settings.deduplication_enabled:
             if snapshot is not None:
@@ -411,14 +414,17 @@ class Topic:
 
     # --- settings, cursors, rates
 
-    async def flush(self) -> None:
-        """Store every cursor that changed, and the sequence ids when it is time; one commit."""
+    async def flush(self, *, last: bool = False) -> None:
+        """Store every cursor that changed, and the sequence ids when it is time, together.
+
+        ``last``: the topic is being closed.
+        """
         position = self.positions.durable
         if not self.sequences.snapshot_due:
-            await self.subscription_set.flush({})
+            await self.subscription_set.flush({}, last=last)
             return
         try:
-            await self.subscription_set.flush({DEDUPLICATION_CURSOR: self.sequences.snapshot(position)})
+            await self.subscription_set.flush({DEDUPLICATION_CURSOR: self.sequences.snapshot(position)}, last=last)
         except PulsarError:
             self.sequences.snapshot_due = True
             raise
@@ -436,7 +442,7 @@ class Topic:
             await self.sequences.begin()
         elif not settings.deduplication_enabled and self.deduplication is not None:
             await self.sequences.end()
-        if settings.compaction_threshold_bytes > 0 and self.clients.refusal is None:
+        if settings.compaction_threshold_bytes > 0 and self.compaction.offered and self.clients.refusal is None:
             await self.keep_for_compaction()
         await self.subscription_set.follow_remotes()
 
@@ -494,7 +500,7 @@ class Topic:
         self.clients.disconnect()
         self.sequences.request_snapshot()
         try:
-            await self.flush()
+            await self.flush(last=True)
         finally:  # after this, only the next load of the topic writes
             await self._state.close()
 

@@ -14,7 +14,7 @@ from interpulse.broker.live.measures import (
     SubscriptionMeasure,
     summed,
 )
-from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR, Deduplication
+from interpulse.broker.live.producing.deduplication import Deduplication
 from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.stats import iso_time, sum_of
 from interpulse.broker.live.timeline import bytes_after, publish_time_of
@@ -31,6 +31,7 @@ from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, Log
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR
 
 __all__ = ["NO_REPLICATION", "ShownTopic", "add_earliest_times", "internal_stats", "measure", "stats"]
 

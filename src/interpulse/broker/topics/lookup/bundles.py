@@ -23,17 +23,8 @@ from interpulse.model.errors import (
     TopicNotFound,
 )
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
-from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.topics import Requester
-from interpulse.rules.bundles import (
-    LARGEST,
-    boundaries_of,
-    bundle_of,
-    checked_bundle,
-    named_bundle,
-    split_at,
-    split_positions,
-)
+from interpulse.rules.bundles import LARGEST, bundle_of, checked_bundle, named_bundle, split_at, split_positions
 from interpulse.storage.api import Change
 
 __all__ = ["Bundles"]
@@ -64,7 +55,7 @@ class Bundles:
         policies = await self._namespaces.get_policies(namespace)
         if self._namespaces.local_cluster not in policies.replication_clusters:
             return []
-        ranges = _ranges(policies)
+        ranges = _parts(await self._namespaces.boundaries(namespace))
         if self._others is None:
             return ranges
         owned = {each.range for each in self._others.ownership.owned if each.namespace == namespace}
@@ -74,14 +65,15 @@ class Bundles:
         """The owner of a bundle if that is another broker. Raises PreconditionFailed if there is no such bundle."""
         if self._others is None:
             return None
-        boundaries = boundaries_of(await self._namespaces.get_policies(namespace))
+        await self._namespaces.get_policies(namespace)
+        boundaries = await self._namespaces.boundaries(namespace)
         chosen = named_bundle(bundle, boundaries, await self._topics(namespace) if bundle == LARGEST else ())
         return (await self._owned_elsewhere(namespace, [chosen])).get(Bundle(namespace, chosen))
 
     async def others_of(self, namespace: NamespaceName) -> dict[Bundle, BundleLock]:
         """The bundles of a namespace that other brokers own."""
-        policies = await self._namespaces.get_policies(namespace)
-        return await self._owned_elsewhere(namespace, _ranges(policies))
+        await self._namespaces.get_policies(namespace)
+        return await self._owned_elsewhere(namespace, _parts(await self._namespaces.boundaries(namespace)))
 
     async def _owned_elsewhere(self, namespace: NamespaceName, ranges: Sequence[str]) -> dict[Bundle, BundleLock]:
         if self._others is None:
@@ -108,8 +100,9 @@ class Bundles:
     async def _give_away(
         self, namespace: NamespaceName, bundle: str | None, destination: str | None, others: OtherBrokers
     ) -> None:
-        policies = await self._namespaces.get_policies(namespace)
-        ranges = _ranges(policies) if bundle is None else [checked_bundle(bundle, boundaries_of(policies))]
+        await self._namespaces.get_policies(namespace)
+        boundaries = await self._namespaces.boundaries(namespace)
+        ranges = _parts(boundaries) if bundle is None else [checked_bundle(bundle, boundaries)]
         if bundle is not None and destination is not None:
             await others.move(Bundle(namespace, ranges[0]), destination)
             return
@@ -132,20 +125,15 @@ class Bundles:
         Topics stay where they are: the broker of the bundle has its parts too, until they are unloaded.
         """
         topics = await self._topics(namespace)
-        boundaries = boundaries_of(await self._namespaces.get_policies(namespace))
+        await self._namespaces.get_policies(namespace)
+        boundaries = await self._namespaces.boundaries(namespace)
         chosen = named_bundle(bundle, boundaries, topics)
         inside = [topic for topic in topics if bundle_of(topic, boundaries) == chosen]
         added = split_positions(chosen, algorithm=algorithm, topics=inside, positions=positions)
-
-        def divide(policies: NamespacePolicies) -> NamespacePolicies:
-            divided = split_at(boundaries_of(policies), added)
-            bundles = {"boundaries": list(divided), "numBundles": len(divided) - 1}
-            return policies.changed(other={**policies.other, "bundles": bundles})
-
         if added and self._others is not None:
-            await self._divide_held(Bundle(namespace, chosen), split_at(chosen.split("_"), added), divide, self._others)
+            await self._divide_held(Bundle(namespace, chosen), added, self._others)
         elif added:
-            await self._namespaces.update_policies(namespace, divide)
+            await self._namespaces.change_boundaries(namespace, lambda old: split_at(old, added))
         if unload and self._others is not None:
             for part in _parts(split_at(chosen.split("_"), added)):
                 await self._others.ownership.release(Bundle(namespace, part))
@@ -153,17 +141,12 @@ class Bundles:
             for topic in inside:
                 await self._registry.unload(topic)
 
-    async def _divide_held(
-        self,
-        bundle: Bundle,
-        ends: Sequence[str],
-        divide: Callable[[NamespacePolicies], NamespacePolicies],
-        others: OtherBrokers,
-    ) -> None:
+    async def _divide_held(self, bundle: Bundle, added: Sequence[int], others: OtherBrokers) -> None:
         """The boundaries and the locks change in one commit."""
+        ends = split_at(bundle.range.split("_"), added)
 
         async def commit(locks: Sequence[Change]) -> None:
-            await self._namespaces.update_policies(bundle.namespace, divide, also=locks)
+            await self._namespaces.change_boundaries(bundle.namespace, lambda old: split_at(old, added), also=locks)
 
         parts = [Bundle(bundle.namespace, each) for each in _parts(ends)]
         await others.ownership.split(bundle, parts, lambda topic: bundle_of(topic, ends), commit)
@@ -229,7 +212,8 @@ class Bundles:
             raise failures[0]
 
     async def _concerned(self, namespace: NamespaceName, bundle: str | None) -> Callable[[TopicName], bool]:
-        boundaries = boundaries_of(await self._namespaces.get_policies(namespace))
+        await self._namespaces.get_policies(namespace)
+        boundaries = await self._namespaces.boundaries(namespace)
         if bundle is None:
             return lambda topic: True
         chosen = checked_bundle(bundle, boundaries)
@@ -239,7 +223,7 @@ class Bundles:
         """Which topics of the namespace, or of one bundle, are this broker's; it takes free bundles for that."""
         if self._others is None:
             return lambda topic: True
-        boundaries = boundaries_of(await self._namespaces.get_policies(namespace))
+        boundaries = await self._namespaces.boundaries(namespace)
         ranges = _parts(boundaries) if bundle is None else [checked_bundle(bundle, boundaries)]
         locks = {each: await self._others.ownership.take(Bundle(namespace, each)) for each in ranges}
         own = {each for each, lock in locks.items() if lock.broker.broker_id == self._others.own_id}
@@ -251,10 +235,6 @@ class Bundles:
             for domain in (PERSISTENT, NON_PERSISTENT)
         ]
         return [name for names in lists for name in names]
-
-
-def _ranges(policies: NamespacePolicies) -> list[str]:
-    return _parts(boundaries_of(policies))
 
 
 def _parts(boundaries: Sequence[str]) -> list[str]:

@@ -29,7 +29,7 @@ from interpulse.model.errors import (
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.topics import TopicKind
-from interpulse.rules.bundles import boundaries_of, bundle_of
+from interpulse.rules.bundles import bundle_of
 from interpulse.rules.lookup import (
     BatchAnswer,
     LookupTarget,
@@ -184,8 +184,7 @@ class Lookups:
 
     async def bundle(self, topic: TopicName) -> str:
         """The hash range of the topic's bundle. As in Pulsar a namespace that does not exist is one bundle."""
-        policies = await self._namespaces.find_policies(topic.namespace_name)
-        return bundle_of(topic, boundaries_of(policies))
+        return bundle_of(topic, await self._namespaces.boundaries(topic.namespace_name))
 
     def _check_ready(self) -> None:
         if not self._ready():
@@ -241,7 +240,9 @@ class Lookups:
         if policies is None or standing is not NamespaceStanding.SERVED:
             self._views.pop(name, None)
             return NamespaceView(name, standing, peer=await self._peer(policies, standing)), versions
-        view = NamespaceView(name, boundaries=boundaries_of(policies))
+        boundaries, more = await self._namespaces.versioned_boundaries(name, policies)
+        versions = {**versions, **more}
+        view = NamespaceView(name, boundaries=boundaries)
         self._views[name] = view, versions
         return view, versions
 

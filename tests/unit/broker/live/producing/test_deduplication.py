@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from interpulse.broker.live.producing.deduplication import Deduplication, DeduplicationSnapshot, SequenceState, Verdict
 from interpulse.model.ids import Position
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, JSON_CURSORS
 
 HERE = Position(1, 1)
 
@@ -62,7 +63,7 @@ def test_snapshot_holds_what_is_persisted_and_nothing_that_is_only_pushed() -> N
     deduplication.state("a").confirm(4)
     deduplication.state("a").judge(5)
     deduplication.state("b").judge(1)
-    snapshot = DeduplicationSnapshot.load(deduplication.snapshot(HERE).dump())
+    snapshot = DeduplicationSnapshot.of(deduplication.snapshot(HERE).record(), now_ms=0)
     assert snapshot.position == HERE
     assert snapshot.sequences == {"a": (4, 0)}
     restored = Deduplication(snapshot)
@@ -89,5 +90,7 @@ def test_forget_inactive_when_a_name_is_connected_then_it_stays() -> None:
 
 
 def test_snapshot_of_partition_that_was_never_opened_knows_nothing() -> None:
-    snapshot = DeduplicationSnapshot.load(b'{"markDeletePosition":"-1:-1"}')
+    snapshot = DeduplicationSnapshot.of(
+        JSON_CURSORS.decode(DEDUPLICATION_CURSOR, b'{"markDeletePosition":"-1:-1"}'), now_ms=0
+    )
     assert snapshot.sequences == {}

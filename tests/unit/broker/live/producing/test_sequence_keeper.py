@@ -70,7 +70,7 @@ async def test_resume_counts_what_it_replayed_towards_the_next_snapshot(bench: A
 async def test_damaged_snapshot_then_the_topic_cannot_be_loaded(bench: Any, topic: Any) -> None:
     await bench.registry.unload(topic.name)
     await bench.metadata.commit([Put(f"/managed-ledgers/{topic.name.log_name}/pulsar.dedup", b"[]")])
-    with pytest.raises(MetadataError, match="sequence ids"):
+    with pytest.raises(MetadataError, match="the cursor pulsar"):
         await bench.topic()
 
 

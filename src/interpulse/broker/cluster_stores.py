@@ -1,0 +1,123 @@
+"""The stores of a cluster: metadata in ZooKeeper, entries and cursors on bookies, all in Pulsar's own layout."""
+
+from __future__ import annotations
+
+import logging
+import re
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+from interpulse.broker.config.broker_config import BrokerConfig, ConfigError
+from interpulse.broker.layout import IN_CLUSTER
+from interpulse.broker.stores import Stores, log_config
+from interpulse.storage.api import MetadataUnavailable
+from interpulse.storage.bookkeeper.client import BookKeeperClient, BookKeeperConfig
+from interpulse.storage.bookkeeper.errors import BookKeeperError
+from interpulse.storage.bookkeeper.journal import BookKeeperJournal
+from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.bookkeeper.packets import DigestType
+from interpulse.storage.guarded import GuardedMetadata
+from interpulse.storage.lock import DirectoryLock
+from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
+from interpulse.storage.topic_log_store import TopicLogStore
+from interpulse.storage.zookeeper.client import ZooKeeperClient
+from interpulse.storage.zookeeper.link import LinkConfig
+from interpulse.storage.zookeeper.servers import Servers, parse_servers
+from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
+
+__all__ = ["check_settings", "in_cluster"]
+
+log = logging.getLogger(__name__)
+
+_OWN_METADATA: Final = "metadata.sqlite"
+
+
+async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
+    """Opens the stores that ``metadataStoreUrl`` names. See `interpulse.broker.stores.OpenStores`."""
+    check_settings(config)
+    directory = Path(config.data_dir)
+    lock = DirectoryLock.acquire(directory)
+    opened.callback(lock.release)
+    link = LinkConfig(config.session_timeout_ms, float(config.metadata_store_operation_timeout_seconds))
+    client = await ZooKeeperClient.connect(config.metadata_store_url, link)
+    opened.push_async_callback(client.close)
+    metadata = await ZooKeeperMetadataStore.open(client)
+    opened.push_async_callback(metadata.close)
+    bookkeeper = BookKeeperClient(client, BookKeeperConfig(DigestType[config.managed_ledger_digest_type]))
+    opened.push_async_callback(bookkeeper.close)
+    try:
+        await bookkeeper.check()
+    except BookKeeperError as error:
+        raise MetadataUnavailable(str(error)) from error
+    quorum = _quorum(config)
+    journal = BookKeeperJournal(bookkeeper, quorum)
+    guarded = GuardedMetadata(metadata)
+    logs = TopicLogStore(guarded, journal, log_config(config), codec=IN_CLUSTER.topic_records)
+    opened.push_async_callback(logs.close)
+    cursors = LedgerCursors(guarded, bookkeeper, quorum)
+    return Stores(
+        metadata, logs, guarded=guarded, layout=IN_CLUSTER, cursors=cursors, ledgers=bookkeeper, quorum=quorum
+    )
+
+
+def check_settings(config: BrokerConfig) -> None:
+    """Refuse what a broker of a cluster cannot be started with; raises ConfigError with every problem."""
+    problems = [*_problems_of_addresses(config), *_problems_of_quorum(config)]
+    if (Path(config.data_dir) / _OWN_METADATA).exists():
+        problems.append(
+            f"dataDir={config.data_dir} holds the metadata and messages of a standalone broker, which a cluster does "
+            "not take over: name an empty directory, or start it with `interpulse standalone`"
+        )
+    if problems:
+        raise ConfigError(*problems)
+
+
+def _problems_of_addresses(config: BrokerConfig) -> list[str]:
+    url = config.metadata_store_url
+    if not url.startswith("zk:"):
+        return [
+            f"metadataStoreUrl={url}: a broker of a cluster keeps its metadata in ZooKeeper: "
+            "metadataStoreUrl=zk:host1:2181,host2:2181. Without a cluster start `interpulse standalone`"
+        ]
+    try:
+        servers = parse_servers(url)
+    except ValueError as error:
+        return [f"metadataStoreUrl: {error}"]
+    places = {
+        "configurationMetadataStoreUrl": config.configuration_metadata_store_url,
+        "bookkeeperMetadataServiceUri": config.bookkeeper_metadata_service_uri,
+    }
+    return [
+        f"{key}={place}: another ZooKeeper than that of metadataStoreUrl ({servers}) is not supported; leave it empty"
+        for key, place in places.items()
+        if place and not _is_same(place, servers)
+    ]
+
+
+def _is_same(place: str, servers: Servers) -> bool:
+    """Whether an address, in any of the forms that Pulsar's files have, names these servers."""
+    text = re.sub(r"^(metadata-store:)?(zk(\+\w+)?:)?(//)?", "", place).replace(";", ",")
+    try:
+        named = parse_servers(text)
+    except ValueError:
+        return False
+    return set(named.servers) == set(servers.servers) and named.chroot in (servers.chroot, f"{servers.chroot}/ledgers")
+
+
+def _problems_of_quorum(config: BrokerConfig) -> list[str]:
+    quorum = _quorum(config)
+    if quorum.possible:
+        return []
+    return [
+        f"managedLedgerDefaultEnsembleSize={quorum.ensemble}, managedLedgerDefaultWriteQuorum={quorum.write} and "
+        f"managedLedgerDefaultAckQuorum={quorum.ack} are impossible together: each may be at most the one before"
+    ]
+
+
+def _quorum(config: BrokerConfig) -> Quorum:
+    return Quorum(
+        config.managed_ledger_default_ensemble_size,
+        config.managed_ledger_default_write_quorum,
+        config.managed_ledger_default_ack_quorum,
+    )

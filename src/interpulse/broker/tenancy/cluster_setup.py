@@ -1,0 +1,198 @@
+"""A new cluster in ZooKeeper: the same nodes that Pulsar's own tool makes. Source: cluster 4.1 and 15.4.
+
+What is there stays. A cluster that exists already keeps its addresses; a tenant and a namespace that every cluster has
+are opened to one more.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.tenancy.clusters import check_entity_name
+from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import PreconditionFailed
+from interpulse.model.names import PERSISTENT, PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName
+from interpulse.model.topics import PartitionedTopicMetadata
+from interpulse.rules.bundles import bundle_boundaries
+from interpulse.rules.clusters import check_cluster_data
+from interpulse.storage.bookkeeper.ledger_paths import LEDGERS, READ_ONLY
+from interpulse.storage.zookeeper.client import ZooKeeperClient
+from interpulse.storage.zookeeper.errors import BadVersion, NodeExists, NoNode
+from interpulse.storage.zookeeper.servers import parse_servers
+
+__all__ = ["NewCluster", "set_up_cluster"]
+
+_BUNDLES: Final = 16
+_JAVA: Final = {
+    "brokerClientTlsEnabledWithKeyStore": False,
+    "brokerClientTlsTrustStoreType": "JKS",
+    "brokerClientTlsKeyStoreType": "JKS",
+    "brokerClientSslFactoryPlugin": "org.apache.pulsar.common.util.DefaultPulsarSslFactory",
+}
+_POLICIES: Final = {
+    "backlog_quota_map": {},
+    "clusterDispatchRate": {},
+    "topicDispatchRate": {},
+    "subscriptionDispatchRate": {},
+    "replicatorDispatchRate": {},
+    "clusterSubscribeRate": {},
+    "publishMaxMessageRate": {},
+    "latency_stats_sample_rate": {},
+    "deleted": False,
+    "encryption_required": False,
+    "subscription_auth_mode": "None",
+    "offload_threshold": -1,
+    "offload_threshold_in_seconds": -1,
+    "schema_compatibility_strategy": "UNDEFINED",
+    "is_allow_auto_update_schema_with_replicator": True,
+    "schema_validation_enforced": False,
+    "subscription_types_enabled": [],
+    "properties": {},
+    "migrated": False,
+}
+_NAMESPACES: Final = (PUBLIC_DEFAULT, SYSTEM_NAMESPACE)
+
+
+@dataclass(frozen=True, slots=True)
+class NewCluster:
+    """What a cluster begins with."""
+
+    name: str
+    addresses: ClusterData
+    bundles: int = _BUNDLES
+    """Of the namespace public/default."""
+    transaction_coordinators: int = 16
+    stream_containers: int = 16
+
+
+async def set_up_cluster(servers: str, cluster: NewCluster) -> list[str]:
+    """Make what is missing, and give the paths of it, in order; none if the cluster was complete.
+
+    Raises PreconditionFailed and InvalidRequest for what a cluster cannot begin with, ValueError for a text that names
+    no servers, and MetadataError if ZooKeeper cannot do it.
+    """
+    _check(cluster)
+    client = await ZooKeeperClient.connect(servers)
+    try:
+        made = []
+        for path, value in _nodes(cluster, servers):
+            try:
+                await client.create_parents(path)
+                await client.create(path, value)
+                made.append(path)
+            except NodeExists:
+                continue
+        for namespace in _NAMESPACES:
+            await _open_to(client, keys.tenant(namespace.tenant), "allowedClusters", cluster.name)
+            await _open_to(client, keys.namespace_policies(namespace), "replication_clusters", cluster.name)
+        return made
+    finally:
+        await client.close()
+
+
+def _check(cluster: NewCluster) -> None:
+    check_entity_name("Cluster", cluster.name)
+    check_cluster_data(cluster.addresses)
+    if not (cluster.addresses.service_url or cluster.addresses.service_url_tls):
+        raise PreconditionFailed("a cluster needs the address of its web service: --web-service-url http://host:8080")
+    for what, number in (
+        ("--default-namespace-bundle-number", cluster.bundles),
+        ("--initial-num-transaction-coordinators", cluster.transaction_coordinators),
+        ("--initial-num-stream-storage-containers", cluster.stream_containers),
+    ):
+        if number < 1:
+            raise PreconditionFailed(f"{what} {number} has to be at least 1")
+
+
+def _nodes(cluster: NewCluster, servers: str) -> Iterator[tuple[str, bytes]]:
+    """Where an empty value stands, the node holds others."""
+    log_places = _places_of_log(servers)
+    yield "/stream/metadata", _stream_metadata(cluster.stream_containers)
+    yield "/stream/servers/available", b""
+    yield "/stream/assignment", b""
+    yield "/stream/storage", log_places
+    yield READ_ONLY, b""
+    yield f"{LEDGERS}/INSTANCEID", str(uuid.uuid4()).encode()
+    yield "/pulsar/functions", log_places
+    yield "/pulsar/migration-coordinator/participants", b""
+    yield "/bookies", b"{}"
+    yield keys.cluster(cluster.name), _json(cluster.addresses.to_json() | _JAVA)
+    for namespace, bundles in zip(_NAMESPACES, (cluster.bundles, _BUNDLES), strict=True):
+        yield keys.tenant(namespace.tenant), _json({"allowedClusters": [cluster.name], "adminRoles": []})
+        yield keys.namespace_policies(namespace), _json(_policies(cluster.name, bundles))
+    coordinators = PartitionedTopicMetadata(cluster.transaction_coordinators)
+    yield _coordinators(SYSTEM_NAMESPACE), _json(coordinators.to_json())
+
+
+def _coordinators(namespace: NamespaceName) -> str:
+    return f"{keys.partitioned_topics(namespace, PERSISTENT)}/transaction_coordinator_assign"
+
+
+def _policies(cluster: str, bundles: int) -> dict[str, Any]:
+    boundaries = bundle_boundaries(bundles)
+    grants: dict[str, Any] = {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}}
+    return {
+        "auth_policies": grants,
+        "replication_clusters": [cluster],
+        "allowed_clusters": [],
+        "bundles": {"boundaries": list(boundaries), "numBundles": bundles},
+        **_POLICIES,
+    }
+
+
+def _stream_metadata(containers: int) -> bytes:
+    """A protobuf with field 1, the number of storage containers."""
+    number = bytearray(b"\x08")
+    while containers > 0x7F:
+        number.append(containers & 0x7F | 0x80)
+        containers >>= 7
+    return bytes([*number, containers])
+
+
+def _places_of_log(servers: str) -> bytes:
+    """Where DistributedLog, which keeps packages of functions, finds its ledgers: its own form of JSON."""
+    parsed = parse_servers(servers)
+    hosts, ledgers = ";".join(map(str, parsed.servers)), f"{parsed.chroot}{LEDGERS}"
+    fields = {
+        1: {"str": hosts},
+        2: {"str": ledgers},
+        3: {"tf": 1},
+        4: {"tf": 0},
+        5: {"str": hosts},
+        6: {"str": hosts},
+        7: {"str": hosts},
+    }
+    return b"1\nBKDL\n" + _json({str(number): value for number, value in fields.items()})
+
+
+async def _open_to(client: ZooKeeperClient, path: str, field: str, cluster: str) -> None:
+    """One that an earlier cluster made serves this one as well."""
+
+    def opened(body: Mapping[str, Any]) -> dict[str, Any]:
+        return {**body, field: [*(body.get(field) or ()), cluster]}
+
+    await _change(client, path, lambda body: body if cluster in (body.get(field) or ()) else opened(body))
+
+
+async def _change(client: ZooKeeperClient, path: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+    while True:
+        try:
+            node = await client.get(path)
+            body = json.loads(node.value)
+            changed = change(body)
+            if changed != body:
+                await client.set(path, _json(changed), node.stat.version)
+            return
+        except BadVersion:
+            continue
+        except NoNode:
+            return  # deleted meanwhile
+
+
+def _json(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, separators=(",", ":")).encode()

@@ -1,0 +1,33 @@
+"""``interpulse broker``: a broker of a cluster in this process."""
+
+from __future__ import annotations
+
+import click
+
+from interpulse.cli.serving import run_broker
+from interpulse.cli.support.logs import LogFormat, log_options
+
+__all__ = ["broker"]
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-c",
+    "--config",
+    "config_file",
+    metavar="FILE",
+    required=True,
+    help="A broker.conf: key=value lines with Pulsar's keys.",
+)
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set one key of broker.conf.")
+@log_options
+def broker(config_file: str, settings: tuple[str, ...], log_level: str, log_format: LogFormat) -> None:
+    """Run a broker of a cluster in this process.
+
+    The cluster has ZooKeeper (metadataStoreUrl=zk:host:2181) and BookKeeper, in the layout of Apache Pulsar, and was
+    initialised with `interpulse cluster init` or with Pulsar's own tool. One broker at a time can serve it.
+
+    --set overrides the environment, which overrides the configuration file. Prints the line "ready" when clients can
+    publish.
+    """
+    run_broker(config_file, settings, {}, log_level=log_level, log_format=log_format, in_cluster=True)

@@ -1,0 +1,102 @@
+"""The durable form of a cursor, and its JSON below the record of a topic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from interpulse.model.ids import EARLIEST, Position
+
+__all__ = ["DEDUPLICATION_CURSOR", "JSON_CURSORS", "UNREADABLE", "CursorCodec", "CursorRecord", "JsonCursors"]
+
+DEDUPLICATION_CURSOR: Final = "pulsar.dedup"
+"""The name under which the sequence ids of producers lie among the cursors of a topic."""
+
+UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError)
+"""What a codec raises for a value that is no cursor."""
+
+
+@dataclass(frozen=True, slots=True)
+class CursorRecord:
+    """The acknowledgements of one subscription. The default stands before every entry."""
+
+    mark_delete: Position = EARLIEST
+    ranges: tuple[tuple[int, int, int], ...] = ()
+    """Acknowledged beyond it: ledger, first entry, last entry."""
+    batches: tuple[tuple[Position, tuple[int, ...]], ...] = ()
+    """Partly acknowledged: bit i of the words is 1 while message i waits."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """What clients set of the subscription."""
+    replicate_state: bool = False
+    by_policy: bool = False
+    """Of a replication cursor: policies opened it, and close it when they list its cluster no more."""
+    last_active_ms: int | None = None
+    """The time of its last consumer; None = a consumer was connected."""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """What belongs to the position: of the de-duplication cursor the highest sequence id of each producer name."""
+    active_ms: Mapping[str, int] = field(default_factory=dict)
+    """When each of these names was last active, where that is written down."""
+
+    def of_new_partition(self, mark_delete: Position) -> CursorRecord:
+        """The same subscription on a later partition: with the settings of its clients, and nothing acknowledged."""
+        return CursorRecord(mark_delete, properties=self.properties, replicate_state=self.replicate_state)
+
+
+class CursorCodec(Protocol):
+    """How the records of cursors are stored; chosen with the metadata store."""
+
+    def decode(self, name: str, value: bytes) -> CursorRecord:
+        """The state in a stored record; raises one of `UNREADABLE` if it is none."""
+
+    def encode(self, name: str, record: CursorRecord) -> bytes:
+        """The record with this state."""
+
+
+class JsonCursors:
+    """The JSON of a broker that is alone. See `CursorCodec`."""
+
+    def decode(self, name: str, value: bytes) -> CursorRecord:
+        body = json.loads(value)
+        mark_delete = Position.parse(body["markDeletePosition"])
+        if name == DEDUPLICATION_CURSOR:
+            sequences = {each: (int(last), int(active)) for each, (last, active) in body.get("sequences", {}).items()}
+            return CursorRecord(
+                mark_delete,
+                numbers={each: last for each, (last, _) in sequences.items()},
+                active_ms={each: active for each, (_, active) in sequences.items()},
+            )
+        return CursorRecord(
+            mark_delete=mark_delete,
+            ranges=tuple((ledger, start, end) for ledger, start, end in body.get("individuallyDeletedMessages", ())),
+            batches=tuple(
+                (Position.parse(text), tuple(words))
+                for text, words in body.get("batchedEntryDeletionIndexInfo", {}).items()
+            ),
+            properties=dict(body.get("cursorProperties") or {}),
+            replicate_state=bool(body.get("replicated")),
+            by_policy=bool(body.get("openedByPolicy")),
+            last_active_ms=int(body["lastActive"]) if "lastActive" in body else None,
+        )
+
+    def encode(self, name: str, record: CursorRecord) -> bytes:
+        body: dict[str, Any] = {"markDeletePosition": str(record.mark_delete)}
+        if name == DEDUPLICATION_CURSOR:
+            body["sequences"] = {each: [last, record.active_ms.get(each, 0)] for each, last in record.numbers.items()}
+        if record.ranges:
+            body["individuallyDeletedMessages"] = record.ranges
+        if record.batches:
+            body["batchedEntryDeletionIndexInfo"] = {str(position): list(words) for position, words in record.batches}
+        if record.properties:
+            body["cursorProperties"] = dict(record.properties)
+        if record.replicate_state:
+            body["replicated"] = True
+        if record.by_policy:
+            body["openedByPolicy"] = True
+        if record.last_active_ms is not None:
+            body["lastActive"] = record.last_active_ms
+        return json.dumps(body, separators=(",", ":")).encode()
+
+
+JSON_CURSORS: Final = JsonCursors()

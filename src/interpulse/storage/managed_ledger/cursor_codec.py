@@ -1,0 +1,186 @@
+"""Cursors in Pulsar's protobuf: records (``ManagedCursorInfo``), and entries of cursors' ledgers (``PositionInfo``).
+
+Source: cluster 5.3 and 5.4. What is not ours keeps its bytes: fields that this version does not know, the numbers that
+belong to a position, and the properties that Pulsar keeps for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from interpulse.model.ids import Position
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
+from interpulse.storage.managed_ledger.compression import packed, parsed, unpacked
+
+__all__ = [
+    "IN_RECORD",
+    "PulsarCursors",
+    "StoredCursor",
+    "decode_entry",
+    "decode_record",
+    "encode_entry",
+    "encode_record",
+]
+
+IN_RECORD: Final = -1
+"""Where a cursor has no ledger: its state is in its record."""
+
+_REPLICATED: Final = "pulsar.replicated.subscription"
+_BY_POLICY: Final = "interpulse.openedByPolicy"
+_INTERNAL: Final = "#pulsar.internal."
+_WORD: Final = (1 << 64) - 1
+
+
+class StoredCursor(NamedTuple):
+    """A record as it was read: the state in it, the ledger that has newer states, and the plain bytes."""
+
+    state: CursorRecord
+    ledger_id: int
+    plain: bytes
+
+
+class PulsarCursors:
+    """Cursors whose state is in their records. See `interpulse.storage.cursors.cursor_records.CursorCodec`."""
+
+    def decode(self, name: str, value: bytes) -> CursorRecord:
+        return decode_record(value).state
+
+    def encode(self, name: str, record: CursorRecord) -> bytes:
+        return encode_record(name, record)
+
+
+def decode_record(value: bytes) -> StoredCursor:
+    """Read a record; raises ValueError if it is none."""
+    plain = unpacked(value)
+    message = parsed(pb.ManagedCursorInfo, plain)
+    numbers = {each.name: each.value for each in message.properties}
+    properties = {each.name: each.value for each in message.cursorProperties if not each.name.startswith(_INTERNAL)}
+    by_policy = properties.pop(_BY_POLICY, None) is not None
+    state = CursorRecord(
+        Position(message.markDeleteLedgerId, message.markDeleteEntryId),
+        tuple(_ranges(message.individualDeletedMessages)),
+        _batches(message.batchedEntryDeletionIndexInfo),
+        properties,
+        bool(numbers.pop(_REPLICATED, 0)),
+        by_policy,
+        message.lastActive or None,
+        numbers,
+    )
+    return StoredCursor(state, message.cursorsLedgerId, plain)
+
+
+def encode_record(name: str, state: CursorRecord, *, ledger_id: int = IN_RECORD, kept: bytes = b"") -> bytes:
+    """The record with this state; ``kept`` are the plain bytes of the record that it replaces."""
+    message = pb.ManagedCursorInfo.FromString(kept) if kept else pb.ManagedCursorInfo()
+    old = {each.name: each.value for each in message.properties}
+    internal = {each.name: each.value for each in message.cursorProperties if each.name.startswith(_INTERNAL)}
+    for known in message.DESCRIPTOR.fields:
+        message.ClearField(known.name)  # type: ignore[arg-type]
+    message.cursorsLedgerId = ledger_id
+    message.markDeleteLedgerId, message.markDeleteEntryId = state.mark_delete
+    _put_ranges(message.individualDeletedMessages, state.ranges)
+    _put_batches(message.batchedEntryDeletionIndexInfo, state)
+    _put_numbers(message.properties, _numbers(name, state, old))
+    if state.last_active_ms is not None:
+        message.lastActive = state.last_active_ms
+    properties = {**internal, **state.properties, **({_BY_POLICY: "true"} if state.by_policy else {})}
+    for key, value in properties.items():
+        message.cursorProperties.add(name=key, value=value)
+    return packed(message.SerializeToString(deterministic=True))
+
+
+def decode_entry(entry: bytes, record: CursorRecord) -> CursorRecord:
+    """The state in an entry of a cursor's ledger; what belongs to the subscription is that of the record.
+
+    Raises ValueError if it is none.
+    """
+    message = parsed(pb.PositionInfo, entry)
+    bitmaps = message.individualDeletedMessageRanges
+    numbers = {each.name: each.value for each in message.properties}
+    return CursorRecord(
+        Position(message.ledgerId, message.entryId),
+        tuple(_ranges_of_bitmaps(bitmaps) if bitmaps else _ranges(message.individualDeletedMessages)),
+        _batches(message.batchedEntryDeletionIndexInfo),
+        record.properties,
+        bool(numbers.pop(_REPLICATED, 0)),
+        record.by_policy,
+        record.last_active_ms,
+        numbers,
+    )
+
+
+def encode_entry(name: str, state: CursorRecord, *, numbers: Mapping[str, int] | None = None) -> bytes:
+    """An entry of a cursor's ledger; ``numbers`` are those of the state before, which stay with most cursors."""
+    message = pb.PositionInfo(ledgerId=state.mark_delete.ledger, entryId=state.mark_delete.entry)
+    _put_numbers(message.properties, _numbers(name, state, numbers or {}))
+    _put_batches(message.batchedEntryDeletionIndexInfo, state)
+    bits: dict[int, int] = {}
+    for ledger, first, last in state.ranges:
+        bits[ledger] = bits.get(ledger, 0) | ((1 << (last - first + 1)) - 1) << first
+    for ledger, acknowledged in bits.items():
+        message.individualDeletedMessageRanges.add(key=ledger, values=_words(acknowledged))
+    return message.SerializeToString(deterministic=True)
+
+
+def _numbers(name: str, state: CursorRecord, old: Mapping[str, int]) -> dict[str, int]:
+    """The cursor of sequence ids says them all; of others the broker knows one, and Pulsar has more."""
+    if name == DEDUPLICATION_CURSOR:
+        return dict(state.numbers)
+    kept = {key: value for key, value in old.items() if key != _REPLICATED}
+    return {**kept, **state.numbers, **({_REPLICATED: 1} if state.replicate_state else {})}
+
+
+def _put_numbers(target: Any, numbers: Mapping[str, int]) -> None:
+    for name, value in numbers.items():
+        target.add(name=name, value=value)
+
+
+def _ranges(stored: Iterable[pb.MessageRange]) -> Iterable[tuple[int, int, int]]:
+    """Of a range over several ledgers, as old versions wrote them, the last ledger's part: more is delivered again."""
+    for each in stored:
+        lower, upper = each.lowerEndpoint, each.upperEndpoint
+        first = lower.entryId + 1 if lower.ledgerId == upper.ledgerId else 0
+        if first <= upper.entryId:
+            yield upper.ledgerId, first, upper.entryId
+
+
+def _put_ranges(target: Any, ranges: Iterable[tuple[int, int, int]]) -> None:
+    for ledger, first, last in ranges:
+        target.add(
+            lowerEndpoint=pb.NestedPositionInfo(ledgerId=ledger, entryId=first - 1),
+            upperEndpoint=pb.NestedPositionInfo(ledgerId=ledger, entryId=last),
+        )
+
+
+def _batches(
+    stored: Iterable[pb.BatchedEntryDeletionIndexInfo],
+) -> tuple[tuple[Position, tuple[int, ...]], ...]:
+    return tuple((Position(each.position.ledgerId, each.position.entryId), tuple(each.deleteSet)) for each in stored)
+
+
+def _put_batches(target: Any, state: CursorRecord) -> None:
+    for position, words in state.batches:
+        at = pb.NestedPositionInfo(ledgerId=position.ledger, entryId=position.entry)
+        target.add(position=at, deleteSet=words)
+
+
+def _words(bits: int) -> list[int]:
+    words = []
+    while bits:
+        word = bits & _WORD
+        words.append(word - (1 << 64) if word >> 63 else word)
+        bits >>= 64
+    return [*words, 0]
+
+
+def _ranges_of_bitmaps(bitmaps: Iterable[pb.LongListMap]) -> Iterable[tuple[int, int, int]]:
+    for bitmap in bitmaps:
+        text = "".join(f"{word & _WORD:064b}"[::-1] for word in bitmap.values)
+        first = text.find("1")
+        while first >= 0:
+            end = text.find("0", first)
+            end = len(text) if end < 0 else end
+            yield bitmap.key, first, end - 1
+            first = text.find("1", end)

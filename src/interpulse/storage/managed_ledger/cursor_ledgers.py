@@ -1,0 +1,334 @@
+"""Cursors in a cluster: each has a record, and while its topic is open a ledger that its newer states are appended to.
+
+What is acknowledged changes all the time, and an entry in a ledger costs ZooKeeper nothing. The record says which
+ledger; it is written when that changes, when settings of the subscription change, and when the topic is closed: then it
+holds the state itself, and the ledger goes. Source: cluster 5.4.
+
+Every record is written under the version that this owner of the topic knows, and claimed with the first reading, so
+that an earlier owner which does not know yet that it is one cannot change it any more (cluster 12.5). Its ledgers are
+recovered, which stops it there too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NoReturn, Protocol
+
+from interpulse.clock import now_ms
+from interpulse.model.names import decode_local_name
+from interpulse.storage.api import (
+    Change,
+    CommitConflict,
+    Delete,
+    LogFenced,
+    MetadataStore,
+    MetadataUnavailable,
+    Put,
+    Versioned,
+)
+from interpulse.storage.bookkeeper.errors import BookKeeperError, LedgerFenced, NoLedger
+from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors.cursor_store import TopicCursors, cursor_key
+from interpulse.storage.managed_ledger.cursor_codec import (
+    IN_RECORD,
+    StoredCursor,
+    decode_entry,
+    decode_record,
+    encode_entry,
+    encode_record,
+)
+from interpulse.storage.topic_records import record_key
+
+__all__ = ["CursorLedger", "CursorLedgers", "LedgerCursors", "RecoveredLedger"]
+
+log = logging.getLogger(__name__)
+
+_ENTRIES_MAX: Final = 50_000  # managedLedgerCursorMaxEntriesPerLedger
+_AGE_MAX_MS: Final = 4 * 3600 * 1000  # managedLedgerCursorRolloverTimeInSeconds
+_AT_ONCE: Final = 64  # cursors of one topic that are read or written at the same time
+_KEYS_AT_ONCE: Final = 500
+_TAKEN: Final = "another broker has taken the topic over"
+
+
+class CursorLedger(Protocol):
+    """A ledger that takes entries."""
+
+    @property
+    def ledger_id(self) -> int: ...
+
+    async def add(self, payload: bytes) -> int:
+        """Append an entry; durable on return."""
+
+    def abandon(self) -> None:
+        """Append no more."""
+
+
+class RecoveredLedger(Protocol):
+    """A ledger that takes none any more."""
+
+    @property
+    def last_confirmed(self) -> int:
+        """Its last entry, -1 if it has none."""
+
+    async def read(self, first: int, *, entries_max: int, bytes_max: int) -> list[bytes]: ...
+
+
+class CursorLedgers(Protocol):
+    """The ledgers of a cluster, as cursors need them. Raises `BookKeeperError`."""
+
+    async def create(self, quorum: Quorum, *, custom: Mapping[str, bytes] | None = None) -> Any:
+        """A new `CursorLedger`."""
+
+    async def recover(self, ledger_id: int) -> Any:
+        """A `RecoveredLedger`, which nobody can append to any more; raises `NoLedger`."""
+
+    async def delete(self, ledger_id: int) -> None:
+        """Remove a ledger, there or not."""
+
+
+@dataclass(slots=True)
+class _OpenCursor:
+    version: int | None
+    """Of its record; None = there is none yet."""
+    kept: bytes
+    """The record, not compressed."""
+    state: CursorRecord
+    """As it is stored."""
+    ledger: CursorLedger | None = None
+    entries: int = 0
+    begun_ms: int = 0
+    changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class LedgerCursors:
+    """The cursors of all topics of a cluster. See `interpulse.storage.cursors.cursor_store.CursorStore`."""
+
+    def __init__(
+        self, metadata: MetadataStore, ledgers: CursorLedgers, quorum: Quorum, now_ms: Callable[[], int] = now_ms
+    ) -> None:
+        self._metadata = metadata
+        self._ledgers = ledgers
+        self._quorum = quorum
+        self._now_ms = now_ms
+
+    def of(self, log_name: str) -> TopicCursors:
+        return _TopicCursors(log_name, self._metadata, self._ledgers, self._quorum, self._now_ms)
+
+
+class _TopicCursors:
+    def __init__(
+        self,
+        log_name: str,
+        metadata: MetadataStore,
+        ledgers: CursorLedgers,
+        quorum: Quorum,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._log_name = log_name
+        self._metadata = metadata
+        self._ledgers = ledgers
+        self._quorum = quorum
+        self._now_ms = now_ms
+        self._open: dict[str, _OpenCursor] = {}
+
+    # --- reading
+
+    async def load(self) -> dict[str, CursorRecord]:
+        above = record_key(self._log_name)
+        names = await self._metadata.children(above)
+        for first in range(0, len(names), _KEYS_AT_ONCE):
+            keys = [f"{above}/{name}" for name in names[first : first + _KEYS_AT_ONCE]]
+            found = await self._metadata.get_many(keys)
+            cursors = {decode_local_name(key.rpartition("/")[2]): stored for key, stored in found.items()}
+            await _all(self._claim(name, stored) for name, stored in cursors.items())
+        return {name: each.state for name, each in self._open.items()}
+
+    async def _claim(self, name: str, stored: Versioned) -> None:
+        """Find the newest state, and write it into the record, so that nobody else can any more."""
+        try:
+            record = decode_record(stored.value)
+            state = await self._newest(record)
+        except ValueError as error:
+            raise MetadataUnavailable(f"the cursor {name} of {self._log_name} cannot be understood: {error}") from error
+        cursor = self._open[name] = _OpenCursor(stored.version, record.plain, state)
+        await self._write_record(name, cursor, state, IN_RECORD)
+        if record.ledger_id != IN_RECORD:
+            await self._drop(record.ledger_id)
+
+    async def _newest(self, record: StoredCursor) -> CursorRecord:
+        if record.ledger_id == IN_RECORD:
+            return record.state
+        try:
+            ledger: RecoveredLedger = await self._ledgers.recover(record.ledger_id)
+        except NoLedger:
+            return record.state
+        if ledger.last_confirmed < 0:
+            return record.state
+        (entry,) = await ledger.read(ledger.last_confirmed, entries_max=1, bytes_max=1)
+        return decode_entry(entry, record.state)
+
+    # --- writing
+
+    async def put(
+        self, name: str, record: CursorRecord, *, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}
+    ) -> None:
+        cursor = self._open.get(name)
+        if cursor is None:
+            await self._create(name, record, also, expect)
+            return
+        async with cursor.changing:
+            await self._into_record(name, cursor, record, also, expect)
+
+    async def flush(self, records: Mapping[str, CursorRecord], *, last: bool = False) -> None:
+        await _all(self._flush(name, record, last=last) for name, record in records.items())
+        if last:
+            left = [name for name, each in self._open.items() if each.ledger is not None]
+            await _all(self._flush(name, self._open[name].state, last=True) for name in left)
+
+    async def delete(self, name: str, *, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}) -> None:
+        key, cursor = cursor_key(self._log_name, name), self._open.pop(name, None)
+        if cursor is None:
+            await self._metadata.commit([*also, Delete(key)], expect)
+            return
+        async with cursor.changing:
+            await self._commit(key, Delete(key), cursor.version, also, expect)
+            await self._leave(cursor.ledger)
+
+    async def _create(
+        self, name: str, state: CursorRecord, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}
+    ) -> None:
+        """A record that is there was made for a new partition meanwhile: it is taken over."""
+        key = cursor_key(self._log_name, name)
+        stored = await self._metadata.get(key)
+        kept = b"" if stored is None else decode_record(stored.value).plain
+        cursor = _OpenCursor(None if stored is None else stored.version, kept, state)
+        await self._write_record(name, cursor, state, IN_RECORD, also, expect)
+        self._open[name] = cursor
+
+    async def _flush(self, name: str, state: CursorRecord, *, last: bool) -> None:
+        cursor = self._open.get(name)
+        if cursor is None:
+            await self._create(name, state)
+            return
+        async with cursor.changing:
+            if last:
+                await self._into_record(name, cursor, state)
+                return
+            try:
+                await self._into_ledger(name, cursor, state)
+            except LedgerFenced as error:
+                raise LogFenced(self._log_name, f"{_TAKEN}: {error}") from error
+            except BookKeeperError as error:
+                log.warning("cursor not stored in ledger topic=%s cursor=%s error=%s", self._log_name, name, error)
+                await self._into_record(name, cursor, state)
+
+    async def _into_ledger(self, name: str, cursor: _OpenCursor, state: CursorRecord) -> None:
+        entry = encode_entry(name, state, numbers=cursor.state.numbers)
+        if cursor.ledger is not None and not self._is_full(cursor):
+            await cursor.ledger.add(entry)
+            cursor.entries += 1
+            cursor.state = replace(state, numbers={**cursor.state.numbers, **state.numbers})
+            return
+        old = cursor.ledger
+        ledger: CursorLedger = await self._ledgers.create(self._quorum, custom=self._custom(name))
+        try:
+            await ledger.add(entry)
+            await self._write_record(name, cursor, state, ledger.ledger_id)
+        except BaseException:
+            await self._leave(ledger)
+            raise
+        cursor.ledger, cursor.entries, cursor.begun_ms = ledger, 1, self._now_ms()
+        await self._leave(old)
+
+    async def _into_record(
+        self,
+        name: str,
+        cursor: _OpenCursor,
+        state: CursorRecord,
+        also: Sequence[Change] = (),
+        expect: Mapping[str, int | None] = {},
+    ) -> None:
+        await self._write_record(name, cursor, state, IN_RECORD, also, expect)
+        old, cursor.ledger = cursor.ledger, None
+        await self._leave(old)
+
+    async def _write_record(
+        self,
+        name: str,
+        cursor: _OpenCursor,
+        state: CursorRecord,
+        ledger_id: int,
+        also: Sequence[Change] = (),
+        expect: Mapping[str, int | None] = {},
+    ) -> None:
+        key = cursor_key(self._log_name, name)
+        written = state if ledger_id == IN_RECORD else replace(state, ranges=(), batches=())
+        value = encode_record(name, written, ledger_id=ledger_id, kept=cursor.kept)
+        await self._commit(key, Put(key, value), cursor.version, also, expect)
+        stored = await self._metadata.get(key)
+        if stored is None or stored.value != value:
+            self._taken_over(key)
+        cursor.version = stored.version
+        cursor.kept = decode_record(value).plain
+        cursor.state = replace(state, numbers={**cursor.state.numbers, **state.numbers})
+
+    async def _commit(
+        self,
+        key: str,
+        change: Change,
+        version: int | None,
+        also: Sequence[Change] = (),
+        expect: Mapping[str, int | None] = {},
+    ) -> None:
+        try:
+            await self._metadata.commit([*also, change], {**expect, key: version})
+        except CommitConflict as conflict:
+            if conflict.key != key:
+                raise
+            self._taken_over(key)
+
+    def _taken_over(self, key: str) -> NoReturn:
+        raise LogFenced(self._log_name, f"{_TAKEN}: {key} was changed by somebody else")
+
+    async def _leave(self, ledger: CursorLedger | None) -> None:
+        """A ledger of ours that no record names any more."""
+        if ledger is not None:
+            ledger.abandon()
+            await self._drop(ledger.ledger_id)
+
+    async def _drop(self, ledger_id: int) -> None:
+        """A ledger that no record names; if it cannot be deleted, it stays."""
+        try:
+            await self._ledgers.delete(ledger_id)
+        except (BookKeeperError, MetadataUnavailable) as error:
+            log.warning("ledger of a cursor stays ledger=%d topic=%s error=%s", ledger_id, self._log_name, error)
+
+    def _is_full(self, cursor: _OpenCursor) -> bool:
+        return cursor.entries >= _ENTRIES_MAX or self._now_ms() - cursor.begun_ms >= _AGE_MAX_MS
+
+    def _custom(self, name: str) -> dict[str, bytes]:
+        """What the ledger is for, as operators' tools show it."""
+        return {
+            "component": b"managed-ledger",
+            "pulsar/managed-ledger": self._log_name.encode(),
+            "pulsar/cursor": name.encode(),
+            "application": b"pulsar",
+        }
+
+
+async def _all(calls: Iterable[Awaitable[None]]) -> None:
+    """Wait for all, so many at a time; then raise the first failure."""
+    limit = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(call: Awaitable[None]) -> None:
+        async with limit:
+            await call
+
+    outcomes = await asyncio.gather(*map(one, calls), return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome

@@ -1,0 +1,116 @@
+"""The schemas of a topic in Pulsar's protobuf: a locator, and one ledger with one entry for each version.
+
+Source: cluster 5.6. The numbers of types are not those of the wire protocol, and there is no place for a name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from interpulse.model.ids import Position
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
+from interpulse.storage.managed_ledger.compression import parsed
+
+__all__ = ["StoredSchema", "VersionPlace", "decode_locator", "decode_schema", "encode_locator", "encode_schema"]
+
+_NUMBERS: Final[Mapping[SchemaType, int]] = {
+    SchemaType.NONE: 1,
+    SchemaType.STRING: 2,
+    SchemaType.JSON: 3,
+    SchemaType.PROTOBUF: 4,
+    SchemaType.AVRO: 5,
+    SchemaType.BOOLEAN: 6,
+    SchemaType.INT8: 7,
+    SchemaType.INT16: 8,
+    SchemaType.INT32: 9,
+    SchemaType.INT64: 10,
+    SchemaType.FLOAT: 11,
+    SchemaType.DOUBLE: 12,
+    SchemaType.DATE: 13,
+    SchemaType.TIME: 14,
+    SchemaType.TIMESTAMP: 15,
+    SchemaType.KEY_VALUE: 16,
+    SchemaType.INSTANT: 17,
+    SchemaType.LOCAL_DATE: 18,
+    SchemaType.LOCAL_TIME: 19,
+    SchemaType.LOCAL_DATE_TIME: 20,
+    SchemaType.PROTOBUF_NATIVE: 21,
+}
+_TYPES: Final = {number: kind for kind, number in _NUMBERS.items()}
+_NOWHERE: Final = Position(-1, -1)
+"""What the entry of the first version says of its own place, which it cannot know."""
+
+
+class VersionPlace(NamedTuple):
+    """Where the schema of a version is, and the digest of its definition."""
+
+    version: int
+    position: Position
+    digest: bytes
+
+
+class StoredSchema(NamedTuple):
+    """One version; ``schema`` is None where the schema was deleted."""
+
+    schema: SchemaInfo | None
+    created_ms: int
+
+
+def decode_locator(value: bytes) -> list[VersionPlace]:
+    """Every version, oldest first; raises ValueError if it is no locator."""
+    message = parsed(pb.SchemaLocator, value)
+    return [
+        VersionPlace(each.version, Position(each.position.ledgerId, each.position.entryId), each.hash)
+        for each in message.index
+    ]
+
+
+def encode_locator(places: list[VersionPlace], *, kept: bytes = b"") -> bytes:
+    """The locator of these versions, at least one; ``kept`` is the one that it replaces."""
+    message = pb.SchemaLocator.FromString(kept)
+    for place in places[len(message.index) :]:
+        _put(message.index.add(), place)
+    message.info.CopyFrom(message.index[-1])
+    return message.SerializeToString(deterministic=True)
+
+
+def decode_schema(entry: bytes) -> StoredSchema:
+    """The schema in the entry of its ledger; raises ValueError if there is none, or of a type that is not known."""
+    message = parsed(pb.SchemaInfo, parsed(pb.SchemaEntry, entry).schema_data)
+    if message.deleted:
+        return StoredSchema(None, message.timestamp)
+    if message.type not in _TYPES:
+        raise ValueError(f"schemas of type {message.type} are not supported")
+    properties = {each.key: each.value for each in message.props}
+    return StoredSchema(SchemaInfo(_TYPES[message.type], message.schema, properties), message.timestamp)
+
+
+def encode_schema(
+    schema_id: str, schema: SchemaInfo | None, created_ms: int, places: list[VersionPlace]
+) -> tuple[bytes, bytes]:
+    """The entry of a new version's ledger, and the digest of its definition; ``places`` are those of earlier ones."""
+    definition = schema.definition if schema is not None else b""
+    digest = hashlib.sha256(definition).digest()
+    info = pb.SchemaInfo(
+        schema_id=schema_id,
+        user="",
+        type=_NUMBERS[schema.type if schema is not None else SchemaType.NONE],
+        schema=definition,
+        timestamp=created_ms,
+        deleted=schema is None,
+    )
+    if schema is not None:
+        for key, value in schema.properties.items():
+            info.props.add(key=key, value=value)
+    entry = pb.SchemaEntry(schema_data=info.SerializeToString(deterministic=True))
+    for place in places or [VersionPlace(0, _NOWHERE, digest)]:
+        _put(entry.index.add(), place)
+    return entry.SerializeToString(deterministic=True), digest
+
+
+def _put(target: pb.SchemaIndexEntry, place: VersionPlace) -> None:
+    target.version, target.hash = place.version, place.digest
+    target.position.ledgerId, target.position.entryId = place.position

@@ -1,0 +1,78 @@
+"""Ledgers of a data directory: their ids, and which log each belongs to.
+
+* ``/ledgers/L<id>`` says which log a ledger belongs to. It comes and goes in one commit with the record, so that what
+  lies in a segment can be told alive or dead without reading every record.
+* ``/ledgers/id-counter`` is the first ledger id that was never reserved. Ids are reserved in blocks *before* one is
+  used, so a crash may leave ids out but never gives one twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable
+
+from interpulse.storage.api import Change, Delete, MetadataStore, MetadataUnavailable, Put, Versioned
+from interpulse.storage.cas import advance_counter
+from interpulse.storage.topic_records import JSON_RECORDS, decode_record, record_key
+
+__all__ = ["LEDGER_COUNTER_KEY", "LedgerIds", "ledger_key", "living_ledgers", "owner_changes"]
+
+LEDGER_COUNTER_KEY = "/ledgers/id-counter"
+_BLOCK = 1000  # one commit per thousand ledgers; a restart skips at most so many ids
+
+
+def ledger_key(ledger_id: int) -> str:
+    """Key that says which log the ledger belongs to."""
+    return f"/ledgers/L{ledger_id:010d}"
+
+
+class LedgerIds:
+    """Gives out ledger ids, each once in the life of the metadata store."""
+
+    def __init__(self, metadata: MetadataStore) -> None:
+        self._metadata = metadata
+        self._next = 1
+        self._end = 1
+        self._reserving = asyncio.Lock()
+
+    async def take(self) -> int:
+        """A ledger id that was never used."""
+        while self._next == self._end:
+            async with self._reserving:
+                if self._next == self._end:
+                    await self._reserve()
+        self._next += 1
+        return self._next - 1
+
+    async def first_unreserved(self) -> int:
+        """Every ledger id there ever was is below this one."""
+        stored = await self._metadata.get(LEDGER_COUNTER_KEY)
+        return int(stored.value) if stored else 1
+
+    async def _reserve(self) -> None:
+        self._next = await advance_counter(self._metadata, LEDGER_COUNTER_KEY, _BLOCK, start=1)
+        self._end = self._next + _BLOCK
+
+
+def owner_changes(name: str, before: Collection[int], after: Collection[int]) -> list[Change]:
+    """What is committed with a record that names other ledgers than before."""
+    begun, ended = set(after).difference(before), set(before).difference(after)
+    puts: list[Change] = [Put(ledger_key(each), name.encode()) for each in sorted(begun)]
+    return puts + [Delete(ledger_key(each)) for each in sorted(ended)]
+
+
+async def living_ledgers(metadata: MetadataStore, ledger_ids: Iterable[int]) -> dict[int, str]:
+    """Which of these ledgers some log still has, and the name of that log."""
+    owners = await metadata.get_many([ledger_key(each) for each in ledger_ids])
+    claims = {int(key.rpartition("L")[2]): owner.value.decode() for key, owner in owners.items()}
+    stored = await metadata.get_many([record_key(name) for name in sorted(set(claims.values()))])
+    return {each: name for each, name in claims.items() if _lists(name, stored.get(record_key(name)), each)}
+
+
+def _lists(name: str, stored: Versioned | None, ledger_id: int) -> bool:
+    if stored is None:
+        return False
+    try:
+        return ledger_id in decode_record(JSON_RECORDS, name, stored.value).ledger_ids
+    except MetadataUnavailable:
+        return True  # the log cannot be opened before its record is mended; its entries must still be there then

@@ -1,0 +1,242 @@
+"""A broker on a real ZooKeeper and real bookies, with the official client: killed, restarted, stopped, refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from interpulse.storage.bookkeeper.ledger_paths import id_of
+from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, StoredCursor, decode_record
+from interpulse.storage.zookeeper.client import ZooKeeperClient
+from tests.interop.real_pulsar.bookkeeper import RealBookie
+from tests.interop.real_pulsar.zookeeper import RealZooKeeper, real_zookeeper
+from tests.support.official_client import admin, connected, receive, receive_all
+from tests.support.standalone_process import BrokerProcess, environment, free_port, interpulse
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+SECONDS_MAX = 120
+NAMESPACE = "public/default"
+ADDRESS_KEYS = ("metadataStoreUrl", "configurationMetadataStoreUrl", "bookkeeperMetadataServiceUri")
+
+Start = Callable[..., BrokerProcess]
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealZooKeeper]:
+    """A ZooKeeper with a cluster and three bookies, started once."""
+    directory = tmp_path_factory.mktemp("cluster")
+    with real_zookeeper(directory / "zookeeper") as server, ExitStack() as running:
+        run("cluster", "init", "--cluster", "lab", "--metadata-store", f"zk:{server.address}", "-uw", "http://x:1")
+        bookies = [RealBookie(directory / f"bookie-{each}", server.address) for each in range(3)]
+        for bookie in bookies:
+            bookie.start()
+            running.callback(bookie.kill)
+        for bookie in bookies:
+            bookie.wait()
+        yield server
+
+
+@pytest.fixture
+def settings(zookeeper: RealZooKeeper, tmp_path: Path) -> Path:
+    """A broker.conf, with ports that stay the same after a restart."""
+    file = tmp_path / "broker.conf"
+    lines = (
+        "clusterName=lab",
+        f"metadataStoreUrl=zk:{zookeeper.address}",
+        f"configurationMetadataStoreUrl=zk:{zookeeper.address}",
+        f"bookkeeperMetadataServiceUri=metadata-store:zk:{zookeeper.address}",
+        f"dataDir={tmp_path / 'data'}",
+        f"brokerServicePort={free_port()}",
+        f"webServicePort={free_port()}",
+        "managedLedgerDefaultEnsembleSize=3",
+        "managedLedgerDefaultWriteQuorum=3",
+        "managedLedgerDefaultAckQuorum=2",
+        "metadataStoreSessionTimeoutMillis=6000",
+    )
+    file.write_text("\n".join(lines))
+    return file
+
+
+@pytest.fixture
+def start(settings: Path) -> Iterator[Start]:
+    """`start()`: a broker with these settings, stopped at the end of the test."""
+    with ExitStack() as running:
+        yield lambda: running.enter_context(
+            BrokerProcess(interpulse("broker", "--config", str(settings)), settings.with_suffix(".log"))
+        )
+
+
+def run(*arguments: str) -> str:
+    """What a command of ours prints; it must not fail."""
+    done = subprocess.run(
+        interpulse(*arguments), capture_output=True, text=True, timeout=SECONDS_MAX, env=environment()
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refused(settings: Path, *more: str) -> str:
+    """Why a broker does not start."""
+    options = [part for each in more for part in ("--set", each)]
+    line = interpulse("broker", "--config", str(settings), *options)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS_MAX, env=environment())
+    assert done.returncode == 2, done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+async def cursors_of(zookeeper: RealZooKeeper, topic: str) -> dict[str, StoredCursor]:
+    client = await ZooKeeperClient.connect(zookeeper.address)
+    try:
+        above = f"/managed-ledgers/{NAMESPACE}/persistent/{topic}"
+        names = (await client.children(above)).names
+        return {name: decode_record((await client.get(f"{above}/{name}")).value) for name in names}
+    finally:
+        await client.close()
+
+
+async def ledgers_of(zookeeper: RealZooKeeper, topic: str) -> set[int]:
+    """The ledgers that say that they are of this topic."""
+    client = await ZooKeeperClient.connect(zookeeper.address)
+    try:
+        above = "/ledgers/00/0000"
+        paths = [f"{above}/{name}" for name in (await client.children(above)).names]
+        found = await client.get_many(paths)
+        mine = f"{NAMESPACE}/persistent/{topic}".encode()
+        return {id_of(path) for path, node in zip(paths, found, strict=True) if node and mine in node.value}
+    finally:
+        await client.close()
+
+
+async def values_below(zookeeper: RealZooKeeper, path: str) -> dict[str, bytes]:
+    """The values of the children of a node."""
+    client = await ZooKeeperClient.connect(zookeeper.address)
+    try:
+        names = sorted((await client.children(path)).names)
+        return {name: (await client.get(f"{path}/{name}")).value for name in names}
+    finally:
+        await client.close()
+
+
+async def test_broker_when_killed_and_started_again_then_no_message_and_no_acknowledgement_is_lost(
+    zookeeper: RealZooKeeper, start: Start
+) -> None:
+    topic, count = f"persistent://{NAMESPACE}/killed", 200
+    broker = start()
+    with connected(broker.service_url) as client:
+        consumer = client.subscribe(topic, "shared", consumer_type=pulsar.ConsumerType.Shared)
+        producer = client.create_producer(topic, batching_enabled=False)
+        for number in range(count):
+            producer.send(b"%d" % number)
+        for number, message in enumerate(receive(consumer, count)):
+            if number < 100 or number % 2 == 0:
+                consumer.acknowledge(message)
+        async with asyncio.timeout(SECONDS_MAX):  # the first flush begins a ledger
+            while (await cursors_of(zookeeper, "killed"))["shared"].ledger_id == IN_RECORD:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        broker.kill()
+
+        broker = start()
+        unacknowledged = {number for number in range(100, count) if number % 2}
+        waiting = [int(each.data()) for each in receive_all(consumer)]
+        assert waiting == sorted(waiting)
+        assert unacknowledged <= set(waiting)  # what was acknowledged after the last flush comes again
+        reader = client.create_reader(topic, pulsar.MessageId.earliest)
+        assert [int(reader.read_next(10_000).data()) for _ in range(count)] == list(range(count))
+        producer.send(b"after")
+        assert consumer.receive(10_000).data() == b"after"
+
+
+async def test_broker_when_stopped_and_started_again_then_records_hold_what_was_acknowledged(
+    zookeeper: RealZooKeeper, start: Start
+) -> None:
+    topic = f"persistent://{NAMESPACE}/stopped"
+    broker = start()
+    with connected(broker.service_url) as client:
+        consumer = client.subscribe(
+            topic, "my sub", consumer_type=pulsar.ConsumerType.Shared, subscription_properties={"a": "b"}
+        )
+        producer = client.create_producer(topic, batching_enabled=False)
+        name = producer.producer_name()
+        assert name.startswith("lab-")
+        for number in range(20):
+            producer.send(b"%d" % number)
+        for number, message in enumerate(receive(consumer, 20)):
+            if number < 5 or number in (7, 8, 12):
+                consumer.acknowledge(message)
+        stats = f"persistent/{NAMESPACE}/stopped/stats"
+        until(lambda: admin(broker.web_url, "GET", stats)["subscriptions"]["my sub"]["msgBacklog"] == 12)
+        assert broker.stop() == 0
+        (cursor,) = (await cursors_of(zookeeper, "stopped")).values()
+        ledger = cursor.state.mark_delete.ledger
+        assert cursor.ledger_id == IN_RECORD
+        assert cursor.state.mark_delete == (ledger, 4)
+        assert cursor.state.ranges == ((ledger, 7, 8), (ledger, 12, 12))
+        assert cursor.state.properties == {"a": "b"}
+        assert await ledgers_of(zookeeper, "stopped") == {ledger}
+
+        broker = start()
+        left = [number for number in range(20) if number >= 5 and number not in (7, 8, 12)]
+        assert [int(each.data()) for each in receive_all(consumer)] == left
+        assert client.create_producer(topic).producer_name() != name
+    admin(broker.web_url, "DELETE", f"persistent/{NAMESPACE}/stopped?force=true")
+    assert await ledgers_of(zookeeper, "stopped") == set()
+
+
+async def test_records_when_an_operator_makes_them_then_lie_where_pulsar_has_them(
+    zookeeper: RealZooKeeper, start: Start
+) -> None:
+    broker = start()
+    topics = f"persistent/{NAMESPACE}"
+    admin(broker.web_url, "PUT", f"{topics}/parted/partitions", 2)
+    admin(broker.web_url, "POST", f"{topics}/parted/partitions", 3)
+    records = await values_below(zookeeper, f"/managed-ledgers/{NAMESPACE}/persistent")
+    assert {name: value for name, value in records.items() if name.startswith("parted")} == {
+        f"parted-partition-{index}": b"" for index in range(3)
+    }
+    admin(broker.web_url, "PUT", f"{topics}/plain", {"color": "blue"})
+    assert admin(broker.web_url, "GET", f"{topics}/plain/properties") == {"color": "blue"}
+
+    admin(broker.web_url, "PUT", "namespaces/public/divided", {"bundles": {"numBundles": 2}})
+    admin(broker.web_url, "PUT", "namespaces/public/divided/0x00000000_0x80000000/split")
+    body = json.loads((await values_below(zookeeper, "/admin/local-policies/public"))["divided"])
+    assert body == {
+        "migrated": False,
+        "bundles": {"boundaries": ["0x00000000", "0x40000000", "0x80000000", "0xffffffff"], "numBundles": 3},
+    }
+    assert admin(broker.web_url, "GET", "namespaces/public/divided/bundles") == body["bundles"]
+    admin(broker.web_url, "DELETE", "namespaces/public/divided")
+    assert "divided" not in await values_below(zookeeper, "/admin/local-policies/public")
+
+    domain = "clusters/lab/failureDomains/rack1"
+    admin(broker.web_url, "POST", domain, {"brokers": ["127.0.0.1:8080"]})
+    assert await values_below(zookeeper, "/admin/clusters/lab/failureDomain") == {
+        "rack1": b'{"brokers": ["127.0.0.1:8080"]}'
+    }
+    assert admin(broker.web_url, "GET", domain) == {"brokers": ["127.0.0.1:8080"]}
+
+
+def test_broker_when_it_cannot_serve_the_cluster_then_says_why(
+    zookeeper: RealZooKeeper, start: Start, settings: Path, tmp_path: Path
+) -> None:
+    free = ("brokerServicePort=0", "webServicePort=0", f"dataDir={tmp_path / 'second'}")
+    assert "cluster west (clusterName) is not registered in this metadata store, which has lab" in refused(
+        settings, "clusterName=west"
+    )
+    assert "which has none: correct the name, or initialise the cluster with `interpulse cluster init`" in refused(
+        settings, *(f"{key}=zk:{zookeeper.address}/nothing" for key in ADDRESS_KEYS)
+    )
+    broker = start()
+    first = broker.web_url.removeprefix("http://")
+    assert f"broker {first} serves this cluster, and a second one" in refused(settings, *free)
+    broker.kill()  # its lock stays for six seconds
+    assert f"broker {first} serves this cluster, and a second one" in refused(settings, *free)
+    start()

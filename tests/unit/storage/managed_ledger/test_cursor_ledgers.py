@@ -1,0 +1,281 @@
+"""Cursors with ledgers: where their state is in which moment, and what becomes of it after every kind of end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+import pytest
+
+from interpulse.model.ids import Position
+from interpulse.storage.api import CommitConflict, LogFenced, MetadataUnavailable, Put
+from interpulse.storage.bookkeeper.errors import LedgerFailed, LedgerFenced, NoLedger, RecoveryStopped
+from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, decode_record, encode_record
+from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
+from interpulse.storage.memory import MemoryMetadataStore
+
+LOG = "t/n/persistent/x"
+ABOVE = f"/managed-ledgers/{LOG}"
+
+
+class Ledger:
+    def __init__(self, ledger_id: int, custom: Mapping[str, bytes]) -> None:
+        self.ledger_id = ledger_id
+        self.custom = custom
+        self.entries: list[bytes] = []
+        self.failure: Exception | None = None
+        self.abandoned = False
+
+    @property
+    def last_confirmed(self) -> int:
+        return len(self.entries) - 1
+
+    async def add(self, payload: bytes) -> int:
+        if self.failure is not None:
+            raise self.failure
+        self.entries.append(payload)
+        return len(self.entries) - 1
+
+    async def read(self, first: int, *, entries_max: int, bytes_max: int) -> list[bytes]:
+        return self.entries[first : first + entries_max]
+
+    def abandon(self) -> None:
+        self.abandoned = True
+
+
+class Ledgers:
+    """Ledgers in memory: one that is recovered is fenced for its writer."""
+
+    def __init__(self) -> None:
+        self.there: dict[int, Ledger] = {}
+        self.ids = count(1)
+        self.failure: Exception | None = None
+
+    async def create(self, quorum: Quorum, *, custom: Mapping[str, bytes] | None = None) -> Ledger:
+        if self.failure is not None:
+            raise self.failure
+        ledger = Ledger(next(self.ids), custom or {})
+        self.there[ledger.ledger_id] = ledger
+        return ledger
+
+    async def recover(self, ledger_id: int) -> Ledger:
+        if ledger_id not in self.there:
+            raise NoLedger(ledger_id)
+        if self.failure is not None:
+            raise self.failure
+        self.there[ledger_id].failure = LedgerFenced(ledger_id, "recovered")
+        return self.there[ledger_id]
+
+    async def delete(self, ledger_id: int) -> None:
+        self.there.pop(ledger_id, None)
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.metadata = MemoryMetadataStore()
+        self.ledgers = Ledgers()
+        self.now_ms = 1000
+
+    def open(self) -> Any:
+        """The cursors, as a broker sees them that opens the topic."""
+        return LedgerCursors(self.metadata, self.ledgers, Quorum(3, 3, 2), lambda: self.now_ms).of(LOG)
+
+    async def record(self, name: str = "s") -> tuple[CursorRecord, int]:
+        stored = await self.metadata.get(f"{ABOVE}/{name}")
+        assert stored is not None
+        found = decode_record(stored.value)
+        return found.state, found.ledger_id
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def at(entry: int, **more: Any) -> CursorRecord:
+    return CursorRecord(Position(7, entry), **more)
+
+
+async def test_cursor_when_flushed_then_goes_into_its_ledger_and_the_record_names_it(bench: Bench) -> None:
+    cursors = bench.open()
+    await cursors.put("s", at(0, properties={"a": "b"}))
+    assert await bench.record() == (at(0, properties={"a": "b"}), IN_RECORD)
+    assert bench.ledgers.there == {}
+    await cursors.flush({"s": at(1, properties={"a": "b"}, ranges=((7, 3, 4),))})
+    (ledger,) = bench.ledgers.there.values()
+    assert await bench.record() == (at(1, properties={"a": "b"}), ledger.ledger_id)
+    assert ledger.custom == {
+        "component": b"managed-ledger",
+        "pulsar/managed-ledger": LOG.encode(),
+        "pulsar/cursor": b"s",
+        "application": b"pulsar",
+    }
+    stored = await bench.metadata.get(f"{ABOVE}/s")
+    await cursors.flush({"s": at(2)})
+    assert len(ledger.entries) == 2
+    assert await bench.metadata.get(f"{ABOVE}/s") == stored
+
+
+async def test_topic_when_its_broker_is_killed_then_its_cursors_are_as_flushed_last(bench: Bench) -> None:
+    cursors = bench.open()
+    for name in ("s", "t"):
+        await cursors.put(name, at(0, properties={"of": name}))
+    state = at(5, properties={"of": "s"}, ranges=((7, 8, 9),), batches=((Position(7, 7), (5,)),))
+    await cursors.flush({"s": at(4, properties={"of": "s"})})
+    await cursors.flush({"s": state})
+    found = await bench.open().load()
+    assert found == {"s": state, "t": at(0, properties={"of": "t"})}
+    assert await bench.record("s") == (state, IN_RECORD)
+    assert bench.ledgers.there == {}
+
+
+async def test_topic_when_closed_then_records_hold_the_states_and_ledgers_are_gone(bench: Bench) -> None:
+    cursors = bench.open()
+    for name in ("s", "t", "u"):
+        await cursors.put(name, at(0))
+    await cursors.flush({"s": at(1), "t": at(2)})
+    await cursors.flush({"s": at(3), "u": at(4)}, last=True)
+    assert [await bench.record(name) for name in ("s", "t", "u")] == [(at(each), IN_RECORD) for each in (3, 2, 4)]
+    assert bench.ledgers.there == {}
+
+
+async def test_earlier_owner_when_the_topic_was_taken_over_then_changes_nothing(bench: Bench) -> None:
+    zombie = bench.open()
+    for name in ("s", "t"):
+        await zombie.put(name, at(0))
+    await zombie.flush({"s": at(1)})
+    heir = bench.open()
+    assert await heir.load() == {"s": at(1), "t": at(0)}
+    for name in ("s", "t"):
+        with pytest.raises(LogFenced, match="another broker"):
+            await zombie.flush({name: at(9)})
+        with pytest.raises(LogFenced, match="another broker"):
+            await zombie.flush({name: at(9)}, last=True)
+    with pytest.raises(LogFenced):
+        await zombie.delete("s")
+    await heir.flush({"s": at(2)}, last=True)
+    assert await bench.record("s") == (at(2), IN_RECORD)
+    assert await bench.record("t") == (at(0), IN_RECORD)
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty ledger"])
+async def test_ledger_when_it_says_nothing_then_the_record_counts(bench: Bench, left: str) -> None:
+    ledger = await bench.ledgers.create(Quorum(1, 1, 1))
+    if left == "nothing":
+        await bench.ledgers.delete(ledger.ledger_id)
+    record = encode_record("s", at(6), ledger_id=ledger.ledger_id)
+    await bench.metadata.commit([Put(f"{ABOVE}/s", record)])
+    assert await bench.open().load() == {"s": at(6)}
+    assert await bench.record() == (at(6), IN_RECORD)
+
+
+async def test_topic_when_a_cursor_cannot_be_recovered_then_is_not_loaded_and_nothing_changes(bench: Bench) -> None:
+    cursors = bench.open()
+    await cursors.put("s", at(0))
+    await cursors.flush({"s": at(1)})
+    before = await bench.record()
+    bench.ledgers.failure = RecoveryStopped(1, "too few bookies")
+    with pytest.raises(RecoveryStopped):
+        await bench.open().load()
+    assert await bench.record() == before
+    bench.ledgers.failure = None
+    assert await bench.open().load() == {"s": at(1)}
+
+
+@pytest.mark.parametrize("value", [b"", b"rubbish"])
+async def test_record_that_cannot_be_understood_is_refused_with_its_name(bench: Bench, value: bytes) -> None:
+    await bench.metadata.commit([Put(f"{ABOVE}/my+sub", value)])
+    with pytest.raises(MetadataUnavailable, match="the cursor my sub of t/n/persistent/x cannot be understood"):
+        await bench.open().load()
+
+
+async def test_flush_when_its_ledger_fails_then_goes_into_the_record(bench: Bench) -> None:
+    cursors = bench.open()
+    await cursors.put("s", at(0))
+    await cursors.flush({"s": at(1)})
+    (ledger,) = bench.ledgers.there.values()
+    ledger.failure = LedgerFailed(ledger.ledger_id, "no bookies")
+    await cursors.flush({"s": at(2)})
+    assert await bench.record() == (at(2), IN_RECORD)
+    assert ledger.abandoned
+    await cursors.flush({"s": at(3)})
+    assert await bench.open().load() == {"s": at(3)}
+
+
+async def test_flush_when_no_ledger_can_be_had_then_goes_into_the_record(bench: Bench) -> None:
+    cursors = bench.open()
+    await cursors.put("s", at(0))
+    bench.ledgers.failure = LedgerFailed(0, "no bookies")
+    await cursors.flush({"s": at(2)})
+    assert await bench.record() == (at(2), IN_RECORD)
+
+
+@pytest.mark.parametrize("full", ["entries", "age"])
+async def test_ledger_when_it_is_full_then_another_takes_its_place(
+    bench: Bench, full: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interpulse.storage.managed_ledger.cursor_ledgers._ENTRIES_MAX", 3)
+    cursors = bench.open()
+    await cursors.put("s", at(0))
+    for entry in range(1, 4 if full == "entries" else 2):
+        await cursors.flush({"s": at(entry)})
+    if full == "age":
+        bench.now_ms += 4 * 3600 * 1000
+    (old,) = bench.ledgers.there.values()
+    await cursors.flush({"s": at(8)})
+    (new,) = bench.ledgers.there.values()
+    assert new is not old
+    assert old.abandoned
+    assert (await bench.record())[1] == new.ledger_id
+    assert await bench.open().load() == {"s": at(8)}
+
+
+async def test_settings_when_they_change_then_record_has_them_with_the_state(bench: Bench) -> None:
+    cursors = bench.open()
+    await cursors.put("s", at(0))
+    await cursors.flush({"s": at(1)})
+    await cursors.put("s", at(2, properties={"new": "1"}))
+    assert await bench.record() == (at(2, properties={"new": "1"}), IN_RECORD)
+    assert bench.ledgers.there == {}
+
+
+async def test_cursor_when_deleted_then_its_ledger_goes_too(bench: Bench) -> None:
+    cursors = bench.open()
+    await cursors.put("s", at(0))
+    await cursors.flush({"s": at(1)})
+    await cursors.delete("s")
+    assert await bench.metadata.get(f"{ABOVE}/s") is None
+    assert bench.ledgers.there == {}
+    await cursors.delete("s")
+    await cursors.put("s", at(5))
+    assert await bench.open().load() == {"s": at(5)}
+
+
+async def test_sequence_ids_when_flushed_first_then_have_a_record_and_later_a_ledger(bench: Bench) -> None:
+    cursors = bench.open()
+    await cursors.flush({DEDUPLICATION_CURSOR: at(0, numbers={"p": 4})})
+    await cursors.flush({DEDUPLICATION_CURSOR: at(1, numbers={"q": 5})})
+    assert await bench.open().load() == {DEDUPLICATION_CURSOR: at(1, numbers={"q": 5})}
+
+
+async def test_numbers_that_are_pulsars_own_stay_with_the_cursor(bench: Bench) -> None:
+    record = encode_record("__compaction", at(6, numbers={"CompactedTopicLedger": 33}))
+    await bench.metadata.commit([Put(f"{ABOVE}/__compaction", record)])
+    cursors = bench.open()
+    await cursors.load()
+    await cursors.flush({"__compaction": at(7)})
+    assert (await bench.open().load())["__compaction"].numbers == {"CompactedTopicLedger": 33}
+
+
+async def test_cursor_when_it_is_stored_with_another_change_then_both_are_or_none(bench: Bench) -> None:
+    cursors = bench.open()
+    await bench.metadata.commit([Put(ABOVE, b"1")])
+    found = await bench.metadata.get(ABOVE)
+    assert found is not None
+    await cursors.put("s", at(0), also=[Put(ABOVE, b"2")], expect={ABOVE: found.version})
+    with pytest.raises(CommitConflict):
+        await cursors.put("t", at(0), also=[Put(ABOVE, b"3")], expect={ABOVE: found.version})
+    assert await bench.open().load() == {"s": at(0)}

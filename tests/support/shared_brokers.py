@@ -8,14 +8,20 @@ from dataclasses import dataclass, field, replace
 
 from interpulse.broker.app import BrokerApp
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.layout import ALONE
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.broker.stores import Stores
+from interpulse.broker.tenancy.namespaces import bootstrap
+from interpulse.model.clusters import ClusterData
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataStore
 from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.memory import MemoryJournal, MemoryLedgers, MemoryMetadataStore, MemoryTree, memory_log_store
 
 __all__ = ["SharedBroker", "SharedBrokers", "shared_brokers"]
+
+
+_LAYOUT = replace(ALONE, shared=True)
 
 
 class SharedBroker:
@@ -33,7 +39,7 @@ class SharedBroker:
             opened.push_async_callback(store.close)
             logs = memory_log_store(guarded, journal=MemoryJournal(ledgers))
             opened.push_async_callback(logs.close)
-            return Stores(store, logs, guarded=guarded)
+            return Stores(store, logs, guarded=guarded, layout=_LAYOUT)
 
         self.app = BrokerApp(config, open_stores=open_stores)
 
@@ -72,6 +78,9 @@ class SharedBrokers:
     async def start(self, metadata: MetadataStore | None = None) -> SharedBroker:
         """Start one more, with a store of its own."""
         broker = SharedBroker(self.tree, self.ledgers, self.config, metadata)
+        if not self.brokers:
+            store = broker.store if metadata is None else metadata
+            await bootstrap(store, local_cluster=self.config.cluster_name, cluster=ClusterData())
         await broker.app.start()
         await broker.app.remote_topics.stop()
         self.brokers.append(broker)

@@ -79,6 +79,7 @@ _logger = logging.getLogger(__name__)
 
 # SIGTERM has to end within 5 s; what is not closed by then is closed by the end of the process.
 _STOP_SECONDS_MAX: Final = 4.5
+_STOP_SECONDS_AMONG_OTHERS_MAX: Final = 60.0  # brokerShutdownTimeoutMs of Apache Pulsar
 _DISK_SPACE_CHECK_SECONDS: Final = 1.0
 _LOAD_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 """The one whose rules ours are; brokers of Apache Pulsar beside this one look at its name."""
@@ -107,6 +108,8 @@ class BrokerApp:
         self.web_url = ""
         self.ready = False
         """True from the moment clients can publish until the broker begins to stop."""
+        self.shared: SharedOwnership | None = None
+        """The bundles of this broker; None: it is alone."""
         self.must_stop = asyncio.Event()
         """Set when this broker may serve no more; the log says why."""
         self._clock = clock or SystemClock()
@@ -132,13 +135,18 @@ class BrokerApp:
             self._opened = opened.pop_all()
 
     async def stop(self) -> None:
-        """Stop accepting, make everything durable that was acknowledged, disconnect. Takes less than 5 s."""
+        """Stop accepting, make everything durable that was acknowledged, disconnect. Takes less than 5 s.
+
+        Among other brokers it gives its bundles away first, which may take longer.
+        """
         self.ready = False
+        alone = self.shared is None
+        seconds_max = _STOP_SECONDS_MAX if alone else _STOP_SECONDS_AMONG_OTHERS_MAX
         try:
-            async with asyncio.timeout(_STOP_SECONDS_MAX):
+            async with asyncio.timeout(seconds_max):
                 await self._opened.aclose()
         except TimeoutError:
-            _logger.error("stop timed out seconds=%s", _STOP_SECONDS_MAX)
+            _logger.error("stop timed out seconds=%s", seconds_max)
 
     async def _start(self, opened: AsyncExitStack) -> None:
         config = self.config
@@ -179,8 +187,6 @@ class BrokerApp:
         if self.stores.layout.shared:
             await self._check_cluster()
             return
-        if self.stores.guarded is not None and await self._initialized():
-            return
         cluster = ClusterData(service_url=self.web_url, broker_service_url=self.service_url)
         try:
             await bootstrap(self.stores.metadata, local_cluster=self.config.cluster_name, cluster=cluster)
@@ -192,10 +198,6 @@ class BrokerApp:
             await check_cluster(self.stores.metadata, self.config.cluster_name)
         except PreconditionFailed as error:
             raise CannotServe(str(error)) from error
-
-    async def _initialized(self) -> bool:
-        """Another broker of the cluster has done it; the addresses of the cluster are those of all brokers."""
-        return await self.stores.metadata.get(keys.cluster(self.config.cluster_name)) is not None
 
     async def _build_shared_ownership(self) -> SharedOwnership | None:
         """The bundles of this broker, if others work on the same stores."""

@@ -246,7 +246,7 @@ async def test_truncate_when_the_broker_dies_anywhere_then_every_entry_is_there_
     world = await World.after(subscribed)
     while hit:
         fatal += 1
-        store, journal = world.fresh(), MemoryJournal()
+        store, journal = world.fresh(), MemoryJournal(first_ledger=1000)
         mortal = MortalStore(store, fatal=10_000, applied=applied, dies=True)
         topic = await Bench(mortal, journal).topic(Y)
         for _ in range(3):

@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 SECONDS_MAX = 120
 NAMESPACE = "public/default"
+RECORD = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
 ADDRESS_KEYS = ("metadataStoreUrl", "configurationMetadataStoreUrl", "bookkeeperMetadataServiceUri")
 
 Start = Callable[..., BrokerProcess]
@@ -64,7 +65,7 @@ def settings(zookeeper: RealZooKeeper, tmp_path: Path) -> Path:
         "managedLedgerDefaultEnsembleSize=3",
         "managedLedgerDefaultWriteQuorum=3",
         "managedLedgerDefaultAckQuorum=2",
-        "metadataStoreSessionTimeoutMillis=6000",
+        "metadataStoreSessionTimeoutMillis=40000",
     )
     file.write_text("\n".join(lines))
     return file
@@ -118,8 +119,9 @@ async def ledgers_of(zookeeper: RealZooKeeper, topic: str) -> set[int]:
         above = "/ledgers/00/0000"
         paths = [f"{above}/{name}" for name in (await client.children(above)).names]
         found = await client.get_many(paths)
-        mine = f"{NAMESPACE}/persistent/{topic}".encode()
-        return {id_of(path) for path, node in zip(paths, found, strict=True) if node and mine in node.value}
+        mine = (f"{NAMESPACE}/persistent/{topic}".encode(), f"{NAMESPACE}/{topic}".encode())
+        nodes = [(path, node.value) for path, node in zip(paths, found, strict=True) if node]
+        return {id_of(path) for path, value in nodes if any(each in value for each in mine)}
     finally:
         await client.close()
 
@@ -169,9 +171,8 @@ async def test_broker_when_stopped_and_started_again_then_records_hold_what_was_
     topic = f"persistent://{NAMESPACE}/stopped"
     broker = start()
     with connected(broker.service_url) as client:
-        consumer = client.subscribe(
-            topic, "my sub", consumer_type=pulsar.ConsumerType.Shared, subscription_properties={"a": "b"}
-        )
+        consumer = client.subscribe(topic, "my sub", consumer_type=pulsar.ConsumerType.Shared)
+        admin(broker.web_url, "PUT", f"persistent/{NAMESPACE}/stopped/subscription/my+sub/properties", {"a": "b"})
         producer = client.create_producer(topic, batching_enabled=False)
         name = producer.producer_name()
         assert name.startswith("lab-")
@@ -192,6 +193,12 @@ async def test_broker_when_stopped_and_started_again_then_records_hold_what_was_
         assert await ledgers_of(zookeeper, "stopped") == {ledger}
 
         broker = start()
+        schema = {"type": "JSON", "schema": RECORD, "properties": {"p": "q"}}
+        admin(broker.web_url, "POST", f"schemas/{NAMESPACE}/stopped/schema", schema)
+        assert broker.stop() == 0
+        broker = start()
+        found = admin(broker.web_url, "GET", f"schemas/{NAMESPACE}/stopped/schema")
+        assert (found["version"], found["type"], found["data"], found["properties"]) == (0, "JSON", RECORD, {"p": "q"})
         left = [number for number in range(20) if number >= 5 and number not in (7, 8, 12)]
         assert [int(each.data()) for each in receive_all(consumer)] == left
         assert client.create_producer(topic).producer_name() != name

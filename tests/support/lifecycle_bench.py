@@ -25,6 +25,7 @@ from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.storage.api import Change, MetadataStore, MetadataUnavailable, Versioned
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
+from interpulse.storage.sessions import Session
 
 __all__ = ["Bench", "MortalStore", "SlowStore", "copy_of", "disorder", "named", "picture"]
 
@@ -36,6 +37,10 @@ class _Around:
 
     def __init__(self, inner: MetadataStore) -> None:
         self.inner = inner
+
+    @property
+    def session(self) -> Session:
+        return self.inner.session
 
     async def get(self, key: str) -> Versioned | None:
         return await self.inner.get(key)

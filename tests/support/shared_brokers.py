@@ -37,7 +37,7 @@ class SharedBroker:
 
         async def open_stores(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
             opened.push_async_callback(store.close)
-            logs = memory_log_store(guarded, journal=MemoryJournal(ledgers))
+            logs = memory_log_store(guarded, journal=MemoryJournal(ledgers=ledgers))
             opened.push_async_callback(logs.close)
             return Stores(store, logs, guarded=guarded, layout=_LAYOUT)
 

@@ -6,8 +6,10 @@
 * `topic_log_store`, `topic_log`: the log of a topic, its ledgers (`ledgers`, `topic_records`), its newest entries
   (`tail_cache`) and what compaction kept of it (`compacted`), over a journal (`journals`)
 * `segments`: the journal on disk, which all topics share; `segments.writer` writes and syncs
+* `cursors`: the records of cursors, and the seam to where they are kept
+* `managed_ledger`: records as Pulsar has them, and cursors with ledgers
 * `zookeeper`: metadata in ZooKeeper, with a client of it
-* `bookkeeper`: a client of BookKeeper
+* `bookkeeper`: a client of BookKeeper, and the journal on it
 * `memory`: metadata and journal without a disk, for tests and benchmarks
 * `lock`, `disk_space`, `write_meter`: one process per data directory, the space left in it, what is written
 """

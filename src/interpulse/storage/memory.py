@@ -206,9 +206,9 @@ def _version(found: Versioned | None) -> int | None:
 class MemoryLedgers:
     """The entries that several journals share, as bookies keep them."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_ledger: int = 1) -> None:
         self.entries: dict[int, list[bytes]] = {}
-        self.ids = count(1)
+        self.ids = count(first_ledger)
         self._writers: dict[int, MemoryJournal | None] = {}
 
     def admit(self, writer: MemoryJournal, ledger_id: int) -> bool:
@@ -224,10 +224,14 @@ class MemoryLedgers:
 class MemoryJournal:
     """Keeps every run in a list per ledger. "Durable" means: at the end of this turn of the event loop."""
 
-    def __init__(self, ledgers: MemoryLedgers | None = None) -> None:
+    def __init__(self, first_ledger: int = 1, ledgers: MemoryLedgers | None = None) -> None:
+        """``first_ledger`` is above all ledgers that the metadata name already, if this is not their first journal.
+
+        ``ledgers`` None: this journal alone has them.
+        """
         self.statistics = JournalStatistics()
         self.counts_may_follow = True
-        self._shared = ledgers or MemoryLedgers()
+        self._shared = ledgers or MemoryLedgers(first_ledger)
         self._ledgers = self._shared.entries
         self._waiting: list[JournalClient] = []
 

@@ -284,6 +284,7 @@ class TopicLog:
         self._pending_since = begun = time.monotonic()
         await self._durable(last)
         while True:
+            self._check_usable()
             try:
                 await self._write_record(self._final_records())
                 break
@@ -391,7 +392,7 @@ class TopicLog:
             async with asyncio.timeout(_SEAL_S):
                 await self._journal.seal(self._ledger_id)
         except (PulsarError, TimeoutError) as error:
-            _log.info("ledger is left to be recovered log=%s ledger=%d error=%r", self._name, self._ledger_id, error)
+            _log.info("ledger left to be recovered log=%s ledger=%d error=%s", self._name, self._ledger_id, error)
 
     def forget_tail(self) -> None:
         """Give back the memory of cached entries."""

@@ -104,8 +104,11 @@ class TopicLogStore:
 
         try:
             return await self.records.change(name, step)
-        except (LogFenced, LogNotFound):  # after another error it may be in the record
+        except (LogFenced, LogNotFound):
             await self.journal.forget([new.ledger_id])
+            raise
+        except BaseException:
+            self.journal.abandon(new.ledger_id)  # it may be in the record
             raise
 
     async def exists(self, name: str) -> bool:

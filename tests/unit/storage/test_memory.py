@@ -74,7 +74,9 @@ async def test_cut_off_when_it_was_short_then_the_session_is_the_same() -> None:
 
 def two_brokers() -> tuple[TopicLogStore, TopicLogStore]:
     tree, ledgers = MemoryTree(), MemoryLedgers()
-    first, second = (memory_log_store(MemoryMetadataStore(tree), journal=MemoryJournal(ledgers)) for _ in range(2))
+    first, second = (
+        memory_log_store(MemoryMetadataStore(tree), journal=MemoryJournal(ledgers=ledgers)) for _ in range(2)
+    )
     return first, second
 
 

@@ -26,7 +26,7 @@ from interpulse.broker.topics.topic_policies import stored_policies
 from interpulse.model.errors import InvalidTopicName, NotEmpty, NotFound, OperationNotAllowed, PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.rules.replication import check_topic_left_by_others, effective_replication_clusters, remote_clusters
-from interpulse.storage.api import Change, Delete, MetadataStore, scan_pages
+from interpulse.storage.api import Change, MetadataStore, scan_pages
 from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["Deletion"]
@@ -217,7 +217,7 @@ class Deletion:
                 yield
         for prefix in keys.namespace_contents(namespace):
             async for deletable in _from_below(self._pages(prefix)):
-                await self._store.commit([Delete(key) for key in deletable])
+                await self._registry.delete_left_over(deletable)
                 yield
 
     async def _pages(self, prefix: str) -> AsyncIterator[Sequence[str]]:

@@ -12,7 +12,7 @@ from interpulse.broker.layout import Layout
 from interpulse.model.errors import TopicNotFound
 from interpulse.model.names import TopicName, decode_local_name
 from interpulse.storage.api import LedgerRecord, MetadataStore
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorCodec
 from interpulse.storage.topic_records import decode_record
 
 __all__ = ["internal_info"]
@@ -30,8 +30,7 @@ async def internal_info(store: MetadataStore, name: TopicName, layout: Layout) -
     if record.terminated is not None:
         info["terminatedPosition"] = {"ledgerId": record.terminated.ledger, "entryId": record.terminated.entry}
     stored = {decode_local_name(key.rpartition("/")[2]): found[key].value for key in children if key in found}
-    cursors = {cursor: layout.cursors.decode(cursor, value) for cursor, value in stored.items()}
-    return info | {"cursors": {cursor: _cursor(cursor, record) for cursor, record in cursors.items()}}
+    return info | {"cursors": {cursor: _cursor(cursor, value, layout.cursors) for cursor, value in stored.items()}}
 
 
 def _ledger(ledger: LedgerRecord) -> dict[str, Any]:
@@ -39,9 +38,10 @@ def _ledger(ledger: LedgerRecord) -> dict[str, Any]:
     return {"ledgerId": ledger.ledger_id, **counts, "timestamp": ledger.created_ms, "isOffloaded": False}
 
 
-def _cursor(name: str, record: CursorRecord) -> dict[str, Any]:
-    """Acknowledgements as they are recorded with the cursor itself."""
-    body: dict[str, Any] = {"cursorsLedgerId": -1}
+def _cursor(name: str, value: bytes, codec: CursorCodec) -> dict[str, Any]:
+    """Acknowledgements as they are recorded with the cursor itself; a ledger may have newer ones."""
+    record = codec.decode(name, value)
+    body: dict[str, Any] = {"cursorsLedgerId": codec.ledger_of(value)}
     if name == DEDUPLICATION_CURSOR:
         return body
     body["markDelete"] = {"ledgerId": record.mark_delete.ledger, "entryId": record.mark_delete.entry}

@@ -1,4 +1,4 @@
-"""Entries in BookKeeper: a client of bookies, and of the metadata of ledgers in ZooKeeper.
+"""Entries in BookKeeper: a client of bookies, and of the metadata of ledgers in ZooKeeper, and the journal on it.
 
 * `packets`: an entry with its digest; `protocol`: one end of a connection to a bookie without IO; `errors`: what can go
   wrong
@@ -9,4 +9,5 @@
   that grows
 * `reader`: entries of a ledger, from the bookie that has them; `recovery`: the end of a ledger that another wrote
 * `client`: ledgers created, opened, recovered, deleted
+* `journal`: the ledgers of logs; `ledger_purposes`: what is written down with a ledger about its use
 """

@@ -53,6 +53,9 @@ class CursorCodec(Protocol):
     def encode(self, name: str, record: CursorRecord) -> bytes:
         """The record with this state."""
 
+    def ledger_of(self, value: bytes) -> int:
+        """The ledger that has newer states than a stored record, -1 if there is none."""
+
 
 class JsonCursors:
     """The JSON of a broker that is alone. See `CursorCodec`."""
@@ -97,6 +100,9 @@ class JsonCursors:
         if record.last_active_ms is not None:
             body["lastActive"] = record.last_active_ms
         return json.dumps(body, separators=(",", ":")).encode()
+
+    def ledger_of(self, value: bytes) -> int:
+        return -1
 
 
 JSON_CURSORS: Final = JsonCursors()

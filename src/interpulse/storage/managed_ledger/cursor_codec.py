@@ -42,13 +42,16 @@ class StoredCursor(NamedTuple):
 
 
 class PulsarCursors:
-    """Cursors whose state is in their records. See `interpulse.storage.cursors.cursor_records.CursorCodec`."""
+    """What the records of cursors say. See `interpulse.storage.cursors.cursor_records.CursorCodec`."""
 
     def decode(self, name: str, value: bytes) -> CursorRecord:
         return decode_record(value).state
 
     def encode(self, name: str, record: CursorRecord) -> bytes:
         return encode_record(name, record)
+
+    def ledger_of(self, value: bytes) -> int:
+        return decode_record(value).ledger_id
 
 
 def decode_record(value: bytes) -> StoredCursor:

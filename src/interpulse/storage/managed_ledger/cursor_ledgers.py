@@ -23,6 +23,7 @@ from interpulse.storage.api import (
     Change,
     CommitConflict,
     Delete,
+    FenceCause,
     LogFenced,
     MetadataStore,
     MetadataUnavailable,
@@ -51,6 +52,7 @@ _ENTRIES_MAX: Final = 50_000  # managedLedgerCursorMaxEntriesPerLedger
 _AGE_MAX_MS: Final = 4 * 3600 * 1000  # managedLedgerCursorRolloverTimeInSeconds
 _AT_ONCE: Final = 64  # cursors of one topic that are read or written at the same time
 _KEYS_AT_ONCE: Final = 500
+_CLAIMS_MAX: Final = 3
 _TAKEN: Final = "another broker has taken the topic over"
 
 
@@ -147,15 +149,25 @@ class _TopicCursors:
             await _all(self._claim(name, stored) for name, stored in cursors.items())
         return {name: each.state for name, each in self._open.items()}
 
-    async def _claim(self, name: str, stored: Versioned) -> None:
-        """Find the newest state, and write it into the record, so that nobody else can any more."""
+    async def _claim(self, name: str, stored: Versioned, attempts: int = _CLAIMS_MAX) -> None:
+        """Find the newest state, and write it into the record, so that nobody else can any more.
+
+        An earlier owner that closes the topic at this moment may be faster, and has the newer state then.
+        """
         try:
             record = decode_record(stored.value)
             state = await self._newest(record)
         except ValueError as error:
             raise MetadataUnavailable(f"the cursor {name} of {self._log_name} cannot be understood: {error}") from error
         cursor = self._open[name] = _OpenCursor(stored.version, record.plain, state)
-        await self._write_record(name, cursor, state, IN_RECORD)
+        try:
+            await self._write_record(name, cursor, state, IN_RECORD)
+        except LogFenced:
+            again = await self._metadata.get(cursor_key(self._log_name, name))
+            if again is None or not attempts:
+                raise
+            await self._claim(name, again, attempts - 1)
+            return
         if record.ledger_id != IN_RECORD:
             await self._drop(record.ledger_id)
 
@@ -221,7 +233,7 @@ class _TopicCursors:
             try:
                 await self._into_ledger(name, cursor, state)
             except LedgerFenced as error:
-                raise LogFenced(self._log_name, f"{_TAKEN}: {error}") from error
+                raise LogFenced(self._log_name, f"{_TAKEN}: {error}", FenceCause.OWNED_ELSEWHERE) from error
             except BookKeeperError as error:
                 log.warning("cursor not stored in ledger topic=%s cursor=%s error=%s", self._log_name, name, error)
                 await self._into_record(name, cursor, state)
@@ -292,7 +304,8 @@ class _TopicCursors:
             self._taken_over(key)
 
     def _taken_over(self, key: str) -> NoReturn:
-        raise LogFenced(self._log_name, f"{_TAKEN}: {key} was changed by somebody else")
+        reason = f"{_TAKEN}: {key} was changed by somebody else"
+        raise LogFenced(self._log_name, reason, FenceCause.OWNED_ELSEWHERE)
 
     async def _leave(self, ledger: CursorLedger | None) -> None:
         """A ledger of ours that no record names any more."""

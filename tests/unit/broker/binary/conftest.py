@@ -26,6 +26,7 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Existence, TopicKind
+from interpulse.rules.bundles import boundaries_of
 from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.topic_view import NamespaceStanding
 from interpulse.wire import commands
@@ -246,6 +247,11 @@ class FakeContext:
 
     async def versioned_policies(self, namespace: NamespaceName) -> tuple[NamespacePolicies | None, dict[str, Any]]:
         return NamespacePolicies() if namespace.tenant == "public" else None, {}
+
+    async def versioned_boundaries(
+        self, namespace: NamespaceName, policies: NamespacePolicies | None
+    ) -> tuple[tuple[str, ...], dict[str, Any]]:
+        return boundaries_of(policies), {}
 
     def unchanged(self, versions: Mapping[str, int | None]) -> bool:
         return self.policies_unchanged

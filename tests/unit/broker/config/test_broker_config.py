@@ -250,3 +250,30 @@ def test_interceptors_when_a_class_is_unknown_then_told_which_there_are() -> Non
         f"brokerEntryMetadataInterceptors={known[0]},com.example.Mine: "
         f"must be some of {known[0]}, {known[1]}, with commas between them"
     )
+
+
+def test_settings_of_a_cluster_are_without_effect_on_a_broker_that_is_alone() -> None:
+    given = ["managedLedgerDefaultEnsembleSize=3", "metadataStoreUrl=rocksdb:///data"]
+    alone = load_config(settings=given)
+    assert alone.config == BrokerConfig()
+    assert len(alone.warnings) == 1
+    in_cluster = load_config(settings=given, in_cluster=True)
+    assert (in_cluster.config.managed_ledger_default_ensemble_size, in_cluster.warnings) == (3, ())
+
+
+def test_broker_that_is_alone_refuses_to_be_sent_to_a_cluster() -> None:
+    with pytest.raises(ConfigError, match=r"metadataStoreUrl=zk:a:2181: .*`interpulse broker`"):
+        load_config(settings=["metadataStoreUrl=zk:a:2181"])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], 30_000),
+        (["metadataStoreSessionTimeoutMillis=6000"], 6000),
+        (["metadataStoreSessionTimeoutMillis=6000", "zooKeeperSessionTimeoutMillis=7000"], 7000),
+        (["metadataStoreSessionTimeoutMillis=6000", "zooKeeperSessionTimeoutMillis=-1"], 6000),
+    ],
+)
+def test_session_timeout_has_two_names(given: list[str], expected: int) -> None:
+    assert load_config(settings=given, in_cluster=True).config.session_timeout_ms == expected

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
+from interpulse.broker.layout import IN_CLUSTER
 from interpulse.broker.tenancy.clusters import Clusters
-from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
+from interpulse.broker.tenancy.failure_domains import FailureDomains
+from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap, check_cluster
 from interpulse.broker.tenancy.tenants import Tenants
-from interpulse.model.clusters import ClusterData, TenantInfo
+from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
 from interpulse.model.errors import (
     AlreadyExists,
     ClusterNotFound,
@@ -185,3 +188,89 @@ async def test_unfinished_deletions_tell_whether_they_were_forced(namespaces: Na
     assert await namespaces.unfinished_deletions() == {DEMO: False}
     await namespaces.end_delete(DEMO)
     assert await namespaces.find_policies(DEMO) is None
+
+
+LOCAL = "/admin/local-policies/public/default"
+TWO = {"boundaries": ["0x00000000", "0x80000000", "0xffffffff"], "numBundles": 2}
+
+
+async def value_of(store: MemoryMetadataStore, key: str) -> dict[str, object]:
+    stored = await store.get(key)
+    assert stored is not None
+    body: dict[str, object] = json.loads(stored.value)
+    return body
+
+
+async def test_bundles_in_a_cluster_are_made_of_the_policies_when_they_are_asked_for(
+    store: MemoryMetadataStore,
+) -> None:
+    namespaces = Namespaces(store, local_cluster="east", layout=IN_CLUSTER)
+    policies = await namespaces.get_policies(PUBLIC_DEFAULT)
+    first, other = await asyncio.gather(
+        namespaces.versioned_boundaries(PUBLIC_DEFAULT, policies), namespaces.boundaries(PUBLIC_DEFAULT)
+    )
+    assert first[0] == other == ("0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff")
+    assert await value_of(store, LOCAL) == {"migrated": False, "bundles": policies.other["bundles"]}
+    assert namespaces.unchanged(first[1])
+    await store.commit([Put(LOCAL, json.dumps({"bundles": TWO}).encode())])
+    assert not namespaces.unchanged(first[1])
+    assert await namespaces.boundaries(PUBLIC_DEFAULT) == tuple(TWO["boundaries"])
+
+
+async def test_bundles_in_a_cluster_when_changed_then_policies_and_unknown_fields_stay(
+    store: MemoryMetadataStore,
+) -> None:
+    namespaces = Namespaces(store, local_cluster="east", layout=IN_CLUSTER)
+    before = await store.get("/admin/policies/public/default")
+    await store.commit([Put(LOCAL, json.dumps({"bundles": TWO, "bookieAffinityGroup": {"primary": "a"}}).encode())])
+    await namespaces.change_boundaries(PUBLIC_DEFAULT, lambda old: (*old[:1], "0x40000000", *old[1:]))
+    assert await value_of(store, LOCAL) == {
+        "migrated": False,
+        "bundles": {"boundaries": ["0x00000000", "0x40000000", "0x80000000", "0xffffffff"], "numBundles": 3},
+        "bookieAffinityGroup": {"primary": "a"},
+    }
+    assert await store.get("/admin/policies/public/default") == before
+    await namespaces.end_delete(PUBLIC_DEFAULT)
+    assert await store.get(LOCAL) is None
+
+
+async def test_namespace_that_was_migrated_is_not_served(store: MemoryMetadataStore, namespaces: Namespaces) -> None:
+    await namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(other={**old.other, "migrated": True}))
+    assert namespaces.standing(await namespaces.get_policies(PUBLIC_DEFAULT)) is NamespaceStanding.NOT_SERVED
+
+
+async def test_cluster_that_is_not_registered_is_refused_with_the_ones_that_are(store: MemoryMetadataStore) -> None:
+    await check_cluster(store, "east")
+    with pytest.raises(PreconditionFailed, match=r"cluster west \(clusterName\) is not registered.* has east: correct"):
+        await check_cluster(store, "west")
+    with pytest.raises(PreconditionFailed, match="which has none: correct the name, or initialise"):
+        await check_cluster(MemoryMetadataStore(), "west")
+
+
+async def test_failure_domains_of_a_cluster_lie_below_it_and_go_with_it(store: MemoryMetadataStore) -> None:
+    clusters = Clusters(store, IN_CLUSTER)
+    domains = FailureDomains(store, clusters, IN_CLUSTER)
+    await clusters.create("west", ADDRESSES)
+    await domains.put("west", "rack 1", FailureDomain(("a:1",)))
+    assert await store.children("/admin/clusters/west/failureDomain") == ["rack+1"]
+    assert await domains.list("west") == {"rack 1": FailureDomain(("a:1",))}
+    assert await clusters.list() == ["east", "west"]
+    await clusters.delete("west")
+    assert await clusters.list() == ["east"]
+
+
+async def test_fields_without_meaning_here_stay_in_changed_records(store: MemoryMetadataStore) -> None:
+    await store.commit(
+        [
+            Put("/admin/clusters/east", b'{"serviceUrl":"http://a:1","migrated":false,"news":{"x":1}}'),
+            Put("/admin/policies/public", b'{"adminRoles":["a"],"allowedClusters":["east"],"news":[1]}'),
+        ]
+    )
+    await Clusters(store).set_peers("east", [])
+    await Tenants(store).update("public", TenantInfo(("b",), ("east",)))
+    assert (await value_of(store, "/admin/clusters/east"))["news"] == {"x": 1}
+    assert await value_of(store, "/admin/policies/public") == {
+        "adminRoles": ["b"],
+        "allowedClusters": ["east"],
+        "news": [1],
+    }

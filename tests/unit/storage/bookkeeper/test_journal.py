@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,9 +31,11 @@ from interpulse.storage.bookkeeper.ledger_paths import path_of
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore
 from interpulse.storage.bookkeeper.packets import DigestType
 from interpulse.storage.journals import LedgerPurpose, LedgerUse
+from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.topic_log import LogConfig, TopicLog
 from interpulse.storage.topic_log_store import TopicLogStore
+from interpulse.storage.topic_records import with_ledgers
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.errors import NotConnected
 from tests.support.scripted_bookie import ScriptedBookies
@@ -44,6 +45,7 @@ from tests.unit.storage.listeners import Listener, read_all
 
 NAME = "t/n/persistent/a%2Fb"
 Q332 = Quorum(3, 3, 2)
+RECORDS = PulsarTopicRecords()
 
 
 class CheckedMetadata(MemoryMetadataStore):
@@ -56,8 +58,8 @@ class CheckedMetadata(MemoryMetadataStore):
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         for change in changes:
             if isinstance(change, Put) and change.key == f"/managed-ledgers/{NAME}":
-                rows = json.loads(change.value)["ledgers"]
-                assert all(row["entries"] for row in rows[:-1]), rows
+                rows = RECORDS.decode(change.value).ledgers
+                assert all(row.entries for row in rows[:-1]), rows
         if self.before_commit is not None:
             await self.before_commit()
         await super().commit(changes, expect)
@@ -69,7 +71,7 @@ class Broker:
     def __init__(self, client: BookKeeperClient, metadata: MemoryMetadataStore, config: LogConfig | None) -> None:
         self.client = client
         self.journal = BookKeeperJournal(client, Q332)
-        self.store = TopicLogStore(metadata, self.journal, config)
+        self.store = TopicLogStore(metadata, self.journal, config, codec=RECORDS)
 
     async def open(self) -> tuple[TopicLog, Listener]:
         listener = Listener()
@@ -458,9 +460,9 @@ async def test_record_when_it_counts_more_than_its_ledger_has_then_damage(
     key = f"/managed-ledgers/{NAME}"
     record = await metadata.get(key)
     assert record is not None
-    rows = json.loads(record.value)
-    rows["ledgers"][0]["entries"] = 9
-    await metadata.commit([Put(key, json.dumps(rows).encode())])
+    found = RECORDS.decode(record.value)
+    wrong = with_ledgers(found, [found.ledgers[0]._replace(entries=9), *found.ledgers[1:]])
+    await metadata.commit([Put(key, RECORDS.encode(wrong))])
     log, _ = await broker.open()
     with pytest.raises(LogDamaged, match=f"entry {first}:7: the ledger ends with entry 4"):
         await log.read(Position(first, 7), entries_max=1, bytes_max=99)

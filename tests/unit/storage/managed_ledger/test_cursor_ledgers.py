@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interpulse.model.ids import Position
-from interpulse.storage.api import CommitConflict, LogFenced, MetadataUnavailable, Put
+from interpulse.storage.api import CommitConflict, FenceCause, LogFenced, MetadataUnavailable, Put
 from interpulse.storage.bookkeeper.errors import LedgerFailed, LedgerFenced, NoLedger, RecoveryStopped
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
@@ -159,6 +159,27 @@ async def test_earlier_owner_when_the_topic_was_taken_over_then_changes_nothing(
     await heir.flush({"s": at(2)}, last=True)
     assert await bench.record("s") == (at(2), IN_RECORD)
     assert await bench.record("t") == (at(0), IN_RECORD)
+
+
+async def test_heir_when_the_earlier_owner_closes_the_topic_meanwhile_then_has_what_it_wrote(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zombie = bench.open()
+    await zombie.put("s", at(0))
+    commit, closed = bench.metadata.commit, False
+
+    async def commit_behind_the_zombie(changes: Any, expect: Any = {}) -> None:  # noqa: B006
+        nonlocal closed
+        if not closed:
+            closed = True
+            await zombie.flush({"s": at(5)}, last=True)
+        await commit(changes, expect)
+
+    monkeypatch.setattr(bench.metadata, "commit", commit_behind_the_zombie)
+    assert await bench.open().load() == {"s": at(5)}
+    with pytest.raises(LogFenced) as caught:
+        await zombie.flush({"s": at(9)}, last=True)
+    assert caught.value.cause is FenceCause.OWNED_ELSEWHERE
 
 
 @pytest.mark.parametrize("left", ["nothing", "an empty ledger"])

@@ -32,7 +32,7 @@ from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester
-from interpulse.storage.api import Change, Log, LogListener, LogNotFound, LogStore, MetadataStore
+from interpulse.storage.api import Change, Delete, Log, LogListener, LogNotFound, LogStore, MetadataStore
 from interpulse.storage.cas import advance_counter
 from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors, read_cursor_names
 
@@ -236,6 +236,10 @@ class TopicRegistry:
         be used.
         """
         await self._executor.run(names, lambda: self._delete(names, force, check, also, expect))
+
+    async def delete_left_over(self, keys: Sequence[str]) -> None:
+        """Remove records that no topic needs any more, and the ledgers that they name."""
+        await self._logs.delete(also=[Delete(key) for key in keys])
 
     def names_in(self, namespace: NamespaceName) -> list[TopicName]:
         """The topics of a namespace that are loaded, or on their way in or out."""

@@ -47,7 +47,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.storage.api import Log, LogFenced, LogListener, LogTerminated, MetadataFull, StorageFull
+from interpulse.storage.api import FenceCause, Log, LogFenced, LogListener, LogTerminated, MetadataFull, StorageFull
 from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
 
 __all__ = ["Topic"]
@@ -106,6 +106,7 @@ class Topic:
         self.entries_added = 0
         self.chunk_published = False
         self.failed = False
+        self._taken_over = False  # another broker has the topic: nothing of it is written any more
         self.subscription_set = SubscriptionSet(self, state, host.replicator_prefix, self.check_open)
         self.subscriptions = self.subscription_set.by_name
         self.positions = LogPositions(topic_log)
@@ -213,6 +214,7 @@ class Topic:
         if self.failed:
             return
         self.failed = True
+        self._taken_over = isinstance(error, LogFenced) and error.cause is FenceCause.OWNED_ELSEWHERE
         kind = StorageFull if isinstance(error, StorageFull | MetadataFull) else PersistenceError
         refusal = kind(f"The topic {self.name} is fenced: {error}")
         self.clients.refusal = refusal
@@ -420,15 +422,18 @@ class Topic:
         ``last``: the topic is being closed.
         """
         position = self.positions.durable
-        if not self.sequences.snapshot_due:
-            await self.subscription_set.flush({}, last=last)
-            return
+        due = self.sequences.snapshot_due
+        snapshot = {DEDUPLICATION_CURSOR: self.sequences.snapshot(position)} if due else {}
         try:
-            await self.subscription_set.flush({DEDUPLICATION_CURSOR: self.sequences.snapshot(position)}, last=last)
-        except PulsarError:
-            self.sequences.snapshot_due = True
+            await self.subscription_set.flush(snapshot, last=last)
+        except PulsarError as error:
+            self.sequences.snapshot_due = due
+            if isinstance(error, LogFenced) and not last:
+                log.error("topic fenced topic=%s error=%s", self.name, error)
+                self._give_up(error)
             raise
-        self.sequences.stored(position)
+        if due:
+            self.sequences.stored(position)
 
     async def apply(self, settings: TopicSettings) -> None:
         """Use new policies; on return they are in force."""
@@ -500,7 +505,8 @@ class Topic:
         self.clients.disconnect()
         self.sequences.request_snapshot()
         try:
-            await self.flush(last=True)
+            if not self._taken_over:
+                await self.flush(last=True)
         finally:  # after this, only the next load of the topic writes
             await self._state.close()
 

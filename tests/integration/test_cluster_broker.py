@@ -1,0 +1,155 @@
+"""A broker of a cluster in this process, on a ZooKeeper and bookies in this process: what it keeps, and where."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpulse.broker.app import BrokerApp, CannotServe
+from interpulse.broker.cluster_stores import in_cluster
+from interpulse.broker.config.config_sources import load_config
+from interpulse.broker.tenancy.cluster_setup import NewCluster, set_up_cluster
+from interpulse.client import Client
+from interpulse.model.clusters import ClusterData
+from interpulse.storage.bookkeeper.ledger_paths import id_of
+from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, decode_record
+from interpulse.storage.zookeeper.client import ZooKeeperClient
+from tests.support.rest_client import call
+from tests.support.scripted_bookie import scripted_bookies
+from tests.support.scripted_zookeeper import scripted_zookeeper
+from tests.support.waiting import eventually
+
+Start = Callable[..., Awaitable[BrokerApp]]
+TOPICS = "persistent/public/default"
+RECORDS = "/managed-ledgers/public/default/persistent"
+
+
+@pytest.fixture
+async def nodes() -> AsyncIterator[ZooKeeperClient]:
+    """A client of a ZooKeeper with a cluster and three bookies; another server of it is in its `servers`."""
+    async with scripted_zookeeper() as zookeeper, AsyncExitStack() as running:
+        servers = await zookeeper.listen()
+        addresses = ClusterData("http://127.0.0.1:1", broker_service_url="pulsar://127.0.0.1:2")
+        await set_up_cluster(servers, NewCluster("lab", addresses))
+        client = await ZooKeeperClient.connect(servers)
+        running.push_async_callback(client.close)
+        await running.enter_async_context(scripted_bookies(client, 3))
+        yield client
+
+
+@pytest.fixture
+async def start(nodes: ZooKeeperClient, tmp_path: Path) -> AsyncIterator[Start]:
+    """`await start(**settings)`: a broker, stopped at the end."""
+    async with AsyncExitStack() as running:
+
+        async def start_broker(data_dir: str = "data", **settings: Any) -> BrokerApp:
+            given = {
+                "clusterName": "lab",
+                "metadataStoreUrl": f"zk:{nodes.servers}",
+                "dataDir": str(tmp_path / data_dir),
+                "brokerServicePort": "0",
+                "webServicePort": "0",
+                "forceDeleteNamespaceAllowed": "true",
+                **settings,
+            }
+            app = BrokerApp(load_config(options=given, in_cluster=True).config, open_stores=in_cluster)
+            await app.start()
+            running.push_async_callback(app.stop)
+            return app
+
+        yield start_broker
+
+
+async def ledgers(nodes: ZooKeeperClient) -> set[int]:
+    """Every ledger there is."""
+    names = (await nodes.children("/ledgers/00/0000")).names
+    return {number for name in names if (number := id_of(f"/ledgers/00/0000/{name}")) is not None}
+
+
+async def test_topic_when_its_broker_was_stopped_then_goes_on_where_it_was(
+    nodes: ZooKeeperClient, start: Start
+) -> None:
+    app = await start()
+    async with Client(app.service_url) as client:
+        consumer = await client.subscribe("x", "s")
+        async with await client.create_producer("x") as producer:
+            for number in range(10):
+                await producer.send(b"%d" % number)
+        for _ in range(5):
+            consumer.acknowledge(await consumer.receive())
+        topic = next(iter(app.registry.topics()))
+        await eventually(lambda: topic.mark_delete_position("s").entry == 4)
+        await app.registry.flush()
+        record = decode_record((await nodes.get(f"{RECORDS}/x/s")).value)
+        assert record.ledger_id in await ledgers(nodes)
+    await app.stop()
+    record = decode_record((await nodes.get(f"{RECORDS}/x/s")).value)
+    assert (record.ledger_id, record.state.mark_delete.entry) == (IN_RECORD, 4)
+    assert len(await ledgers(nodes)) == 1
+
+    app = await start()
+    async with Client(app.service_url) as client:
+        consumer = await client.subscribe("x", "s")
+        assert [(await consumer.receive()).content for _ in range(5)] == [b"%d" % number for number in range(5, 10)]
+
+
+async def test_namespace_when_deleted_by_force_then_no_ledger_of_its_topics_is_left(
+    nodes: ZooKeeperClient, start: Start
+) -> None:
+    app = await start()
+    assert (await call(app.web_url, "PUT", "namespaces/public/gone")).status == 204
+    schema = {"type": "STRING", "schema": "", "properties": {}}
+    async with Client(app.service_url) as client:
+        for number in range(3):
+            name = f"public/gone/t{number}"
+            async with await client.create_producer(name) as producer:
+                await producer.send(b"1")
+            assert (await call(app.web_url, "POST", f"schemas/{name}/schema", schema)).status == 200
+            consumer = await client.subscribe(name, "s", initial_position="earliest")
+            consumer.acknowledge(await consumer.receive())
+        topics = app.registry.topics()
+        await eventually(
+            lambda: not any(each.subscription("s").cursor.backlog(each.log.last_position) for each in topics)
+        )
+        await app.registry.flush()
+    assert len(await ledgers(nodes)) == 9
+    assert (await call(app.web_url, "DELETE", "persistent/public/gone/t0?force=true")).status == 204
+    assert len(await ledgers(nodes)) == 6
+    assert (await call(app.web_url, "DELETE", "namespaces/public/gone?force=true")).status == 204
+    assert (await call(app.web_url, "GET", "namespaces/public")).json == ["public/default"]
+    assert await ledgers(nodes) == set()
+
+
+async def test_compaction_when_begun_then_is_refused(start: Start) -> None:
+    app = await start()
+    await call(app.web_url, "PUT", f"{TOPICS}/x")
+    answer = await call(app.web_url, "PUT", f"{TOPICS}/x/compaction")
+    assert answer.status == 409
+    assert "not offered in a cluster yet" in answer.body.decode()
+
+
+async def test_second_broker_when_started_then_is_refused_and_after_the_first_has_stopped_it_is_not(
+    start: Start,
+) -> None:
+    first = await start()
+    with pytest.raises(CannotServe, match=f"broker {first.web_url.removeprefix('http://')} serves this cluster"):
+        await start("second")
+    await first.stop()
+    await start("second")
+
+
+async def test_properties_and_names_when_broker_is_restarted_then_stay_and_names_are_new(start: Start) -> None:
+    app = await start()
+    assert (await call(app.web_url, "PUT", f"{TOPICS}/x", {"color": "blue"})).status == 204
+    async with Client(app.service_url) as client, await client.create_producer("x") as producer:
+        name = producer.name
+    await app.stop()
+    app = await start()
+    async with Client(app.service_url) as client, await client.create_producer("x") as producer:
+        assert producer.name != name
+        assert producer.name.startswith("lab-")
+    assert (await call(app.web_url, "GET", f"{TOPICS}/x/properties")).json == {"color": "blue"}

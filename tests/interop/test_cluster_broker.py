@@ -249,8 +249,9 @@ def test_broker_when_it_cannot_serve_the_cluster_then_says_why(zookeeper: RealZo
 
 
 def test_brokers_when_one_is_killed_or_paused_then_the_others_serve_its_topics(start: Start, tmp_path: Path) -> None:
-    ports = ("brokerServicePort=0", "webServicePort=0")
-    brokers = [start(), *(start(*ports, f"dataDir={tmp_path / name}") for name in ("second", "third"))]
+    session = "metadataStoreSessionTimeoutMillis=6000"
+    others = (session, "brokerServicePort=0", "webServicePort=0")
+    brokers = [start(session), *(start(*others, f"dataDir={tmp_path / name}") for name in ("second", "third"))]
     ids = {broker.web_url.removeprefix("http://"): broker for broker in brokers}
     topics = [f"persistent://{NAMESPACE}/shared-{number}" for number in range(8)]
     acknowledged: dict[str, list[bytes]] = {topic: [] for topic in topics}

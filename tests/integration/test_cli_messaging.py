@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pulsar
@@ -131,7 +133,7 @@ def test_produce_when_interrupted_then_says_how_many_are_acknowledged(cluster: C
         sending.send_signal(signal.SIGINT)
         _, error = sending.communicate(timeout=60)
     count, words = error.splitlines()[0].split(" of 100000 messages acknowledged")
-    assert int(count) >= 3
+    assert 1 <= int(count) < 100_000  # the receipt of what was consumed last may still be on its way
     assert words in ("", "; 1 more may be stored although no acknowledgement came")
     assert sending.returncode == 1
 
@@ -148,3 +150,63 @@ def test_produce_when_the_topic_keeps_nothing_then_says_so(cluster: CliCluster) 
     assert "Warning: persistent://public/default/unkept has neither a subscription nor retention" in warned
     cluster.run("topics create-subscription unkept -s s")
     assert cluster.produce("unkept", "-m", "x", "--admin-url", cluster.web_url) == "1 messages successfully produced\n"
+
+
+RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
+
+
+@pytest.mark.parametrize("encoding", ["separated", "inline"])
+def test_keys_and_values_when_produced_in_a_schema_then_are_read_by_it(cluster: CliCluster, encoding: str) -> None:
+    keys = ["-ks", "string", "-kvet", encoding, "-kvk", "k"]
+    cluster.produce("pairs", "-vs", f"avro:{RECORD}", *keys, "-s", "", "-m", '{"a": 1}', "-m", '{"a": 2}')
+    rows = cluster.rows("read", "pairs", "-m", "earliest", "-n", "2", "-st", "auto_consume")
+    key = "{value=k, type=class java.lang.String}"
+    assert [row.partition("content:")[2] for row in rows if "content:" in row] == [
+        f"{{key={key}, value={{a={number}}}}}" for number in (1, 2)
+    ]
+
+
+def test_read_when_begun_at_a_message_then_leaves_no_subscription(cluster: CliCluster) -> None:
+    cluster.produce("plain", "-m", "1,2,3", "-db")
+    (first, *_) = [json.loads(row) for row in cluster.rows("read", "plain", "-m", "earliest", "-o", "json")]
+    ledger, entry, *_ = first["messageId"].split(":")
+    for flags, content in (([], "2"), (["-i"], "1")):
+        (row,) = cluster.rows("read", "plain", "-m", f"{ledger}:{entry}", *flags, "-o", "json")
+        assert json.loads(row)["content"] == content
+    assert cluster.run("topics subscriptions plain") == ""
+
+
+def test_consume_when_bounded_by_times_then_prints_what_was_published_between(cluster: CliCluster) -> None:
+    cluster.run("topics create-subscription timed -s s -m earliest")
+    cluster.produce("timed", "-m", "1,2,3", "-db", "-r", "50")
+    rows = [json.loads(row) for row in cluster.rows("read", "timed", "-m", "earliest", "-n", "3", "-o", "json")]
+    times = [round(datetime.fromisoformat(row["publishTime"]).timestamp() * 1000) for row in rows]
+    bounds = ["-stp", str(times[1]), "-etp", str(times[1])]
+    consumed = cluster.rows("consume", "timed", "-s", "s", "-n", "0", *bounds, "-o", "json")
+    assert [json.loads(row)["content"] for row in consumed] == ["2"]
+
+
+def test_subscription_when_it_is_not_durable_then_ends_with_its_consumer(cluster: CliCluster) -> None:
+    cluster.produce("passing", "-m", "1,2")
+    for _ in range(2):
+        rows = cluster.consume("passing", "-s", "s", "-m", "NonDurable", "-p", "Earliest", "-n", "2", "-t", "Shared")
+        assert [row.rpartition(":")[2] for row in rows] == ["1", "2"]
+    assert cluster.run("topics subscriptions passing") == ""
+
+
+def test_topics_when_listed_by_bundle_then_each_is_in_one(cluster: CliCluster) -> None:
+    names = [f"persistent://public/default/split-{number}" for number in range(16)]
+    for name in names:
+        cluster.run(f"topics create {name}")
+    ends = cluster.json("namespaces bundles public/default")["boundaries"]
+    listed = [
+        cluster.run(f"topics list public/default -td persistent -b {lower}_{upper}").split()
+        for lower, upper in pairwise(ends)
+    ]
+    assert sorted(name for part in listed for name in part) == sorted(names)
+    assert all(
+        cluster.run(f"topics bundle-range {part[0]}").strip() == f"{ends[at]}_{ends[at + 1]}"
+        for at, part in enumerate(listed)
+        if part
+    )
+    assert cluster.attempt("topics list public/default -b 0x00000000_0x00000001")[0] == 1

@@ -132,3 +132,15 @@ async def test_host_when_the_name_is_allowed_then_answers() -> None:
         http.get("/admin/v2/clusters", headers={"Host": "pulsar:8080"}) as answer,
     ):
         assert answer.status == 200
+
+
+async def test_image_of_a_page_over_plain_http_then_creates_no_topic(http: aiohttp.ClientSession) -> None:
+    partitions = "/admin/v2/persistent/public/default/pictured/partitions"
+    wanted = f"{partitions}?checkAllowAutoCreation=true"
+    image = {"User-Agent": "Mozilla/5.0", "Accept": "image/avif,image/webp,*/*;q=0.8"}
+    async with http.get(wanted, headers=image) as answer:
+        assert answer.status == 403
+    async with http.get(partitions, headers=PROGRAM) as answer:
+        assert answer.status == 404
+    async with http.get(wanted, headers=PROGRAM) as answer:
+        assert answer.status == 200

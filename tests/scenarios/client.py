@@ -34,6 +34,7 @@ from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.policies.namespace_policies import AutoTopicCreation
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.hashing import sticky_slot
 
 __all__ = ["SCENARIOS", "Cluster", "Scenario", "Scenarios", "administered", "connected", "new_topic", "take"]
 
@@ -221,6 +222,20 @@ async def reading_from_anywhere(cluster: Cluster) -> None:
             assert not await reader.has_message_available()
             await reader.seek(ids[8])
             assert (await reader.read_next(WAIT_MS)).content == b"8"
+
+
+@scenario
+async def reading_ranges_of_keys(cluster: Cluster) -> None:
+    async with connected(cluster) as client:
+        topic = new_topic()
+        keys = [f"k{number}" for number in range(30)]
+        async with await client.create_producer(topic, batching_enabled=False) as producer:
+            for key in keys:
+                await producer.send(b"x", key=key)
+        for low, high in ((0, 32_767), (32_768, 65_535)):
+            async with await client.create_reader(topic, key_hash_ranges=((low, high),)) as reader:
+                wanted = [key for key in keys if low <= sticky_slot(key.encode()) <= high]
+                assert [(await reader.read_next(WAIT_MS)).key for _ in wanted] == wanted
 
 
 @scenario

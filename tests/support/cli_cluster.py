@@ -53,6 +53,12 @@ class CliCluster:
         assert code == 0, error
         return output
 
+    def rows(self, command: str, topic: str, *arguments: str) -> list[str]:
+        """Lines of standard output of ``consume`` or ``read``, which must succeed."""
+        code, output, error = _invoke([command, "--url", self.service_url, topic, *arguments])
+        assert code == 0, error
+        return output.splitlines()
+
     def consume(self, topic: str, *arguments: str) -> list[str]:
         """Contents printed by ``consume``, which must succeed."""
         output = self.consume_raw(topic, *arguments)

@@ -154,7 +154,7 @@ class BrokerApp:
         web_address = ServiceAddress("web service", config.bind_address, config.web_service_port)
         binary_socket = opened.enter_context(binary_address.bind())
         web_socket = opened.enter_context(web_address.bind())
-        host = advertised_host(config.advertised_host, listening=config.bind_address)
+        host = advertised_host(config.advertised_address, listening=config.bind_address)
         self.service_url = f"pulsar://{host}:{binary_socket.getsockname()[1]}"
         self.web_url = f"http://{host}:{web_socket.getsockname()[1]}"
 

@@ -53,14 +53,23 @@ class ServiceAddress:
 
 
 def advertised_host(advertised: str, *, listening: str) -> str:
-    """The host in the addresses that clients are told; raises CannotListen for what is no host."""
+    """The host in the addresses that clients are told; that of ``listening`` where nothing is advertised.
+
+    Raises CannotListen for what is no host.
+    """
+    if is_every_address(advertised):
+        raise CannotListen(
+            f"advertisedAddress={advertised}: no client can connect to it; give a name or an address by which clients "
+            f"reach this machine, as advertisedAddress or --advertised-address"
+        )
+    told = advertised or listening
     try:
-        host = host_in_url(advertised)
+        host = host_in_url(told)
     except ValueError:
         raise CannotListen(
-            f"advertisedAddress={advertised}: must be a host name or address, without scheme and port"
+            f"advertisedAddress={told}: must be a host name or address, without scheme and port"
         ) from None
-    if is_every_address(advertised):
+    if is_every_address(told):
         _logger.warning(
             "clients on other machines cannot reach the advertised address advertised=%s listening=%s remedy=%s",
             host,

@@ -28,6 +28,7 @@ _COMMANDS = {
         "interpulse.cli.metadata:metadata", "Read and repair the metadata of a stopped broker.", _ADMINISTRATION
     ),
     "produce": LazyCommand("interpulse.cli.produce:produce", "Send messages.", _MESSAGES),
+    "read": LazyCommand("interpulse.cli.read:read", "Print messages without a subscription.", _MESSAGES),
     "replicate": LazyCommand("interpulse.cli.replicate:command", "Run the geo-replication job on Spark.", _PROGRAMS),
     "standalone": LazyCommand("interpulse.cli.standalone:standalone", "Run a broker in this process.", _PROGRAMS),
     "tokens": LazyCommand(

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.messaging import Pace, messaging_options, run_with_client
+from interpulse.cli.receiving import refuse_encryption_keys
+from interpulse.cli.schema_contents import OutgoingContents
 from interpulse.cli.support.params import PAIRS, STRINGS, TOPIC, joined_pairs
 from interpulse.cli.support.progress import Progress
 from interpulse.cli.support.retention_warning import warn_if_not_retained
@@ -35,8 +37,9 @@ class _Order:
     contents: Sequence[bytes] | None
     repetitions: int
     rate: float
-    key: str | None
+    key: str | bytes | None
     properties: dict[str, str]
+    outgoing: OutgoingContents
     batching_enabled: bool
     chunking_enabled: bool
     replicated: bool
@@ -49,13 +52,14 @@ class _Order:
         from interpulse.client.messages import OutgoingMessage
 
         clusters = () if self.replicated else _LOCAL_ONLY
-        async for content in self._contents():
-            yield OutgoingMessage(content, key=self.key, properties=self.properties, replication_clusters=clusters)
+        async for value in self._contents():
+            key, content = self.outgoing.joined(self.key, value)
+            yield OutgoingMessage(content, key=key, properties=self.properties, replication_clusters=clusters)
 
     async def _contents(self) -> AsyncIterator[bytes]:
         if self.contents is None:
             async for line in lines_of_standard_input():
-                yield line
+                yield self.outgoing.value_of_text(line)
             return
         for _ in range(self.repetitions):
             for content in self.contents:
@@ -119,8 +123,37 @@ class _Receipts:
     help="Number of times everything is sent.",
 )
 @click.option("-r", "--rate", type=click.FloatRange(min=0), default=0, help="Messages per second; 0 = all at once.")
-@click.option("-s", "--separator", default=",", show_default=True, help="Separator of messages in -m.")
+@click.option(
+    "-s",
+    "--separator",
+    default=",",
+    show_default=True,
+    help="Separator of messages in -m; an empty one keeps each whole.",
+)
 @click.option("-k", "--key", help="Key of every message.")
+@click.option(
+    "-vs",
+    "--value-schema",
+    default="bytes",
+    show_default=True,
+    help="Schema of the contents: bytes, string, avro:DEFINITION or json:DEFINITION.",
+)
+@click.option(
+    "-ks", "--key-schema", default="string", show_default=True, help="Schema of the keys of -kvk and -kvkf, likewise."
+)
+@click.option(
+    "-kvet",
+    "--key-value-encoding-type",
+    "encoding",
+    type=click.Choice(["separated", "inline"]),
+    help="Send keys and values in one schema: the key beside the content, or inside it.",
+)
+@click.option("-kvk", "--key-value-key", "typed_key", help="The key of every message with -kvet.")
+@click.option(
+    "-kvkf", "--key-value-key-file", "key_file", help="A file with that key; of an Avro schema in Avro's binary form."
+)
+@click.option("-ekn", "--encryption-key-name", "encryption_key_name", hidden=True)
+@click.option("-ekv", "--encryption-key-value", "encryption_key_value", hidden=True)
 @click.option("-p", "--properties", type=PAIRS, multiple=True, help="Properties of every message: a=b,c=d.")
 @click.option("-db", "--disable-batching", is_flag=True, help="Send every message by itself.")
 @click.option("-c", "--chunking", is_flag=True, help="Send a message that is too large in chunks.")
@@ -135,6 +168,13 @@ def produce(
     rate: float,
     separator: str,
     key: str | None,
+    value_schema: str,
+    key_schema: str,
+    encoding: str | None,
+    typed_key: str | None,
+    key_file: str | None,
+    encryption_key_name: str | None,
+    encryption_key_value: str | None,
     properties: tuple[dict[str, str], ...],
     disable_batching: bool,
     chunking: bool,
@@ -145,20 +185,40 @@ def produce(
 
     Warns of a topic that has neither a subscription nor retention, if its web service is known.
     """
+    refuse_encryption_keys(encryption_key_name, encryption_key_value)
+    outgoing = OutgoingContents(value_schema, key_schema, encoding)
+    message_key = key if encoding is None else _key(outgoing, typed_key, key_file)
+    if encoding is None and not typed_key is key_file is None:
+        raise click.UsageError("-kvk and -kvkf need -kvet separated or -kvet inline")
+    if encoding is not None and key is not None:
+        raise click.UsageError("-k is for messages without -kvet: give the key as -kvk or -kvkf")
     if any("-" in names for names in files):
         if messages or sum(map(len, files)) > 1 or repetitions > 1:
             raise click.UsageError("-f - sends standard input once, and nothing else beside it")
         contents = None
     else:
-        contents = _contents(messages, files, separator)
+        contents = _contents(outgoing, messages, files, separator)
     batching, replication = not disable_batching, not disable_replication
-    order = _Order(contents, repetitions, rate, key, joined_pairs(properties), batching, chunking, replication)
+    order = _Order(
+        contents, repetitions, rate, message_key, joined_pairs(properties), outgoing, batching, chunking, replication
+    )
     warn_if_not_retained(run_with_client(flags, lambda client: _send(client, topic, order)), topic)
 
 
-def _contents(messages: tuple[str, ...], files: tuple[list[str], ...], separator: str) -> list[bytes]:
-    contents = [part.encode() for text in messages for part in (text.split(separator) if separator else [text])]
-    contents += [_read(name) for names in files for name in names]
+def _key(outgoing: OutgoingContents, typed: str | None, file: str | None) -> bytes | None:
+    if typed is not None and file is not None:
+        raise click.UsageError("-kvk and -kvkf are both given: a message has one key")
+    if file is not None:
+        return outgoing.check_key(_read(file), file)
+    return None if typed is None else outgoing.key_of_text(typed)
+
+
+def _contents(
+    outgoing: OutgoingContents, messages: tuple[str, ...], files: tuple[list[str], ...], separator: str
+) -> list[bytes]:
+    texts = [part for text in messages for part in (text.split(separator) if separator else [text])]
+    contents = [outgoing.value_of_text(text) for text in texts]
+    contents += [outgoing.check_value(_read(name), name) for names in files for name in names]
     if not contents:
         raise click.UsageError("Please supply message content with either --messages or --files")
     return contents
@@ -175,7 +235,10 @@ async def _send(client: Client, topic: TopicName, order: _Order) -> None:
     receipts = _Receipts(order.total)
     batched = order.batching_enabled and not order.chunking_enabled
     producer = await client.create_producer(
-        str(topic), batching_enabled=batched, chunking_enabled=order.chunking_enabled
+        str(topic),
+        schema=order.outgoing.schema,
+        batching_enabled=batched,
+        chunking_enabled=order.chunking_enabled,
     )
     pace = Pace(order.rate)
     try:

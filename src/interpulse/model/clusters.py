@@ -27,7 +27,7 @@ _CLUSTER_KEYS = {
     "broker_client_certificate_file_path": "brokerClientCertificateFilePath",
     "listener_name": "listenerName",
 }
-_JAVA_KEYS: Final = frozenset(
+JAVA_KEYS: Final = frozenset(
     {
         "brokerClientTlsEnabledWithKeyStore",
         "brokerClientTlsTrustStoreType",
@@ -86,7 +86,7 @@ class ClusterData:
             value = body.get(key)
             if value is not None:
                 values[name] = tuple(dict.fromkeys(value)) if isinstance(value, list) else value
-        return cls(other={key: body[key] for key in _JAVA_KEYS & body.keys() if body[key] is not None}, **values)
+        return cls(other={key: body[key] for key in JAVA_KEYS & body.keys() if body[key] is not None}, **values)
 
     def dump(self) -> bytes:
         return json.dumps(self.to_json()).encode()

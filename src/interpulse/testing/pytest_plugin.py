@@ -124,10 +124,7 @@ def _failing_in_one_sentence() -> Iterator[None]:
     """An error that the user can correct fails the test with its message, without a traceback."""
     from interpulse.testing import ConfigError
 
-    message = None
     try:
         yield
     except (ImportError, ConfigError) as error:
-        message = str(error)
-    if message is not None:
-        pytest.fail(message, pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from interpulse.broker.listening import CannotListen, ServiceAddress, host_in_url
+from interpulse.broker.listening import CannotListen, ServiceAddress, advertised_host, host_in_url
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,10 @@ def test_address_when_in_use_then_is_named() -> None:
 def test_address_when_this_machine_has_none_such_then_is_named_with_the_reason() -> None:
     with pytest.raises(CannotListen, match=r"binary service: cannot listen on 203.0.113.1 port 0: Cannot assign"):
         ServiceAddress("binary service", "203.0.113.1", 0).bind()
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::"])
+def test_advertised_address_when_it_is_every_address_then_is_refused_with_the_remedy(address: str) -> None:
+    with pytest.raises(CannotListen, match=f"^advertisedAddress={address}: no client can connect to it; give a name"):
+        advertised_host(address, listening="0.0.0.0")
+    assert advertised_host("", listening=address) == "localhost"

@@ -14,6 +14,10 @@ from interpulse.cli.produce import produce
         (["t", "-m", "x", "-p", "novalue"], "'novalue' is not of the form key=value"),
         (["t", "-f", "/nowhere"], "/nowhere cannot be read: No such file or directory"),
         (["a/b", "-m", "x"], "Invalid topic name"),
+        (["t", "-m", "x", "-kvk", "k"], "-kvk and -kvkf need -kvet separated or -kvet inline"),
+        (["t", "-m", "x", "-k", "k", "-kvet", "inline"], "-k is for messages without -kvet"),
+        (["t", "-m", "x", "-kvet", "inline", "-kvk", "k", "-kvkf", "f"], "a message has one key"),
+        (["t", "-m", "x", "-kvet", "odd"], "'odd' is not one of"),
         (["t", "-m", "x", "--url", "nonsense"], "not a service URL: 'nonsense'"),
     ],
 )

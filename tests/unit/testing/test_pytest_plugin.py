@@ -40,6 +40,7 @@ def test_marker_when_settings_cannot_be_then_the_test_fails_with_the_sentence(py
     result = run(pytester, "\n".join(tests))
     result.assert_outcomes(errors=len(refused))
     result.stdout.fnmatch_lines([*refused.values()])
+    result.stdout.no_fnmatch_line("During handling of the above exception*")
     result.stdout.no_fnmatch_line("*Traceback*")
 
 

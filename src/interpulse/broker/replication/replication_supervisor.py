@@ -39,6 +39,7 @@ _BACKOFF_MAX_S: Final = 300.0
 _STEADY_S: Final = 60.0
 _STOP_S: Final = 2.0  # the end of the broker waits for it, and must not take 5 s; a killed job loses nothing
 _KILL_S: Final = 2.0
+_LAST_LINES_S: Final = 0.5
 _RECHECK_S: Final = 30.0
 _RECORDS_PER_PAGE: Final = 1000
 _LINE_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -161,6 +162,8 @@ class ReplicationSupervisor:
         self._cancel_watches: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        """Of the child's lines; it ends before `_process` is forgotten."""
         self._view = ReplicationJobView(since_ms=self._clock.now_ms())
 
     @property
@@ -287,6 +290,7 @@ class ReplicationSupervisor:
                 start_new_session=True,
                 limit=_LINE_BYTES_MAX,
             )
+        self._reading = asyncio.create_task(self._read_lines(self._process))
         self._note(JobState.RUNNING, pid=self._process.pid)
         log.info("replication job started pid=%d remotes=%s", self._process.pid, ",".join(self._view.remotes))
 
@@ -295,25 +299,21 @@ class ReplicationSupervisor:
 
         New remote clusters and topics are found by the job itself.
         """
-        process = self._process
-        assert process is not None
-        reading = asyncio.create_task(self._read_lines(process))
-        try:
-            while True:
-                waiting = asyncio.create_task(self._changed.wait())
-                done, _ = await asyncio.wait({reading, waiting}, return_when=asyncio.FIRST_COMPLETED)
-                waiting.cancel()
-                if reading in done:
-                    await self._end_process()
-                    return True
-                self._changed.clear()
-                remotes = await self._wanted_remotes()
-                if not remotes:
-                    await self._end_process()
-                    return False
-                self._view = replace(self._view, remotes=remotes)
-        finally:
-            reading.cancel()
+        reading = self._reading
+        assert reading is not None
+        while True:
+            waiting = asyncio.create_task(self._changed.wait())
+            done, _ = await asyncio.wait({reading, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            if reading in done:
+                await self._end_process()
+                return True
+            self._changed.clear()
+            remotes = await self._wanted_remotes()
+            if not remotes:
+                await self._end_process()
+                return False
+            self._view = replace(self._view, remotes=remotes)
 
     async def _read_lines(self, process: asyncio.subprocess.Process) -> None:
         """Progress and errors, one JSON object per line; returns when the child has closed its output."""
@@ -349,13 +349,26 @@ class ReplicationSupervisor:
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
+        await self._close_pipes(process)
         await _exited(process, _KILL_S)
-        self._process = None
+        self._process = self._reading = None
         if process.returncode not in (0, None, -signal.SIGTERM):
             ended = f"the job ended with code {process.returncode}, see {self._command.directory / 'job.log'}"
             self._view = replace(self._view, last_error=self._view.last_error or ended)
         self._view = replace(self._view, pid=None)
         log.info("replication job stopped code=%s", process.returncode)
+
+    async def _close_pipes(self, process: asyncio.subprocess.Process) -> None:
+        """Of a child that is gone: what it said last is read, then its pipes are closed, even if a process with a
+        session of its own still holds them. asyncio waits for them, and the loop may end right after this."""
+        assert self._reading is not None
+        assert process.stdin is not None
+        await asyncio.wait({self._reading}, timeout=_LAST_LINES_S)
+        process._transport.close()  # type: ignore[attr-defined]  # no other call closes the end of an output
+        await asyncio.wait({self._reading}, timeout=_LAST_LINES_S)
+        self._reading.cancel()
+        with contextlib.suppress(OSError):
+            await process.stdin.wait_closed()
 
     def _note(self, state: str, **values: Any) -> None:
         if state == JobState.RUNNING:

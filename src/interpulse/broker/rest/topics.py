@@ -12,18 +12,25 @@ from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Rou
 from interpulse.broker.rest.http.opening import existing_partitions, open_each, open_persistent
 from interpulse.broker.rest.http.peers import or_at_peer
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, on_topic, tenant_admin
+from interpulse.broker.rest.http.web_pages import check_source_of_creation
 from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
 from interpulse.model.names import Domain, TopicName
 from interpulse.model.permissions import NamespaceOperation, TopicOperation
 from interpulse.model.topics import Requester
+from interpulse.rules.bundles import boundaries_of, bundle_of, checked_bundle
 
 __all__ = ["ROUTES"]
 
 
 async def list_topics(call: Call) -> Answer:
-    await call.context.namespaces.get_policies(call.namespace)
+    """Those of the namespace, or of its ``bundle``."""
+    policies = await call.context.namespaces.get_policies(call.namespace)
     include_system = call.flag("includeSystemTopic")
     names = await call.context.lifecycle.list_topics(call.namespace, _domain(call), include_system=include_system)
+    if text := call.query.get("bundle"):
+        boundaries = boundaries_of(policies)
+        bundle = checked_bundle(text, boundaries)
+        names = [name for name in names if bundle_of(name, boundaries) == bundle]
     return answer_json([str(name) for name in names])
 
 
@@ -58,6 +65,8 @@ async def delete_topic(call: Call) -> Answer:
 async def get_partitions(call: Call) -> Answer:
     """PIP-344: asking creates nothing unless ``checkAllowAutoCreation`` is true; then properties are left out."""
     create = call.flag("checkAllowAutoCreation")
+    if create:
+        check_source_of_creation(call.request_headers)
     metadata = await call.context.lifecycle.partitions_for_operator(call.topic, create=create)
     return answer_json(metadata.to_json())
 

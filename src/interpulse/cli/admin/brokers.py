@@ -69,10 +69,16 @@ async def check_backlog_quotas(admin: AdminClient) -> None:
 
 
 @brokers.command("healthcheck")
+@click.option(
+    "-tv",
+    "--topic-version",
+    type=click.Choice(["V1", "V2"]),
+    help="Of the topic that a real broker checks itself with; here one check serves both.",
+)
 @admin_command
-async def healthcheck(admin: AdminClient) -> None:
+async def healthcheck(admin: AdminClient, topic_version: str | None) -> None:
     """Check the broker with a message to itself; print ok."""
-    print_text(await admin.brokers.health())
+    print_text(await admin.brokers.health(topic_version=topic_version))
 
 
 @brokers.command("get-runtime-config")

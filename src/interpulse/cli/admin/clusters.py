@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,7 +14,8 @@ from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.output import print_json, print_lines
 from interpulse.cli.support.params import STRINGS
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, admin_command
-from interpulse.model.clusters import ClusterData, FailureDomain
+from interpulse.model.clusters import JAVA_KEYS, ClusterData, FailureDomain
+from interpulse.model.names import SYSTEM_NAMESPACE
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -26,6 +27,8 @@ __all__ = ["clusters"]
 def clusters() -> None:
     """Operations about clusters."""
 
+
+_KEPT: Final = "For replicators in Java, which alone can use it: kept in the record."
 
 _cluster_fields = option_group(
     click.option("--url", "service_url", help="Web service URL."),
@@ -41,6 +44,15 @@ _cluster_fields = option_group(
     click.option("--tls-trust-certs-filepath", "broker_client_trust_certs_file_path", help="Trusted certificates."),
     click.option("--tls-key-filepath", "broker_client_key_file_path", help="Private key of the client."),
     click.option("--tls-certs-filepath", "broker_client_certificate_file_path", help="Certificate of the client."),
+    click.option("--tls-enable-keystore", "brokerClientTlsEnabledWithKeyStore", is_flag=True, help=_KEPT),
+    click.option("--tls-trust-store-type", "brokerClientTlsTrustStoreType", help=_KEPT),
+    click.option("--tls-trust-store", "brokerClientTlsTrustStore", help=_KEPT),
+    click.option("--tls-trust-store-pwd", "brokerClientTlsTrustStorePassword", help=_KEPT),
+    click.option("--tls-key-store-type", "brokerClientTlsKeyStoreType", help=_KEPT),
+    click.option("--tls-key-store", "brokerClientTlsKeyStore", help=_KEPT),
+    click.option("--tls-key-store-pwd", "brokerClientTlsKeyStorePassword", help=_KEPT),
+    click.option("--tls-factory-plugin", "brokerClientSslFactoryPlugin", help=_KEPT),
+    click.option("--tls-factory-plugin-params", "brokerClientSslFactoryPluginParams", help=_KEPT),
     click.option("--listener-name", help="Listener to use for connections to this cluster."),
     click.option(
         "--cluster-config-file",
@@ -54,7 +66,9 @@ _cluster_fields = option_group(
 def _described(file: Path | None, given: dict[str, Any]) -> ClusterData:
     """The values of the options, and of the file for the others; raises CommandFailed."""
     found = ClusterData() if file is None else _read_cluster_file(file)
-    return replace(found, **{name: value for name, value in given.items() if value not in (None, False)})
+    values = {name: value for name, value in given.items() if value not in (None, False)}
+    kept = {name: values.pop(name) for name in JAVA_KEYS & values.keys()}
+    return replace(found, other={**found.other, **kept}, **values)
 
 
 def _read_cluster_file(file: Path) -> ClusterData:
@@ -109,10 +123,36 @@ async def update_cluster(admin: AdminClient, /, cluster: str, file: Path | None,
 
 @clusters.command("delete")
 @click.argument("cluster")
+@click.option(
+    "-a",
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Delete all tenants of the broker first, but pulsar, with all their namespaces and topics.",
+)
 @admin_command
-async def delete_cluster(admin: AdminClient, cluster: str) -> None:
+async def delete_cluster(admin: AdminClient, cluster: str, everything: bool) -> None:
     """Delete the record of a cluster."""
+    if everything:
+        for tenant in await admin.tenants.list():
+            if tenant != SYSTEM_NAMESPACE.tenant:  # brokers need it
+                await _delete_tenant(admin, tenant)
     await admin.clusters.delete(cluster)
+
+
+async def _delete_tenant(admin: AdminClient, tenant: str) -> None:
+    """With all it holds; each is told when it is gone."""
+    for namespace in await admin.namespaces.list(tenant):
+        for topic in await admin.topics.list_partitioned(namespace, system_included=True):
+            await admin.topics.delete_partitioned(topic, force=True)
+            click.echo(f"{topic} deleted", err=True)
+        for topic in await admin.topics.list(namespace, system_included=True):
+            await admin.topics.delete(topic, force=True)
+            click.echo(f"{topic} deleted", err=True)
+        await admin.namespaces.delete(namespace)
+        click.echo(f"{namespace} deleted", err=True)
+    await admin.tenants.delete(tenant)
+    click.echo(f"{tenant} deleted", err=True)
 
 
 @clusters.command("update-peer-clusters")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from interpulse.cli.admin.schema_extraction import NotExtractable, avro_definiti
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.output import print_documents, print_json, print_value
 from interpulse.cli.support.params import TOPIC
-from interpulse.cli.support.running import UNUSABLE, CommandFailed, admin_command
+from interpulse.cli.support.running import NOT_OFFERED, UNUSABLE, CommandFailed, admin_command
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text, definition_to_text
 
@@ -115,6 +116,19 @@ async def test_compatibility(admin: AdminClient, topic: TopicName, filename: str
         raise CommandFailed(f"The schema is not compatible with those of {topic} by the strategy {answer.strategy}")
 
 
+def _refuse_java(context: click.Context, option: click.Parameter, given: str | None) -> None:
+    if given is not None:
+        raise CommandFailed(
+            "Classes of Java (-j and -c) are not read, as that needs a Java virtual machine: "
+            "name a dataclass or a pydantic model as MODULE:CLASS, or upload the definition with schemas upload",
+            NOT_OFFERED,
+        )
+
+
+def _of_java(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(*names, is_eager=True, expose_value=False, hidden=True, callback=_refuse_java)
+
+
 @schemas.command("extract")
 @click.argument("class_path", metavar="MODULE:CLASS")
 @click.argument("topic", type=TOPIC, required=False)
@@ -123,6 +137,8 @@ async def test_compatibility(admin: AdminClient, topic: TopicName, filename: str
 )
 @click.option("-a", "--always-allow-null", is_flag=True, help="Let every field be null, against its annotation.")
 @click.option("-n", "--dry-run", is_flag=True, help="Print the schema and register nothing.")
+@_of_java("-j", "--jar")
+@_of_java("-c", "--classname")
 @admin_command
 async def extract_schema(
     admin: AdminClient, class_path: str, topic: TopicName | None, kind: str, always_allow_null: bool, dry_run: bool

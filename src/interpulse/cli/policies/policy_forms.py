@@ -180,7 +180,14 @@ THRESHOLD: Final = Form(
 STRATEGY: Final = Form(
     (
         click.option(
-            "-c", "--compatibility", "value", type=click.Choice(_STRATEGIES), required=True, help="The strategy."
+            "-s",
+            "--strategy",
+            "-c",
+            "--compatibility",
+            "value",
+            type=click.Choice(_STRATEGIES),
+            required=True,
+            help="The strategy.",
         ),
     ),
     lambda value: value,

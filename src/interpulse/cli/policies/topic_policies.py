@@ -24,6 +24,7 @@ from interpulse.cli.policies.policy_rows import shared_rows
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.output import print_json
 from interpulse.cli.support.params import SIZE, TOPIC
+from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
 from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ _OF_THE_GROUP: Final = (
 
 _topic = click.argument("target", metavar="TOPIC", type=TOPIC)
 _applied = click.option(
-    "-ap", "--applied", is_flag=True, help="Print the value in force, namespace and broker included."
+    "-ap", "-a", "--applied", is_flag=True, help="Print the value in force, namespace and broker included."
 )
 _everywhere = click.option("-g", "--global", "everywhere", is_flag=True, help="Set it for all clusters of the topic.")
 
@@ -163,3 +164,17 @@ for each in policy_commands((*_COMMON, *_OF_THE_GROUP), _calls(_everywhere)):
 for each in quota_commands("get-backlog-quota", _calls(_everywhere)):
     topic_policies.add_command(each)
 topic_policies.add_command(command("delete", "Remove all policies of the topic.", _delete, _topic))
+
+
+def _refuse_subscription(context: click.Context, option: click.Parameter, given: str | None) -> None:
+    if given is not None:
+        raise CommandFailed(
+            "The dispatch rate of a single subscription (-s) is not offered; without -s it is that of each of them",
+            NOT_OFFERED,
+        )
+
+
+for verb in ("get", "set", "remove"):
+    topic_policies.commands[f"{verb}-subscription-dispatch-rate"].params.append(
+        click.Option(["-s", "--subscription"], expose_value=False, hidden=True, callback=_refuse_subscription)
+    )

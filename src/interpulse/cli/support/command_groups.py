@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -17,6 +17,7 @@ __all__ = ["CommandGroup", "absent_group"]
 _POLICY = re.compile(r"(set|get|remove)-(.+)")
 _NAMES_MAX: Final = 26  # columns; a longer name has its sentence on the next line
 _SENTENCE_MAX: Final = 400
+_NO_SECTIONS: Final[Mapping[str, str]] = {}
 
 
 def _unoffered(group: str, command: str | None = None) -> click.Command:
@@ -36,7 +37,14 @@ def _unoffered(group: str, command: str | None = None) -> click.Command:
 
 
 class CommandGroup(click.Group):
-    """A group of the administration. Its help has a full sentence for each command, and one line for each policy."""
+    """A group of the administration. Its help has a full sentence for each command, and one line for each policy.
+
+    ``sections``: names of commands under headings, in the order of the help; the others stand behind them.
+    """
+
+    def __init__(self, *args: Any, sections: Mapping[str, str] = _NO_SECTIONS, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.sections = {heading: names.split() for heading, names in sections.items()}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         command = super().get_command(ctx, cmd_name)
@@ -51,8 +59,11 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        policies = _policies(self.commands)
-        single = {name: command for name, command in self.commands.items() if name not in policies}
+        placed = {name for names in self.sections.values() for name in names}
+        policies = _policies({name: command for name, command in self.commands.items() if name not in placed})
+        single = {name: command for name, command in self.commands.items() if name not in {*policies, *placed}}
+        for heading, names in self.sections.items():
+            _write(formatter, heading, ((name, _sentence(self.commands[name])) for name in names))
         _write(formatter, "Commands", ((name, _sentence(single[name])) for name in sorted(single)))
         _write(formatter, "Policies (put one of the words in front)", _policy_rows(self.commands, policies))
 

@@ -43,9 +43,10 @@ class BrokersAdmin:
         """Compare backlogs with their quotas now, instead of waiting for the next check."""
         await self._http.get("/admin/v2/brokers/backlog-quota-check", kind="broker", read=ignored)
 
-    async def health(self) -> str:
-        """``ok``, or an error saying what is wrong."""
-        return await self._http.get("/admin/v2/brokers/health", kind="broker", read=string)
+    async def health(self, *, topic_version: str | None = None) -> str:
+        """``ok``, or an error saying what is wrong. A real broker checks a topic of this version: V1 or V2."""
+        query = {"topicVersion": topic_version}
+        return await self._http.get("/admin/v2/brokers/health", kind="broker", read=string, query=query)
 
     async def runtime_configuration(self) -> dict[str, str]:
         """Every key with the value in force."""

@@ -64,9 +64,11 @@ class TopicsAdmin:
         *,
         domains: Iterable[Domain] = _BOTH_DOMAINS,
         system_included: bool = False,
+        bundle: str | None = None,
     ) -> Names:
-        """Complete names of the topics that have storage or are loaded, partitions included."""
-        return await self._list(namespace, "", domains, system_included)
+        """Complete names of the topics that have storage or are loaded, partitions included; of one bundle if one is
+        named."""
+        return await self._list(namespace, "", domains, system_included, bundle)
 
     async def list_partitioned(
         self,
@@ -98,10 +100,15 @@ class TopicsAdmin:
         return counts
 
     async def _list(
-        self, namespace: NamespaceName | str, suffix: str, domains: Iterable[Domain], system_included: bool
+        self,
+        namespace: NamespaceName | str,
+        suffix: str,
+        domains: Iterable[Domain],
+        system_included: bool,
+        bundle: str | None = None,
     ) -> Names:
         name = NamespaceName.parse(str(namespace))
-        query = {"includeSystemTopic": system_included}
+        query = {"includeSystemTopic": system_included, "bundle": bundle}
         topics: Names = []
         for domain in domains:
             path = f"/admin/v2/{domain}/{name}{suffix}"

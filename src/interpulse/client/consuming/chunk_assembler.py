@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -28,10 +29,14 @@ class _Partial:
 
 
 class ChunkAssembler:
-    """Puts chunks together. At most ``messages_max`` messages are kept unfinished; the oldest gives way."""
+    """Puts chunks together. At most ``messages_max`` messages are kept unfinished; the oldest gives way, and
+    ``on_given_up`` gets the positions of its chunks."""
 
-    def __init__(self, messages_max: int = 10) -> None:
+    def __init__(
+        self, messages_max: int = 10, on_given_up: Callable[[list[Position]], None] = lambda positions: None
+    ) -> None:
         self._messages_max = messages_max
+        self._on_given_up = on_given_up
         self._partial: dict[str, _Partial] = {}
 
     def add(self, entry: ParsedEntry, position: Position) -> Assembled | None:
@@ -40,7 +45,7 @@ class ChunkAssembler:
         if metadata.chunk_id == 0:
             self._partial.pop(metadata.uuid, None)
             if len(self._partial) >= self._messages_max:
-                del self._partial[next(iter(self._partial))]
+                self._on_given_up(self._partial.pop(next(iter(self._partial))).positions)
             self._partial[metadata.uuid] = _Partial()
         partial = self._partial.get(metadata.uuid)
         if partial is None or len(partial.pieces) != metadata.chunk_id:

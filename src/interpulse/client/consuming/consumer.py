@@ -14,9 +14,11 @@ from interpulse.client.consuming.partition_consumer import PartitionConsumer
 from interpulse.client.consuming.partition_consumers import PartitionConsumers, SeekTarget
 from interpulse.client.consuming.topic_discovery import TopicDiscovery
 from interpulse.client.consuming.topics_pattern import TopicsPattern
+from interpulse.client.consuming.unpacker import Start
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed, InvalidRequest, PulsarError, TopicNotFound
+from interpulse.model.ids import EARLIEST, LATEST, MessageId
 from interpulse.model.names import TopicName
 
 __all__ = ["Consumer"]
@@ -97,6 +99,7 @@ class Consumer(AsyncCloses):
             self.subscription,
             config,
             self._inbox,
+            start=None if config.durable else _begin(config),
             dead_letter_producer=self._dead_letter_producer,
             on_failed=partial(self._on_failed, str(topic)),
         )
@@ -253,3 +256,7 @@ class Consumer(AsyncCloses):
         discovery, self._discovery = self._discovery, None
         if discovery is not None:
             await discovery.stop()
+
+
+def _begin(config: ConsumerConfig) -> Start:
+    return Start(MessageId.of(EARLIEST if config.initial_position == "earliest" else LATEST))

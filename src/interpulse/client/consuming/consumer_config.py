@@ -89,6 +89,9 @@ class ConsumerConfig:
     """Settings of one consumer."""
 
     subscription_type: SubscriptionType = "exclusive"
+    durable: bool = True
+    """False: the subscription ends with its last consumer, and each consumer begins at ``initial_position``."""
+
     initial_position: InitialPosition = "latest"
     """Where a new subscription starts; an existing one keeps its position."""
 
@@ -110,6 +113,13 @@ class ConsumerConfig:
     subscription_properties: Mapping[str, str] = field(default_factory=dict)
     batch_index_ack_enabled: bool = False
     """Acknowledge single messages of a batch at the broker. False: the batch, once all its messages are done."""
+
+    chunked_messages_max: int = 10
+    """Messages in chunks that may be incomplete at a time, per partition; when one more begins, the oldest gives way
+    and its chunks stay unacknowledged."""
+
+    oldest_chunks_acknowledged: bool = False
+    """The chunks of a message that gives way are acknowledged: that message is never received."""
 
     crypto_failure_action: CryptoFailureAction = "fail"
     """The treatment of encrypted messages, which this client cannot decrypt. fail: the consumer ends there with
@@ -152,7 +162,7 @@ class ConsumerConfig:
         check_choice("initial_position", self.initial_position, InitialPosition)
         check_choice("crypto_failure_action", self.crypto_failure_action, CryptoFailureAction)
         check_choice("topics_mode", self.topics_mode, TopicMode)
-        check_least(1, receiver_queue_size=self.receiver_queue_size)
+        check_least(1, receiver_queue_size=self.receiver_queue_size, chunked_messages_max=self.chunked_messages_max)
         check_least(0, nack_delay_ms=self.nack_delay_ms, ack_timeout_ms=self.ack_timeout_ms)
         check_type("name", self.name, str, type(None))
         check_type("schema", self.schema, SchemaInfo, type(None))

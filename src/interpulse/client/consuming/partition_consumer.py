@@ -67,6 +67,7 @@ class PartitionConsumer:
         inbox: Inbox,
         *,
         start: Start | None = None,
+        key_hash_ranges: tuple[tuple[int, int], ...] = (),
         dead_letter_producer: DeadLetterProducer | None = None,
         on_failed: Callable[[PulsarError], None] | None = None,
     ) -> None:
@@ -79,6 +80,7 @@ class PartitionConsumer:
         self._inbox = inbox
         self._when_failed = on_failed or inbox.fail
         self._durable = start is None
+        self._key_shared = KeySharedPolicy(key_hash_ranges) if key_hash_ranges else config.key_shared
         self._start = start
         self._id = session.next_id()
         self._handler = ConnectionHandler(session, topic, self, what="consumer")
@@ -87,7 +89,13 @@ class PartitionConsumer:
         self._taken = 0
         self._acks = AckTracker(batch_indexes=config.batch_index_ack_enabled)
         self._ack_timer: asyncio.TimerHandle | None = None
-        self._unpacker = Unpacker(str(topic), topic.partition_index, self._acks)
+        self._unpacker = Unpacker(
+            str(topic),
+            topic.partition_index,
+            self._acks,
+            chunked_messages_max=config.chunked_messages_max,
+            oldest_chunks_acknowledged=config.oldest_chunks_acknowledged,
+        )
         self._nacks = RedeliveryTimer(self._ask_again)
         self._unacked = RedeliveryTimer(self._ask_again)
         self._dead_letter_producer = dead_letter_producer
@@ -138,7 +146,7 @@ class PartitionConsumer:
             schema=config.schema,
             properties=config.properties,
             subscription_properties=config.subscription_properties,
-            key_shared=_key_shared(config.key_shared),
+            key_shared=_key_shared(self._key_shared),
             replicate_state=config.replicate_subscription_state,
         )
 
@@ -185,7 +193,7 @@ class PartitionConsumer:
     def _start_at(self, position: Position) -> Start | None:
         """The start that bounds the messages of an entry. A subscription's start is forgotten once it was reached or
         missed: another client moved the cursor then, and that is valid."""
-        start = self._start
+        start = self._start if self._config.durable else None  # what a consumer took may be redelivered to it
         if start is None or not self._durable or self._seeking is not None:
             return start
         if not start.first_position <= position < start.id.position:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from interpulse.client.checks import check_interval, check_type
 from interpulse.client.closing import AsyncCloses
-from interpulse.client.consuming.consumer_config import ConsumerConfig, CryptoFailureAction
+from interpulse.client.consuming.consumer_config import ConsumerConfig, CryptoFailureAction, KeySharedPolicy
 from interpulse.client.consuming.partition_consumer import PartitionConsumer
 from interpulse.client.consuming.partition_consumers import PartitionConsumers, SeekTarget
 from interpulse.client.consuming.unpacker import Start
@@ -36,8 +36,15 @@ class ReaderConfig:
     schema: SchemaInfo | None = None
     receiver_queue_size: int = 1000
     read_compacted: bool = False
+    key_hash_ranges: tuple[tuple[int, int], ...] = ()
+    """Only messages whose keys have these hash slots, 0 to 65535, both ends included; persistent topics only, as a
+    real Pulsar filters no others. Empty: all."""
+
     force_topic_creation: bool = True
     subscription_prefix: str = "reader"
+    chunked_messages_max: int = 10
+    """Messages in chunks that may be incomplete at a time, per partition; the oldest gives way."""
+
     crypto_failure_action: CryptoFailureAction = "fail"
     """The handling of encrypted messages, as for consumers."""
 
@@ -50,6 +57,8 @@ class ReaderConfig:
     def __post_init__(self) -> None:
         check_interval("auto_update_partitions_interval_ms", self.auto_update_partitions_interval_ms)
         check_type("start", self.start, MessageId, Position)
+        if self.key_hash_ranges:
+            KeySharedPolicy(self.key_hash_ranges)  # raises ValueError for ranges that are none
 
     def of_consumer(self) -> ConsumerConfig:
         """The settings of its partition consumers."""
@@ -59,6 +68,7 @@ class ReaderConfig:
             receiver_queue_size=self.receiver_queue_size,
             read_compacted=self.read_compacted,
             force_topic_creation=self.force_topic_creation,
+            chunked_messages_max=self.chunked_messages_max,
             crypto_failure_action=self.crypto_failure_action,
             auto_update_partitions=self.auto_update_partitions,
             auto_update_partitions_interval_ms=self.auto_update_partitions_interval_ms,
@@ -80,6 +90,9 @@ class Reader(AsyncCloses):
 
     async def open(self) -> None:
         """Find the partitions and start reading. Raises what a broker refuses."""
+        for topic in self._topics if self._config.key_hash_ranges else ():
+            if not topic.is_persistent:
+                raise InvalidRequest(f"key_hash_ranges: a broker does not filter the non-persistent topic {topic}")
         try:
             await self._consumers.add(self._topics)
             start = MessageId.of(self._config.start)
@@ -109,6 +122,7 @@ class Reader(AsyncCloses):
             f"{config.subscription_prefix}-{secrets.token_hex(5)}",
             config.of_consumer(),
             self._inbox,
+            key_hash_ranges=config.key_hash_ranges,
             start=Start(MessageId.of(EARLIEST if late else config.start), config.start_included),
             on_failed=self._consumers.on_failed,
         )

@@ -54,11 +54,24 @@ class Unpacked(NamedTuple):
 class Unpacker:
     """Unpacks the entries of one topic or partition, and assembles chunks."""
 
-    def __init__(self, topic: str, partition: int, acks: AckTracker) -> None:
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        acks: AckTracker,
+        *,
+        chunked_messages_max: int = 10,
+        oldest_chunks_acknowledged: bool = False,
+    ) -> None:
         self._topic = topic
         self._partition = partition
         self._acks = acks
-        self._chunks = ChunkAssembler()
+        on_given_up = self._acknowledge_all if oldest_chunks_acknowledged else lambda positions: None
+        self._chunks = ChunkAssembler(chunked_messages_max, on_given_up)
+
+    def _acknowledge_all(self, positions: list[Position]) -> None:
+        for position in positions:
+            self._acks.finish(position)
 
     def unpack(
         self, command: pb.CommandMessage, entry: memoryview, position: Position, start: Start | None

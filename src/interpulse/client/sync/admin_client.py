@@ -85,9 +85,9 @@ class BrokersAdmin:
         """Compare backlogs with their quotas now, instead of waiting for the next check."""
         return self._portal.call(lambda: self._area.check_backlog_quotas())
 
-    def health(self) -> str:
-        """``ok``, or an error saying what is wrong."""
-        return self._portal.call(lambda: self._area.health())
+    def health(self, *, topic_version: str | None = None) -> str:
+        """``ok``, or an error saying what is wrong. A real broker checks a topic of this version: V1 or V2."""
+        return self._portal.call(lambda: self._area.health(topic_version=topic_version))
 
     def runtime_configuration(self) -> dict[str, str]:
         """Every key with the value in force."""
@@ -648,9 +648,13 @@ class TopicsAdmin:
         *,
         domains: Iterable[Domain] = _BOTH_DOMAINS,
         system_included: bool = False,
+        bundle: str | None = None,
     ) -> Names:
-        """Complete names of the topics that have storage or are loaded, partitions included."""
-        return self._portal.call(lambda: self._area.list(namespace, domains=domains, system_included=system_included))
+        """Complete names of the topics that have storage or are loaded, partitions included; of one bundle if one is
+        named."""
+        return self._portal.call(
+            lambda: self._area.list(namespace, domains=domains, system_included=system_included, bundle=bundle)
+        )
 
     def list_partitioned(
         self,

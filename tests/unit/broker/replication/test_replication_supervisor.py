@@ -1,8 +1,10 @@
 """The supervisor of the replication job, with a small program in the job's place."""
 
 import asyncio
+import gc
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 
 import pytest
@@ -262,3 +264,36 @@ def test_configuration_names_the_token_that_the_job_needs(tmp_path):
     (tmp_path / "job.toml").write_text(command.config_text())
     assert load_pipeline_config(str(tmp_path / "job.toml")).source.token == "file:///secret"
     assert "secret" not in repr(command)
+
+
+def test_stop_when_the_loop_ends_with_it_then_no_pipe_is_left_open(tmp_path):
+    """Not even one that a process of the job holds which has a session of its own."""
+    program = tmp_path / "job.py"
+    line = {"event": "progress", "cluster": "west"}
+    end = tmp_path / "end"
+    holder = (
+        f"import json, os, time; print(json.dumps({line}), flush=True)\n"
+        f"while not os.path.exists({str(end)!r}): time.sleep(0.02)"
+    )
+    program.write_text(
+        f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {holder!r}], start_new_session=True)\n"
+        f"sys.stdin.read()"
+    )
+    command = JobCommand("east", "pulsar://h:1", "http://h:2", tmp_path, program=(sys.executable, str(program)))
+
+    async def run_and_stop():
+        store = MemoryMetadataStore()
+        await store.commit([Put(f"{keys.CLUSTERS}/{name}", b"{}") for name in ("east", "west")])
+        await ask_for_replication(store, "east", "west")
+        supervisor = ReplicationSupervisor(store, command, missing=lambda: None)
+        await supervisor.start()
+        await eventually(lambda: "west" in supervisor.view.progress)
+        await supervisor.stop()
+        await store.close()
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        asyncio.run(run_and_stop())
+        gc.collect()
+    end.touch()
+    assert [str(each.message) for each in told if issubclass(each.category, ResourceWarning)] == []

@@ -123,3 +123,37 @@ def test_question_when_typed_then_answer_is_printed(
     web.answer("GET", f"{ROOT}/west/{path}", answer)
     result = run_admin("clusters", *command.split())
     assert (result.exit_code, result.stdout) == (0, printed)
+
+
+def test_create_when_given_key_stores_then_keeps_them(web: StubWeb, run_admin: RunAdmin) -> None:
+    stores = ("--tls-enable-keystore", "--tls-trust-store", "t.jks", "--tls-key-store-pwd", "secret")
+    assert run_admin("clusters", "create", "west", "--url", "http://w:8080", *stores).exit_code == 0
+    assert web.last.body == {
+        "serviceUrl": "http://w:8080",
+        "brokerClientTlsEnabledWithKeyStore": True,
+        "brokerClientTlsTrustStore": "t.jks",
+        "brokerClientTlsKeyStorePassword": "secret",
+        "brokerClientTlsEnabled": False,
+        "tlsAllowInsecureConnection": False,
+    }
+
+
+def test_delete_when_everything_is_meant_then_tenants_go_first(web: StubWeb, run_admin: RunAdmin) -> None:
+    web.answer("GET", "/admin/v2/tenants", ["pulsar", "t"])
+    web.answer("GET", "/admin/v2/namespaces/t", ["t/ns"])
+    for domain in ("persistent", "non-persistent"):
+        lists = f"/admin/v2/{domain}/t/ns"
+        partitioned = [f"{domain}://t/ns/p"] if domain == "persistent" else []
+        web.answer("GET", f"{lists}/partitioned", partitioned)
+        web.answer("GET", lists, [f"{domain}://t/ns/a"])
+    result = run_admin("clusters", "delete", "east", "-a")
+    assert result.exit_code == 0, result.stderr
+    assert [asked.target.partition("?")[0] for asked in web.asked if asked.method == "DELETE"] == [
+        "/admin/v2/persistent/t/ns/p/partitions",
+        "/admin/v2/persistent/t/ns/a",
+        "/admin/v2/non-persistent/t/ns/a",
+        "/admin/v2/namespaces/t/ns",
+        "/admin/v2/tenants/t",
+        "/admin/v2/clusters/east",
+    ]
+    assert result.stderr.splitlines()[-1] == "t deleted"

@@ -86,3 +86,20 @@ def test_help_when_80_columns_are_there_then_every_sentence_is_whole(run_admin: 
     assert (
         "set|get|remove-retention    Set how long acknowledged messages are kept." in run_admin("topics", "-h").stdout
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("schemas extract -j a.jar -c org.X -t avro t", "Classes of Java (-j and -c) are not read"),
+        ("topicPolicies get-subscription-dispatch-rate -s x t", "The dispatch rate of a single subscription (-s)"),
+        (
+            "topicPolicies set-subscription-dispatch-rate t -s x -md 1",
+            "The dispatch rate of a single subscription (-s)",
+        ),
+    ],
+)
+def test_option_when_pulsar_has_it_and_we_do_not_then_says_so(line: str, words: str, run_admin: RunAdmin) -> None:
+    result = run_admin(*line.split())
+    assert result.exit_code == 6
+    assert result.stderr.startswith(f"Error: {words}")

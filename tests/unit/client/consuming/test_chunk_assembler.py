@@ -54,3 +54,11 @@ def test_unfinished_messages_when_too_many_then_the_oldest_is_dropped() -> None:
         feed(assembler, uuid, 0, 1)
     assert feed(assembler, "a", 2) is None
     assert feed(assembler, "c", 2) is not None
+
+
+def test_message_when_it_gives_way_then_its_chunks_are_told() -> None:
+    given_up: list[Position] = []
+    assembler = ChunkAssembler(messages_max=1, on_given_up=given_up.extend)
+    feed(assembler, "a", 0, 1)
+    feed(assembler, "b", 0)
+    assert given_up == [Position(1, 0), Position(1, 1)]

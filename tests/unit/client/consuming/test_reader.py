@@ -111,3 +111,20 @@ async def test_reader_of_several_topics_begins_where_all_of_them_can() -> None:
         with pytest.raises(InvalidRequest):
             await client.create_reader([])
         await broker.heard(pb.BaseCommand.CLOSE_CONSUMER, 2)
+
+
+async def test_reader_of_ranges_asks_for_these_keys_alone() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        await client.create_reader(TOPIC, key_hash_ranges=((0, 9), (20, 30)))
+        (subscribe,) = [command.subscribe for command in broker.all_of(pb.BaseCommand.SUBSCRIBE)]
+        assert (subscribe.subType, subscribe.keySharedMeta.keySharedMode) == (pb.CommandSubscribe.Exclusive, pb.STICKY)
+        assert [(each.start, each.end) for each in subscribe.keySharedMeta.hashRanges] == [(0, 9), (20, 30)]
+
+
+async def test_reader_of_ranges_that_no_broker_filters_is_refused() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        with pytest.raises(InvalidRequest, match="does not filter the non-persistent topic non-persistent://t/ns/a"):
+            await client.create_reader("non-persistent://t/ns/a", key_hash_ranges=((0, 9),))
+        with pytest.raises(ValueError, match="without overlap"):
+            await client.create_reader(TOPIC, key_hash_ranges=((0, 9), (9, 10)))
+        assert broker.all_of(pb.BaseCommand.SUBSCRIBE) == []

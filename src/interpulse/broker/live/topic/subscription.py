@@ -26,6 +26,7 @@ from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.shared import SharedDispatch
 from interpulse.broker.live.requests import SubscribeRequest, SubType
 from interpulse.broker.live.stats import TrafficMeter
+from interpulse.broker.live.timeline import bytes_after
 from interpulse.broker.live.topic.topic_limits import TopicLimits
 from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed
 from interpulse.model.ids import MessageId, Position
@@ -93,6 +94,9 @@ class Subscription:
         """None before the first consumer."""
         self.out, self.redelivered, self.acknowledged = TrafficMeter(), TrafficMeter(), TrafficMeter()
         """The counts of closed consumers."""
+        self.replicated = TrafficMeter()
+        """What the replication job is done with. It reads through readers, so no consumer here gets it; a batch counts
+        once, as with Pulsar's replicators, and bytes come from the average entry of each ledger."""
         self.expired = TrafficMeter()
         self.last_acknowledged_ms = self.last_moved_ms = self.last_flow_ms = self.last_expired_ms = 0
         self.now_ms = owner.now_ms
@@ -244,12 +248,21 @@ class Subscription:
             raise NotAllowed(f"Cumulative acknowledgement is not allowed on a {self.sub_type.label} subscription")
         if position > self._owner.positions.durable:
             return
+        if self._owner.remote_of(self.name) is not None:
+            self._count_replicated(position)
         if ack_set:
             self.cursor.acknowledge_upto(Position(position.ledger, position.entry - 1))
             self.cursor.acknowledge_part(position, mask_of(ack_set))
         else:
             self.cursor.acknowledge_upto(position)
         self._changed()
+
+    def _count_replicated(self, upto: Position) -> None:
+        before, ledgers = self.cursor.mark_delete, self._owner.log.ledgers
+        if upto <= before:
+            return
+        self.replicated.messages += self.cursor.backlog(upto)
+        self.replicated.bytes += bytes_after(ledgers, before) - bytes_after(ledgers, upto)
 
     def _changed(self) -> None:
         self.last_acknowledged_ms = self.now_ms()
@@ -365,6 +378,7 @@ class Subscription:
     def tick(self, seconds: float) -> None:
         """Compute the rates of the last period."""
         self.expired.tick(seconds)
+        self.replicated.tick(seconds)
         for consumer in self.consumers:
             consumer.tick(seconds)
 

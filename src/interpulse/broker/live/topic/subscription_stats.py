@@ -72,7 +72,7 @@ def measure(subscription: Subscription, last: Position) -> SubscriptionMeasure:
     """The metrics, with ``last`` as the topic's last durable entry."""
     consumers, dispatch = subscription.consumers, subscription.dispatch
     out, redelivered, acknowledged = subscription.out, subscription.redelivered, subscription.acknowledged
-    if consumers:
+    if consumers or subscription.replicated.messages:
         out, redelivered, acknowledged = sent(subscription), _redelivered(subscription), _acknowledged(subscription)
     return SubscriptionMeasure(
         subscription.cursor.backlog(last),
@@ -117,8 +117,8 @@ def internal_stats(subscription: Subscription) -> dict[str, Any]:
 
 
 def sent(subscription: Subscription) -> TrafficMeter:
-    """The traffic to all consumers, closed ones included."""
-    return sum_of(subscription.out, *(each.out for each in subscription.consumers))
+    """The traffic to all consumers, closed ones included, and to the replication job."""
+    return sum_of(subscription.out, subscription.replicated, *(each.out for each in subscription.consumers))
 
 
 def delayed_bytes(subscription: Subscription) -> int:

@@ -1,6 +1,6 @@
 """Keeps web pages away from the broker: a browser calls any address that a page tells it to, in the name of its user.
 
-Two rules, for every route that is not open to all:
+Two rules, for every route that is not open to all, and a third for a GET that can create a topic:
 
 * What a page of another origin sends is refused. Browsers say so in ``Sec-Fetch-Site``, or in ``Origin`` where that is
   missing, and no page can make them say something else (the rule of Go's ``http.CrossOriginProtection``; here it holds
@@ -9,6 +9,9 @@ Two rules, for every route that is not open to all:
   rebinding) is of the same origin for its browser, but the name it calls is not ours. A literal address is always
   accepted: it has no name that could have been pointed here. Asked only where callers without credentials
   are let in; credentials of ours are never sent by a browser on its own.
+* What a browser asks for without saying for whom creates nothing. Over plain HTTP to an address of the network browsers
+  send neither of those headers with the GET of an image or a script. They call themselves ``Mozilla/``, which no page
+  can change; ``Accept`` would not tell, as that of a script is the one of curl.
 """
 
 from __future__ import annotations
@@ -25,10 +28,11 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.listening import is_every_address
 from interpulse.model.errors import Forbidden
 
-__all__ = ["KnownHosts", "check_origin"]
+__all__ = ["KnownHosts", "check_origin", "check_source_of_creation"]
 
 _ALLOWED_HOSTS: Final = "webServiceAllowedHosts"
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
+_BROWSERS: Final = "Mozilla/"
 _SHOWN_MAX: Final = 100
 
 
@@ -80,6 +84,20 @@ def check_origin(headers: Mapping[str, str]) -> None:
         raise _foreign(f"Origin: {_shown(origin)}")
 
 
+def check_source_of_creation(headers: Mapping[str, str]) -> None:
+    """Raise Forbidden if a browser asks to create something, and does not say that a page of ours wants it.
+
+    For what `check_origin` let pass.
+    """
+    if "Sec-Fetch-Site" in headers or "Origin" in headers or not headers.get("User-Agent", "").startswith(_BROWSERS):
+        return
+    if not _is_same(headers.get("Referer", ""), headers.get("Host", "")):
+        raise Forbidden(
+            "A browser asks for this, and does not say for which page: an image of any page could do that, so no topic "
+            "is created. Leave out checkAllowAutoCreation, or use a program such as pulsar-admin or curl"
+        )
+
+
 def _foreign(header: str) -> Forbidden:
     return Forbidden(
         f"{header} says that a web page from elsewhere sends this request; it is refused. Use a program such as "
@@ -90,7 +108,7 @@ def _foreign(header: str) -> Forbidden:
 def _is_same(origin: str, host: str) -> bool:
     """Whatever the scheme: a proxy that ends TLS keeps the host, but calls us without it."""
     _, separator, place = origin.partition("://")
-    return bool(separator) and place.lower() == host.lower()
+    return bool(separator) and place.partition("/")[0].lower() == host.lower()
 
 
 def _name_of(host: str) -> str:

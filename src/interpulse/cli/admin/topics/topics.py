@@ -11,6 +11,8 @@ from interpulse.cli.admin.replication_status import show_status, watch_option
 from interpulse.cli.admin.topics.doctor import doctor
 from interpulse.cli.admin.topics.lookup import LOOKUP_COMMANDS
 from interpulse.cli.admin.topics.messages import MESSAGE_COMMANDS
+from interpulse.cli.admin.topics.sections import SECTIONS
+from interpulse.cli.admin.topics.selection import matching_topics, topic_named, topics_of_file
 from interpulse.cli.admin.topics.subscriptions import SUBSCRIPTION_COMMANDS
 from interpulse.cli.admin.topics.upkeep import UPKEEP_COMMANDS
 from interpulse.cli.policies.policy_forms import CLUSTERS
@@ -18,8 +20,9 @@ from interpulse.cli.policies.topic_policies import POLICY_COMMANDS
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.output import print_json, print_lines, print_pairs
-from interpulse.cli.support.params import DOMAIN, NAMESPACE, PAIRS, TOPIC, domains_of, joined_pairs
-from interpulse.cli.support.running import admin_command
+from interpulse.cli.support.params import BUNDLE, DOMAIN, NAMESPACE, PAIRS, TOPIC, domains_of, joined_pairs
+from interpulse.cli.support.running import CommandFailed, admin_command, failure
+from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ _system = click.option(
 )
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=CommandGroup, sections=SECTIONS)
 def topics() -> None:
     """Operations about topics."""
 
@@ -55,13 +58,15 @@ for command in (*_ELSEWHERE, *TOPIC_PERMISSION_COMMANDS):
 @topics.command("list")
 @click.argument("namespace", type=NAMESPACE)
 @click.option("-td", "--topic-domain", type=DOMAIN, help="Only topics of this domain.")
+@click.option("-b", "--bundle", type=BUNDLE, help="Only topics of this bundle: 0x..._0x...")
 @_system
 @admin_command
 async def list_topics(
-    admin: AdminClient, namespace: NamespaceName, topic_domain: str | None, system_included: bool
+    admin: AdminClient, namespace: NamespaceName, topic_domain: str | None, bundle: str | None, system_included: bool
 ) -> None:
     """List the topics of a namespace, partitions one by one."""
-    print_lines(await admin.topics.list(namespace, domains=domains_of(topic_domain), system_included=system_included))
+    domains = domains_of(topic_domain)
+    print_lines(await admin.topics.list(namespace, domains=domains, bundle=bundle, system_included=system_included))
 
 
 @topics.command("list-partitioned-topics")
@@ -124,13 +129,35 @@ async def get_partitioned_topic_metadata(admin: AdminClient, topic: TopicName) -
 
 
 @topics.command("delete")
-@_topic
+@click.argument("topic")
 @_force
 @_schema_too
+@click.option("-r", "by_expression", is_flag=True, help="TOPIC is persistent://tenant/namespace/expression.")
+@click.option("--from-file", is_flag=True, help="TOPIC is the path of a file with one topic a line.")
 @admin_command
-async def delete_topic(admin: AdminClient, topic: TopicName, force: bool) -> None:
-    """Delete a topic or a single partition."""
-    await admin.topics.delete(topic, force=force)
+async def delete_topic(admin: AdminClient, topic: str, force: bool, by_expression: bool, from_file: bool) -> None:
+    """Delete a topic or a single partition, or several of them, each told when it is gone."""
+    if by_expression and from_file:
+        raise click.UsageError("Give one of -r and --from-file")
+    if not by_expression and not from_file:
+        await admin.topics.delete(topic_named(topic), force=force)
+        return
+    names = topics_of_file(topic) if from_file else await matching_topics(admin, topic)
+    failed = [name for name in names if not await _told_deletion(admin, name, force=force)]
+    if failed:
+        raise CommandFailed(f"{len(failed)} of {len(names)} topics could not be deleted")
+    if not names:
+        click.echo(f"no topic to delete: {topic} has none", err=True)
+
+
+async def _told_deletion(admin: AdminClient, topic: TopicName, *, force: bool) -> bool:
+    try:
+        await admin.topics.delete(topic, force=force)
+    except PulsarError as error:
+        click.echo(f"{topic}: {failure(error).message}", err=True)
+        return False
+    click.echo(f"{topic} deleted", err=True)
+    return True
 
 
 @topics.command("delete-partitioned-topic")

@@ -8,6 +8,7 @@ import pytest
 
 from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.topic import subscription_stats
+from interpulse.model.ids import Position
 
 
 @pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.EXCLUSIVE])
@@ -46,3 +47,22 @@ async def test_cursor_shows_where_it_stands_and_what_was_acknowledged_out_of_ord
     assert (shown["markDeletePosition"], shown["readPosition"]) == ("1:0", "1:5")
     assert shown["individuallyDeletedMessages"] == "[(1:1..1:3]]"
     assert (shown["active"], shown["numberOfEntriesSinceFirstNotAckedMessage"]) == (True, 4)
+
+
+async def test_replication_cursor_counts_what_the_job_is_done_with(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("pulsar.repl.west")
+    await bench.publish(topic, *range(5))
+    consumer, sink = await join(topic, "j", subscription="pulsar.repl.west", permits=0, sub_type=SubType.EXCLUSIVE)
+    last = topic.positions.durable
+    for upto in (Position(last.ledger, 2), Position(last.ledger, 1), last):
+        consumer.acknowledge_cumulative(upto)
+    topic.tick(2)
+    assert sink.take() == []
+    shown = topic.stats()["replication"]["west"]
+    assert (shown["msgOutCount"], shown["msgRateOut"], shown["replicationBacklog"]) == (5, 2.5, 0)
+    (ledger,) = topic.log.ledgers
+    assert shown["bytesOutCount"] == ledger.size > 0
+    consumer.close()
+    measured = topic.measure().replication["west"]
+    assert (measured.rate_out, measured.throughput_out) == (2.5, ledger.size / 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.rest.http.web_pages import KnownHosts, check_origin
+from interpulse.broker.rest.http.web_pages import KnownHosts, check_origin, check_source_of_creation
 from interpulse.model.errors import Forbidden
 
 ANYWHERE = BrokerConfig(bind_address="0.0.0.0")
@@ -114,3 +114,28 @@ def test_origin_when_a_page_of_others_sends_it_then_refused_with_the_header(head
         check_origin(headers)
     assert str(refused.value).startswith(f"{told} says that a web page from elsewhere sends this request")
     assert refused.value.http_status == 403
+
+
+BROWSER = {"Host": "10.0.0.1:8080", "User-Agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0"}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "10.0.0.1:8080", "User-Agent": "Pulsar-Java-v5.0.0"},
+        {"Host": "10.0.0.1:8080", "User-Agent": "Go-http-client/1.1"},
+        {"Host": "10.0.0.1:8080"},
+        BROWSER | {"Sec-Fetch-Site": "same-origin"},
+        BROWSER | {"Origin": "http://10.0.0.1:8080"},
+        BROWSER | {"Referer": "http://10.0.0.1:8080/console/"},
+    ],
+)
+def test_creation_when_a_program_or_our_own_page_asks_then_is_admitted(headers: dict[str, str]) -> None:
+    check_origin(headers)
+    check_source_of_creation(headers)
+
+
+@pytest.mark.parametrize("headers", [BROWSER, BROWSER | {"Referer": "http://evil.example/http://10.0.0.1:8080/"}])
+def test_creation_when_a_browser_does_not_say_for_whom_then_is_refused(headers: dict[str, str]) -> None:
+    with pytest.raises(Forbidden, match="an image of any page could do that, so no topic is created"):
+        check_source_of_creation(headers)

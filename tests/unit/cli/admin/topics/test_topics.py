@@ -1,5 +1,6 @@
 """``topics``, apart from subscriptions."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,3 +124,43 @@ def test_topic_when_malformed_then_nothing_is_asked(web: StubWeb, run_admin: Run
     result = run_admin("topics", "stats", name)
     assert (result.exit_code, web.asked) == (2, [])
     assert "Invalid topic name" in result.stderr
+
+
+def test_topics_when_deleted_by_expression_then_those_that_match_go_one_by_one(
+    web: StubWeb, run_admin: RunAdmin
+) -> None:
+    names = [f"persistent://t/ns/{name}" for name in ("a", "b", "a2")]
+    web.answer("GET", "/admin/v2/persistent/t/ns", names)
+    result = run_admin("topics", "delete", "-r", "persistent://t/ns/a.?", "-f")
+    assert (result.exit_code, result.stderr) == (0, f"{names[0]} deleted\n{names[2]} deleted\n")
+    deleted = [asked.target.partition("?")[0] for asked in web.asked if asked.method == "DELETE"]
+    assert deleted == ["/admin/v2/persistent/t/ns/a", "/admin/v2/persistent/t/ns/a2"]
+
+
+def test_topics_when_deleted_from_a_file_then_all_are_tried(web: StubWeb, run_admin: RunAdmin, tmp_path: Path) -> None:
+    file = tmp_path / "topics"
+    file.write_text("persistent://t/ns/a\n\nt/ns/b\n")
+    web.answer("DELETE", ROOT, {"reason": "in use"}, status=412)
+    result = run_admin("topics", "delete", "--from-file", f"path://{file}")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[0].startswith("persistent://t/ns/a: in use")
+    assert result.stderr.splitlines()[1:] == [
+        "persistent://t/ns/b deleted",
+        "Error: 1 of 2 topics could not be deleted",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-r", "t/ns/a"], "has not the form persistent://tenant/namespace/expression"),
+        (["-r", "persistent://t/ns/("], "is not a regular expression for topics"),
+        (["--from-file", "/nowhere"], "/nowhere cannot be read"),
+        (["--from-file", "-r", "x"], "Give one of -r and --from-file"),
+        (["a/b"], "Invalid topic name"),
+    ],
+)
+def test_topics_when_deleted_wrongly_then_says_why(arguments: list[str], words: str, run_admin: RunAdmin) -> None:
+    result = run_admin("topics", "delete", *arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr

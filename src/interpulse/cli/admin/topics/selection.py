@@ -1,0 +1,56 @@
+"""The topics that ``topics delete`` means: one by name, those of a file, or those that match an expression."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from interpulse.cli.support.running import UNUSABLE, CommandFailed
+from interpulse.model.errors import InvalidTopicName
+from interpulse.model.names import Domain, NamespaceName, TopicName
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+
+__all__ = ["matching_topics", "topic_named", "topics_of_file"]
+
+_FORM = re.compile(r"(persistent|non-persistent)://([^/]+/[^/]+)/.+")
+
+
+def topic_named(text: str) -> TopicName:
+    """Raises UsageError for a name that cannot be one."""
+    try:
+        return TopicName.parse(text)
+    except InvalidTopicName as error:
+        raise click.UsageError(str(error)) from error
+
+
+def topics_of_file(path: str) -> list[TopicName]:
+    """One name a line, empty lines left out; ``path://`` may stand before the path. Raises CommandFailed."""
+    file = Path(path.removeprefix("path://"))
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandFailed(f"{file} cannot be read: {error}", UNUSABLE) from error
+    return [topic_named(line.strip()) for line in lines if line.strip()]
+
+
+async def matching_topics(admin: AdminClient, text: str) -> list[TopicName]:
+    """The topics, partitions one by one, whose complete names match an expression ``DOMAIN://TENANT/NAMESPACE/...``.
+
+    Raises UsageError for another form.
+    """
+    form = _FORM.fullmatch(text)
+    if form is None:
+        raise click.UsageError(f"{text!r} has not the form persistent://tenant/namespace/expression")
+    try:
+        expression = re.compile(text)
+        namespace = NamespaceName.parse(form[2])
+    except (re.error, InvalidTopicName) as error:
+        raise click.UsageError(f"{text!r} is not a regular expression for topics: {error}") from error
+    domain: Domain = "persistent" if form[1] == "persistent" else "non-persistent"
+    names = await admin.topics.list(namespace, domains=(domain,))
+    return [TopicName.parse(name) for name in names if expression.fullmatch(name)]

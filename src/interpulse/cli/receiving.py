@@ -1,0 +1,146 @@
+"""Shared by ``consume`` and ``read``: their common options, and the printing of what comes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from interpulse.cli.message_printer import MessagePrinter, SchemaReader
+from interpulse.cli.messaging import Pace, run_with_client
+from interpulse.cli.support.option_groups import option_group
+from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
+
+if TYPE_CHECKING:
+    from interpulse.client.client import Client
+    from interpulse.client.messages import Message
+
+__all__ = ["ReceivingOptions", "receiving_options", "refuse_encryption_keys"]
+
+_QUEUE_SIZE: Final = 1000
+_CHUNKED_MAX: Final = 10
+
+receiving_options = option_group(
+    click.option(
+        "-n",
+        "--num-messages",
+        "count",
+        type=click.IntRange(min=0),
+        default=1,
+        show_default=True,
+        help="Number of messages; 0 = unlimited.",
+    ),
+    click.option(
+        "-r", "--rate", type=click.FloatRange(min=0), default=0, help="Messages per second; 0 = without pause."
+    ),
+    click.option(
+        "-q",
+        "--queue-size",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Messages fetched ahead; 0 = the default, 1000.",
+    ),
+    click.option(
+        "-st",
+        "--schema-type",
+        type=click.Choice(["bytes", "auto_consume"]),
+        default="bytes",
+        show_default=True,
+        help="Whether contents are printed as they are, or as values of the topic's schema.",
+    ),
+    click.option("--hex", "hexadecimal", is_flag=True, help="Print contents in hexadecimal."),
+    click.option("--hide-content", is_flag=True, help="Print the number of messages only."),
+    click.option(
+        "-o",
+        "--output",
+        "form",
+        type=click.Choice(["json"]),
+        help="Print one JSON object per message and line instead.",
+    ),
+    click.option("-mp", "--print-metadata", is_flag=True, help="Print ids, times and origin too."),
+    click.option(
+        "-mc",
+        "--max_chunked_msg",
+        "chunked_max",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Messages in chunks that may be incomplete at a time; 0 = the default, 10.",
+    ),
+    click.option(
+        "-ac",
+        "--auto_ack_chunk_q_full",
+        "oldest_chunks_acknowledged",
+        is_flag=True,
+        help="Acknowledge the chunks of the oldest message when there are more of them.",
+    ),
+    click.option(
+        "-ca",
+        "--crypto-failure-action",
+        "crypto_failure_action",
+        type=click.Choice(["FAIL", "DISCARD", "CONSUME"], case_sensitive=False),
+        default="FAIL",
+        show_default=True,
+        help="What becomes of encrypted messages: stop, leave out, or print them as they are.",
+    ),
+    click.option("-ekv", "--encryption-key-value", "key_value", hidden=True),
+    click.option("-pm", "--pool-messages", "pooled", type=click.BOOL, hidden=True),
+)
+"""Those that pulsar-client has for both."""
+
+
+class ReceivingOptions:
+    """What these options ask for."""
+
+    def __init__(self, flags: dict[str, Any]) -> None:
+        """Takes them out of ``flags``. Raises CommandFailed for those that are not offered."""
+        refuse_encryption_keys(flags.pop("key_value"))
+        if flags.pop("pooled") is not None:
+            click.echo("-pm has no effect here: there is no pool of messages", err=True)
+        self._count: int = flags.pop("count")
+        self._pace = Pace(flags.pop("rate"))
+        self._by_schema = flags.pop("schema_type") == "auto_consume"
+        self.printer = MessagePrinter(
+            flags.pop("hexadecimal"),
+            flags.pop("hide_content"),
+            flags.pop("print_metadata"),
+            flags.pop("form") == "json",
+        )
+        self.oldest_chunks_acknowledged: bool = flags.pop("oldest_chunks_acknowledged")
+        self.of_client: dict[str, Any] = {
+            "receiver_queue_size": flags.pop("queue_size") or _QUEUE_SIZE,
+            "chunked_messages_max": flags.pop("chunked_max") or _CHUNKED_MAX,
+            "crypto_failure_action": flags.pop("crypto_failure_action").lower(),
+        }
+        """Settings of a consumer or a reader."""
+
+    async def messages(self, receive: Callable[[], Awaitable[Message]]) -> AsyncIterator[Message]:
+        """As many as are wanted, at the wanted pace. Each is to be printed before the next is asked for."""
+        while not self._count or self.printer.count < self._count:
+            await self._pace.wait()
+            yield await receive()
+
+    def schemas(self, client: Client) -> SchemaReader | None:
+        """For the printer: None if contents are printed as they are."""
+        return SchemaReader(client) if self._by_schema else None
+
+    def run(self, flags: dict[str, Any], call: Callable[[Client], Coroutine[Any, Any, None]], done: str) -> None:
+        """Run ``call`` with an open client, and say at the end how many messages were ``done``."""
+
+        async def counted(client: Client) -> None:
+            try:
+                await call(client)
+            finally:
+                click.echo(f"{self.printer.count} messages successfully {done}", err=True)
+
+        try:
+            run_with_client(flags, counted)
+        except KeyboardInterrupt:
+            if self._count:  # without a count, this is how it ends
+                raise
+
+
+def refuse_encryption_keys(*given: str | None) -> None:
+    """Raises CommandFailed if there is one."""
+    if any(given):
+        raise CommandFailed("Messages cannot be encrypted or decrypted: the client does not offer that", NOT_OFFERED)

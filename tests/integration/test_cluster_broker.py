@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.app import BrokerApp, CannotServe
+from interpulse.broker.app import BrokerApp
 from interpulse.broker.cluster_stores import in_cluster
 from interpulse.broker.config.config_sources import load_config
 from interpulse.broker.tenancy.cluster_setup import NewCluster, set_up_cluster
@@ -132,14 +132,26 @@ async def test_compaction_when_begun_then_is_refused(start: Start) -> None:
     assert "not offered in a cluster yet" in answer.body.decode()
 
 
-async def test_second_broker_when_started_then_is_refused_and_after_the_first_has_stopped_it_is_not(
-    start: Start,
-) -> None:
-    first = await start()
-    with pytest.raises(CannotServe, match=f"broker {first.web_url.removeprefix('http://')} serves this cluster"):
-        await start("second")
-    await first.stop()
-    await start("second")
+async def test_second_broker_when_the_first_stops_then_has_its_topics_with_all_they_hold(start: Start) -> None:
+    brokers = {app.this_broker.broker_id: app for app in (await start(), await start("second"))}
+    hosts = ",".join(app.service_url.removeprefix("pulsar://") for app in brokers.values())
+    async with Client(f"pulsar://{hosts}") as client:
+        producer = await client.create_producer("x")
+        consumer = await client.subscribe("x", "s")
+        await producer.send(b"1")
+        await consumer.receive()
+        await producer.send(b"2")
+        [owner] = [app for app in brokers.values() if app.shared is not None and app.shared.owned]
+        await owner.stop()
+        del brokers[owner.this_broker.broker_id]
+        [left] = brokers.values()
+        await producer.send(b"3")
+        received: list[bytes | None] = []
+        while b"3" not in received:
+            received.append((await consumer.receive()).content)
+        assert [each for each in dict.fromkeys(received) if each != b"1"] == [b"2", b"3"]
+        assert (await call(left.web_url, "GET", "brokers")).json == list(brokers)
+        assert (await call(left.web_url, "GET", f"{TOPICS}/x/stats")).status == 200
 
 
 async def test_properties_and_names_when_broker_is_restarted_then_stay_and_names_are_new(start: Start) -> None:

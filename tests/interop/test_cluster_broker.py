@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pulsar
@@ -69,11 +73,15 @@ def settings(zookeeper: RealZooKeeper, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(settings: Path) -> Iterator[Start]:
-    """`start()`: a broker with these settings, stopped at the end of the test."""
+    """`start(*more)`: a broker with these settings, and others in their place; stopped at the end of the test."""
     with ExitStack() as running:
-        yield lambda: running.enter_context(
-            BrokerProcess(interpulse("broker", "--config", str(settings)), settings.with_suffix(".log"))
-        )
+
+        def begin(*more: str) -> BrokerProcess:
+            options = [part for each in more for part in ("--set", each)]
+            line = interpulse("broker", "--config", str(settings), *options)
+            return running.enter_context(BrokerProcess(line, settings.with_suffix(f".{len(more)}.log")))
+
+        yield begin
 
 
 def run(*arguments: str) -> str:
@@ -231,19 +239,76 @@ async def test_records_when_an_operator_makes_them_then_lie_where_pulsar_has_the
     assert admin(broker.web_url, "GET", domain) == {"brokers": ["127.0.0.1:8080"]}
 
 
-def test_broker_when_it_cannot_serve_the_cluster_then_says_why(
-    zookeeper: RealZooKeeper, start: Start, settings: Path, tmp_path: Path
-) -> None:
-    free = ("brokerServicePort=0", "webServicePort=0", f"dataDir={tmp_path / 'second'}")
+def test_broker_when_it_cannot_serve_the_cluster_then_says_why(zookeeper: RealZooKeeper, settings: Path) -> None:
     assert "cluster west (clusterName) is not registered in this metadata store, which has lab" in refused(
         settings, "clusterName=west"
     )
     assert "which has none: correct the name, or initialise the cluster with `interpulse cluster init`" in refused(
         settings, *(f"{key}=zk:{zookeeper.address}/nothing" for key in ADDRESS_KEYS)
     )
-    broker = start()
-    first = broker.web_url.removeprefix("http://")
-    assert f"broker {first} serves this cluster, and a second one" in refused(settings, *free)
-    broker.kill()  # its lock stays for forty seconds
-    assert f"broker {first} serves this cluster, and a second one" in refused(settings, *free)
-    start()
+
+
+def test_brokers_when_one_is_killed_or_paused_then_the_others_serve_its_topics(start: Start, tmp_path: Path) -> None:
+    session = "metadataStoreSessionTimeoutMillis=6000"
+    others = (session, "brokerServicePort=0", "webServicePort=0")
+    brokers = [start(session), *(start(*others, f"dataDir={tmp_path / name}") for name in ("second", "third"))]
+    ids = {broker.web_url.removeprefix("http://"): broker for broker in brokers}
+    topics = [f"persistent://{NAMESPACE}/shared-{number}" for number in range(8)]
+    acknowledged: dict[str, list[bytes]] = {topic: [] for topic in topics}
+
+    def owner(topic: str) -> BrokerProcess | None:
+        """As one of the brokers says, which has it taken if it is free."""
+        found = json.loads(get(f"{brokers[0].web_url}/lookup/v2/topic/{topic.replace('://', '/')}"))
+        return ids.get(found["brokerId"])
+
+    def publish(client: pulsar.Client, rounds: int) -> None:
+        for topic in topics:
+            producer = client.create_producer(topic, send_timeout_millis=60_000)
+            for _ in range(rounds):
+                payload = b"%d" % len(acknowledged[topic])
+                producer.send(payload)
+                acknowledged[topic].append(payload)
+            producer.close()
+
+    with connected(",".join(broker.service_url for broker in brokers).replace(",pulsar://", ",")) as client:
+        for topic in topics:
+            client.subscribe(topic, "s").close()
+        publish(client, 10)
+        assert len({owner(topic) for topic in topics}) > 1
+        victim = owner(topics[0])
+        assert victim is not None
+        victim.kill()
+        brokers.remove(victim)
+        publish(client, 10)
+        zombie = owner(topics[0])
+        assert zombie is not None
+        with paused(zombie):
+            brokers.remove(zombie)
+            until(lambda: owner(topics[0]) not in (None, zombie))
+            with connected(brokers[0].service_url) as other:
+                publish(other, 10)
+        brokers.append(zombie)
+        publish(client, 10)
+        for topic in topics:
+            consumer = client.subscribe(topic, "s")
+            received = list(dict.fromkeys(message.data() for message in receive_all(consumer)))
+            assert received == acknowledged[topic]
+
+
+@contextmanager
+def paused(broker: BrokerProcess) -> Iterator[None]:
+    """A broker that gets no time, as on a machine that sleeps."""
+    os.kill(broker.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(broker.pid, signal.SIGCONT)
+
+
+def get(url: str) -> bytes:
+    """Follows redirects; nothing but JSON while a broker cannot answer."""
+    try:
+        with urllib.request.urlopen(url, timeout=SECONDS_MAX) as reply:
+            return bytes(reply.read())
+    except urllib.error.URLError:
+        return b'{"brokerId": ""}'

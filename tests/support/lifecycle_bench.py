@@ -174,7 +174,7 @@ def copy_of(store: MetadataStore) -> MemoryMetadataStore:
     """The same metadata once more, without its watches."""
     assert isinstance(store, MemoryMetadataStore)
     copy = MemoryMetadataStore()
-    copy._values, copy._sorted, copy._version = dict(store._values), list(store._sorted), store._version
+    copy.tree.load(store.tree.values)
     return copy
 
 

@@ -28,6 +28,11 @@ from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.live.settings import TopicSettings as LiveSettings
+from interpulse.broker.ownership.other_brokers import OtherBrokers
+from interpulse.broker.ownership.ownership import Ownership, SoleOwner, this_broker
+from interpulse.broker.ownership.registered_brokers import RegisteredBrokers
+from interpulse.broker.ownership.shared_ownership import SharedOwnership
+from interpulse.broker.ownership.sole_task import SoleTask
 from interpulse.broker.periodic import run_periodically
 from interpulse.broker.replication.comparison import LocalReading, RemoteComparison
 from interpulse.broker.replication.remote_topics import RemoteTopics
@@ -35,11 +40,11 @@ from interpulse.broker.replication.replication_clusters import ReplicationCluste
 from interpulse.broker.replication.replication_cursors import RegistryReplicationCursors
 from interpulse.broker.replication.replication_status import ReplicationStatus
 from interpulse.broker.replication.replication_supervisor import JobCommand, ReplicationSupervisor, records_without_job
+from interpulse.broker.rest.brokers import VERSION
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.stores import OpenStores, in_data_directory
 from interpulse.broker.tenancy.cluster_links import ClusterLinks
-from interpulse.broker.tenancy.cluster_lock import ClusterLock
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.failure_domains import FailureDomains
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap, check_cluster
@@ -50,7 +55,7 @@ from interpulse.broker.topics.expansion import AdminRemotes, Expansion
 from interpulse.broker.topics.inactivity import InactiveTopics
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup.bundles import Bundles
-from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups, SoleOwner, this_broker
+from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups
 from interpulse.broker.topics.lookup.topic_watches import TopicWatches
 from interpulse.broker.topics.schema_store import LedgerSchemas, RecordedSchemas, SchemaStore
 from interpulse.broker.topics.schemas import Schemas, SchemaSettings
@@ -60,9 +65,10 @@ from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.broker.topics.topic_settings import topic_settings
 from interpulse.clock import Clock, SystemClock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
+from interpulse.model.brokers import INTERNAL_LISTENER, BrokerAddresses, BrokerLoad, ListenerAddresses, LoadReport
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
-from interpulse.model.names import TopicName
+from interpulse.model.names import NamespaceName, TopicName
 from interpulse.serving.listening import CannotListen, ServiceAddress, advertised_host
 from interpulse.serving.permits import LookupPermits
 from interpulse.storage.disk_space import DiskSpace
@@ -73,7 +79,10 @@ _logger = logging.getLogger(__name__)
 
 # SIGTERM has to end within 5 s; what is not closed by then is closed by the end of the process.
 _STOP_SECONDS_MAX: Final = 4.5
+_STOP_SECONDS_AMONG_OTHERS_MAX: Final = 60.0  # brokerShutdownTimeoutMs of Apache Pulsar
 _DISK_SPACE_CHECK_SECONDS: Final = 1.0
+_LOAD_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+"""The one whose rules ours are; brokers of Apache Pulsar beside this one look at its name."""
 
 
 class CannotServe(Exception):
@@ -99,6 +108,8 @@ class BrokerApp:
         self.web_url = ""
         self.ready = False
         """True from the moment clients can publish until the broker begins to stop."""
+        self.shared: SharedOwnership | None = None
+        """The bundles of this broker; None: it is alone."""
         self.must_stop = asyncio.Event()
         """Set when this broker may serve no more; the log says why."""
         self._clock = clock or SystemClock()
@@ -115,19 +126,27 @@ class BrokerApp:
         async with AsyncExitStack() as opened:
             try:
                 await self._start(opened)
+                self.ready = True
+                if self.shared is not None:
+                    await self.shared.brokers.register()
             except (MetadataError, CannotListen, ConfigError) as error:
+                self.ready = False
                 raise CannotServe(str(error)) from error
             self._opened = opened.pop_all()
-        self.ready = True
 
     async def stop(self) -> None:
-        """Stop accepting, make everything durable that was acknowledged, disconnect. Takes less than 5 s."""
+        """Stop accepting, make everything durable that was acknowledged, disconnect. Takes less than 5 s.
+
+        Among other brokers it gives its bundles away first, which may take longer.
+        """
         self.ready = False
+        alone = self.shared is None
+        seconds_max = _STOP_SECONDS_MAX if alone else _STOP_SECONDS_AMONG_OTHERS_MAX
         try:
-            async with asyncio.timeout(_STOP_SECONDS_MAX):
+            async with asyncio.timeout(seconds_max):
                 await self._opened.aclose()
         except TimeoutError:
-            _logger.error("stop timed out seconds=%s", _STOP_SECONDS_MAX)
+            _logger.error("stop timed out seconds=%s", seconds_max)
 
     async def _start(self, opened: AsyncExitStack) -> None:
         config = self.config
@@ -140,7 +159,10 @@ class BrokerApp:
         self.web_url = f"http://{host}:{web_socket.getsockname()[1]}"
 
         self.stores = await self._open_stores(config, opened)
-        await self._bootstrap(opened)
+        await self._bootstrap()
+        self.this_broker = this_broker(self.service_url, self.web_url)
+        self.shared = await self._build_shared_ownership()
+        self.others = self._build_others()
         await self._build_tenancy()
         self._build_topics()
         self.binary_server = self._build_binary_server()
@@ -157,10 +179,13 @@ class BrokerApp:
             await rest_server.start()
         opened.push_async_callback(rest_server.stop)
         await self._start_upkeep(opened)
+        if self.shared is not None and self.others is not None:
+            opened.push_async_callback(self.others.close)
+            opened.push_async_callback(self.shared.leave)
 
-    async def _bootstrap(self, opened: AsyncExitStack) -> None:
+    async def _bootstrap(self) -> None:
         if self.stores.layout.shared:
-            await self._join_cluster(opened)
+            await self._check_cluster()
             return
         cluster = ClusterData(service_url=self.web_url, broker_service_url=self.service_url)
         try:
@@ -168,15 +193,54 @@ class BrokerApp:
         except PreconditionFailed as error:
             raise CannotServe(f"data directory {self.data_dir} cannot be served: {error}") from error
 
-    async def _join_cluster(self, opened: AsyncExitStack) -> None:
-        metadata = self.stores.metadata
+    async def _check_cluster(self) -> None:
         try:
-            await check_cluster(metadata, self.config.cluster_name)
-            lock = ClusterLock(metadata, self.web_url.removeprefix("http://"), self.must_stop.set)
-            await lock.take()
+            await check_cluster(self.stores.metadata, self.config.cluster_name)
         except PreconditionFailed as error:
             raise CannotServe(str(error)) from error
-        opened.push_async_callback(lock.release)
+
+    async def _build_shared_ownership(self) -> SharedOwnership | None:
+        """The bundles of this broker, if others work on the same stores."""
+        guarded = self.stores.guarded
+        if guarded is None:
+            return None
+        urls = ListenerAddresses(self.service_url, web_url=self.web_url)
+        me = BrokerAddresses(self.this_broker.broker_id, urls, {INTERNAL_LISTENER: urls})
+        report = LoadReport(me, VERSION, _LOAD_MANAGER)
+        brokers = RegisteredBrokers(self.stores.metadata, report, self._load, self._clock)
+        try:
+            await brokers.check_others()
+        except PreconditionFailed as error:
+            raise CannotServe(str(error)) from error
+        brokers.on_extensible = self.must_stop.set
+        return SharedOwnership(self.stores.metadata, guarded, brokers, self._boundaries)
+
+    def _build_others(self) -> OtherBrokers | None:
+        if self.shared is None:
+            return None
+        return OtherBrokers(self.stores.metadata, self.shared, self._token())
+
+    def _token(self) -> str | None:
+        """What this broker, and its replication job, authenticate with."""
+        try:
+            return job_token(self.config)
+        except PreconditionFailed as error:
+            raise CannotServe(str(error)) from error
+
+    async def _boundaries(self, namespace: NamespaceName) -> tuple[str, ...] | None:
+        policies = await self.namespaces.find_policies(namespace)
+        if policies is None:
+            return None
+        return (await self.namespaces.versioned_boundaries(namespace, policies))[0]
+
+    def _load(self) -> BrokerLoad:
+        topics = self.registry.topics()
+        return BrokerLoad(
+            topics=len(topics),
+            producers=sum(len(each.producers.by_name) for each in topics),
+            consumers=sum(each.consumer_count for each in topics),
+            bundles=[str(bundle) for bundle in self.shared.owned] if self.shared is not None else [],
+        )
 
     async def _build_tenancy(self) -> None:
         """The cluster, its tenants and namespaces, and the permissions in them."""
@@ -208,19 +272,28 @@ class BrokerApp:
         )
         self.topic_policies = TopicPolicyRecords(metadata, self.lifecycle)
         self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock, self._schema_store())
-        self.deletion = Deletion(metadata, self.lifecycle, self.registry, self.namespaces, self.tenants, self._current)
+        self.deletion = Deletion(
+            metadata,
+            self.lifecycle,
+            self.registry,
+            self.namespaces,
+            self.tenants,
+            self._current,
+            collect=None if self.others is None else self.others.collect,
+        )
         self.inactive_topics = InactiveTopics(self.registry, self.deletion, self._current)
         self.inconsistencies = InconsistencyCounters(self._clock.now_ms)
-        self.this_broker = this_broker(self.service_url, self.web_url)
+        shared = self.shared
+        owners: Ownership = shared or SoleOwner(self.this_broker)
         self.permits = LookupPermits(lambda: self._current().max_concurrent_lookup_request)
         self.lookups = Lookups(
             self.namespaces,
             self.clusters,
             self.lifecycle,
-            SoleOwner(self.this_broker),
+            owners,
             permits=self.permits,
             limits=lambda: BatchLimits.of(self._current()),
-            ready=lambda: self.ready,
+            ready=(lambda: self.ready) if shared is None else lambda: self.ready and shared.serving(),
         )
 
     def _schema_store(self) -> SchemaStore:
@@ -234,7 +307,7 @@ class BrokerApp:
         quota_seconds = config.backlog_quota_check_interval_in_seconds if config.backlog_quota_check_enabled else None
         return TopicRegistry(
             cluster=config.cluster_name,
-            metadata=self.stores.metadata,
+            metadata=self.stores.guarded or self.stores.metadata,
             layout=self.stores.layout,
             cursor_store=self.stores.cursors,
             logs=self.stores.logs,
@@ -249,6 +322,7 @@ class BrokerApp:
             broker_entry_fields=BrokerEntryFields.named(config.broker_entry_metadata_interceptors),
             read_bytes_max=config.managed_ledger_cache_size_mb * 1024 * 1024,
             check_disk_space=self.stores.check_disk_space,
+            ownership=self.shared,
         )
 
     def _build_binary_server(self) -> BinaryServer:
@@ -265,6 +339,7 @@ class BrokerApp:
             replicator_prefix=config.replicator_prefix,
             access=self.access,
             check_disk_space=self.stores.check_disk_space,
+            serving=None if self.shared is None else self.shared.serving,
         )
         limits = ConnectionLimits(
             keep_alive_seconds=config.keep_alive_interval_seconds,
@@ -280,10 +355,6 @@ class BrokerApp:
 
     def _build_supervisor(self) -> ReplicationSupervisor:
         config = self.config
-        try:
-            token = job_token(config)
-        except PreconditionFailed as error:
-            raise CannotServe(str(error)) from error
         command = JobCommand(
             cluster=config.cluster_name,
             service_url=self.service_url,
@@ -292,7 +363,7 @@ class BrokerApp:
             spark_master=config.replication_job_spark_master,
             driver_memory=config.replication_job_driver_memory,
             creation_allowed=config.create_topic_to_remote_cluster_for_replication,
-            token=token,
+            token=self._token(),
             arguments=self._job_arguments,
         )
         return ReplicationSupervisor(self.stores.metadata, command, mode=config.replication_job, clock=self._clock)
@@ -308,7 +379,9 @@ class BrokerApp:
             failure_domains=FailureDomains(metadata, self.clusters, self.stores.layout),
             tenants=self.tenants,
             namespaces=self.namespaces,
-            bundles=Bundles(self.namespaces, self.lifecycle, self.registry, lambda: current().replicator_prefix),
+            bundles=Bundles(
+                self.namespaces, self.lifecycle, self.registry, lambda: current().replicator_prefix, self.others
+            ),
             lifecycle=self.lifecycle,
             registry=self.registry,
             lookups=self.lookups,
@@ -341,6 +414,7 @@ class BrokerApp:
             instruments=self._build_instruments(),
             ready=lambda: self.ready,
             grants=Grants(self.namespaces, self.lifecycle),
+            others=self.others,
             access=self.access,
         )
 
@@ -379,6 +453,11 @@ class BrokerApp:
             look = partial(self._look_at_disk_space, disk_space)
             self.registry.spawn(run_periodically("disk space", lambda: _DISK_SPACE_CHECK_SECONDS, look))
         opened.push_async_callback(self.registry.close)
+        if self.shared is not None:
+            self.shared.start(self.registry)
+            self.shared.on_resumed = self.binary_server.resume_sending
+            self.registry.spawn(self.shared.brokers.keep_fresh())
+            opened.callback(self.stores.metadata.watch(keys.TOPIC_POLICIES, self._on_topic_policies_changed))
         opened.callback(self.stores.metadata.watch(keys.POLICIES, self._on_policies_changed))
         self.dynamic.watch(lambda _: self.registry.begin_applying())
         opened.callback(self.dynamic.follow())
@@ -388,11 +467,31 @@ class BrokerApp:
         opened.push_async_callback(self.links.close)
         await self.remote_topics.start()
         opened.push_async_callback(self.remote_topics.stop)
-        await self.supervisor.start()
-        opened.push_async_callback(self.supervisor.stop)
-        self.registry.spawn(self.deletion.resume())
+        if self.shared is None:
+            await self.supervisor.start()
+            opened.push_async_callback(self.supervisor.stop)
+            self.registry.spawn(self.deletion.resume())
+        else:
+            self._share_upkeep(opened)
         self.inactive_topics.start()
         opened.push_async_callback(self.inactive_topics.stop)
+
+    def _share_upkeep(self, opened: AsyncExitStack) -> None:
+        """What one broker of the cluster does for all; what topics need is done by those that have them."""
+
+        async def resume_deletions() -> None:
+            self.registry.spawn(self.deletion.resume())
+
+        async def nothing() -> None:
+            """A deletion under way goes on; should it fail, the next broker resumes it."""
+
+        for name, begin, end in (
+            ("replication", self.supervisor.start, self.supervisor.stop),
+            ("deletions", resume_deletions, nothing),
+        ):
+            task = SoleTask(self.stores.metadata, name, self.this_broker.broker_id, begin=begin, end=end)
+            task.start()
+            opened.push_async_callback(task.stop)
 
     async def _look_at_disk_space(self, disk_space: DiskSpace) -> None:
         await disk_space.look_again()
@@ -418,10 +517,20 @@ class BrokerApp:
             system_topic_strategy=config.system_topic_schema_compatibility_strategy,
         )
 
+    def _on_topic_policies_changed(self, key: str) -> None:
+        """Any broker may have changed them; where there is one, whoever changes them applies them."""
+        topic = keys.topic_of_topic_policies(key)
+        if topic is not None:
+            self.registry.begin_applying(topic.namespace_name, topic.base)
+        elif key == keys.TOPIC_POLICIES:
+            self.registry.begin_applying()
+
     def _on_policies_changed(self, key: str) -> None:
         namespace = keys.namespace_of_policies_key(key)
         if namespace is None and key != keys.POLICIES:
             return
         self.registry.begin_applying(namespace)
+        if self.shared is not None:
+            self.registry.spawn(self.shared.release_missing())
         if self.access is not None:
             self.registry.spawn(self.binary_server.permissions_changed(namespace))

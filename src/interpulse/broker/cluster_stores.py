@@ -17,6 +17,7 @@ from interpulse.storage.bookkeeper.errors import BookKeeperError
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.packets import DigestType
+from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.lock import DirectoryLock
 from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
 from interpulse.storage.topic_log_store import TopicLogStore
@@ -51,10 +52,13 @@ async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
         raise MetadataUnavailable(str(error)) from error
     quorum = _quorum(config)
     journal = BookKeeperJournal(bookkeeper, quorum)
-    logs = TopicLogStore(metadata, journal, log_config(config), codec=IN_CLUSTER.topic_records)
+    guarded = GuardedMetadata(metadata)
+    logs = TopicLogStore(guarded, journal, log_config(config), codec=IN_CLUSTER.topic_records)
     opened.push_async_callback(logs.close)
-    cursors = LedgerCursors(metadata, bookkeeper, quorum)
-    return Stores(metadata, logs, layout=IN_CLUSTER, cursors=cursors, ledgers=bookkeeper, quorum=quorum)
+    cursors = LedgerCursors(guarded, bookkeeper, quorum)
+    return Stores(
+        metadata, logs, guarded=guarded, layout=IN_CLUSTER, cursors=cursors, ledgers=bookkeeper, quorum=quorum
+    )
 
 
 def check_settings(config: BrokerConfig) -> None:

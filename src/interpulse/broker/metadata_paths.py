@@ -12,8 +12,11 @@ from interpulse.model.names import Domain, NamespaceName, TopicName, encode_loca
 __all__ = [
     "CLUSTERS",
     "CONFIGURATION",
+    "LEADER",
+    "LOAD_REPORTS",
     "LOCAL_CLUSTER",
     "LOCAL_POLICIES",
+    "LOCKS",
     "PARTITIONED_TOPICS",
     "POLICIES",
     "REPLICATION_STATUS",
@@ -21,11 +24,14 @@ __all__ = [
     "TOPIC_POLICIES",
     "TOPIC_RECORDS",
     "all_topic_policies",
+    "bundle_destination",
+    "bundle_lock",
     "cluster",
     "failure_domain",
     "failure_domains",
     "failure_domains_in_cluster",
     "forced_deletion",
+    "load_report",
     "local_policies",
     "namespace_contents",
     "namespace_of_policies_key",
@@ -36,6 +42,7 @@ __all__ = [
     "partitioned_topics",
     "replication_status",
     "schema",
+    "sole_task",
     "tenant",
     "topic_of_partitioned_topic",
     "topic_of_record",
@@ -47,7 +54,10 @@ __all__ = [
 
 CLUSTERS = "/admin/clusters"
 CONFIGURATION = "/admin/configuration"
+LEADER = "/loadbalance/leader"
+LOAD_REPORTS = "/loadbalance/brokers"
 LOCAL_CLUSTER = "/admin/local-cluster"
+LOCKS = "/namespace"
 LOCAL_POLICIES = "/admin/local-policies"
 PARTITIONED_TOPICS = "/admin/partitioned-topics"
 POLICIES = "/admin/policies"
@@ -57,6 +67,7 @@ TOPIC_POLICIES = "/admin/topic-policies"
 TOPIC_RECORDS = "/managed-ledgers"
 _PARTS_OF_TOPIC = 4  # tenant, namespace, domain and local name
 _FAILURE_DOMAINS = "/admin/failure-domains"
+_OWN_ROOT = "/interpulse"  # what no broker of Apache Pulsar looks at
 _FORCED_DELETIONS = "/admin/forced-deletions"
 
 
@@ -179,3 +190,23 @@ def all_topic_policies(namespace: NamespaceName, domain: Domain) -> str:
 def replication_status(namespace: NamespaceName) -> str:
     """The status records of the replication job."""
     return f"{REPLICATION_STATUS}/{namespace}"
+
+
+def bundle_destination(namespace: NamespaceName, bundle: str) -> str:
+    """The id of the broker that shall have a bundle while it is unloaded for it."""
+    return f"{_OWN_ROOT}/destinations/{namespace}/{bundle}"
+
+
+def sole_task(name: str) -> str:
+    """The id of the broker that does what one broker of the cluster does."""
+    return f"{_OWN_ROOT}/tasks/{name}"
+
+
+def bundle_lock(namespace: NamespaceName, bundle: str) -> str:
+    """`BundleLock` of the broker that owns the bundle; it goes with the session of that broker."""
+    return f"{LOCKS}/{namespace}/{bundle}"
+
+
+def load_report(broker_id: str) -> str:
+    """`LoadReport`; present = the broker is there. It goes with its session."""
+    return f"{LOAD_REPORTS}/{broker_id}"

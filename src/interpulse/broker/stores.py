@@ -18,6 +18,7 @@ from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.cursors.cursor_store import CursorStore
 from interpulse.storage.disk_space import DiskSpace
+from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.lock import DirectoryLock
 from interpulse.storage.segments.files import DiskFiles, Files
 from interpulse.storage.segments.open import open_log_store
@@ -43,6 +44,8 @@ class Stores:
     """Ledgers of a cluster, for what is kept there besides logs and cursors."""
     quorum: Quorum | None = None
     """How they are spread."""
+    guarded: GuardedMetadata | None = None
+    """Where other brokers work on the same stores: the metadata as the logs write it, under locks of bundles."""
 
     def check_disk_space(self) -> None:
         """Raises NoRoomLeft while messages cannot be stored."""

@@ -11,7 +11,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from interpulse.model.errors import (
     InvalidRequest,
@@ -29,13 +29,15 @@ from interpulse.rules.topic_view import NamespaceStanding
 
 __all__ = [
     "BatchAnswer",
+    "BundlePlaces",
     "LookupFailure",
     "LookupTarget",
     "NamespaceView",
     "Owner",
+    "bundle_places",
     "check_batch_size",
     "find_owner",
-    "find_target",
+    "find_peer",
     "requested_topics",
     "sort_by_existence",
     "sort_by_namespace",
@@ -94,25 +96,21 @@ class NamespaceView:
         self.lower_ends = lower_ends(boundaries)
         self.peer = peer
 
+    def serves(self, topic: TopicName) -> bool:
+        """Whether this cluster serves the topic: system topics of a namespace that is being deleted too."""
+        return self.serves_all or (self.standing is NamespaceStanding.DELETED and topic.is_system)
+
     def bundle_index(self, topic: TopicName) -> int:
         """The number of the bundle that holds the topic."""
         return bisect_right(self.lower_ends, zlib.crc32(str(topic).encode())) - 1  # `bundle_hash`, once per topic
 
 
-def find_target(topic: TopicName, namespace: NamespaceView, owner: Owner) -> LookupTarget:
-    """Where a lookup sends the client of this topic, whether the topic exists or not; raises what refuses it."""
-    elsewhere = None if namespace.serves_all else _elsewhere(topic, namespace)
-    return elsewhere or find_owner(namespace, namespace.bundle_index(topic), owner)
-
-
-def _elsewhere(topic: TopicName, namespace: NamespaceView) -> LookupTarget | None:
-    """The peer cluster that serves the namespace instead of this one. Raises if none does."""
+def find_peer(namespace: NamespaceView) -> LookupTarget:
+    """The peer cluster that serves the namespace instead of this one. Raises what refuses its topics if none does."""
     name, standing = namespace.name, namespace.standing
     if standing is NamespaceStanding.MISSING:
         raise NamespaceNotFound(f"Namespace {name} does not exist")
     if standing is NamespaceStanding.DELETED:
-        if topic.is_system:
-            return None
         raise NamespaceNotFound(f"Namespace {name} is being deleted")
     peer = namespace.peer
     if peer is None:
@@ -223,21 +221,19 @@ def sort_by_namespace(
         namespace = by_parts[topic.tenant, topic.namespace]
         if isinstance(namespace, PulsarError):
             answer.fail(name, namespace)
-        elif namespace.serves_all or not _goes_elsewhere(name, topic, namespace, answer):
+        elif namespace.serves(topic):
             served[name] = topic
+        else:
+            _answer_elsewhere(name, namespace, answer)
     return served
 
 
-def _goes_elsewhere(name: str, topic: TopicName, namespace: NamespaceView, answer: BatchAnswer) -> bool:
+def _answer_elsewhere(name: str, namespace: NamespaceView, answer: BatchAnswer) -> None:
     """Answer a topic that this cluster does not serve."""
     try:
-        peer = _elsewhere(topic, namespace)
+        answer.served(find_peer(namespace)).append(name)
     except PulsarError as error:
         answer.fail(name, error)
-        return True
-    if peer is not None:
-        answer.served(peer).append(name)
-    return peer is not None
 
 
 def _by_parts(namespaces: Mapping[NamespaceName, View]) -> dict[tuple[str, str], View]:
@@ -285,25 +281,37 @@ def _too_many_partitions(topic: TopicName, count: int) -> PulsarError:
     )
 
 
-def sort_by_owner(
-    topics: Mapping[str, TopicName],
-    namespaces: Mapping[NamespaceName, NamespaceView],
-    owner: Owner,
-    answer: BatchAnswer,
-) -> None:
-    """Answer topics of served namespaces by the owners of their bundles. ``owner`` is asked once for each bundle.
+class BundlePlaces(NamedTuple):
+    """The bundles of topics: each once, and for each topic the number of its own among them."""
+
+    bundles: Sequence[tuple[NamespaceView, int]]
+    """A namespace, and the number of the bundle there."""
+    numbers: Sequence[int]
+
+
+def bundle_places(topics: Mapping[str, TopicName], namespaces: Mapping[NamespaceName, NamespaceView]) -> BundlePlaces:
+    """The bundles of topics of served namespaces."""
+    by_parts = _by_parts(namespaces)
+    bundles: dict[tuple[NamespaceView, int], int] = {}
+    numbers = []
+    for topic in topics.values():
+        namespace = by_parts[topic.tenant, topic.namespace]
+        bundle = namespace, namespace.bundle_index(topic)
+        number = bundles.get(bundle)
+        if number is None:
+            number = bundles[bundle] = len(bundles)
+        numbers.append(number)
+    return BundlePlaces(list(bundles), numbers)
+
+
+def sort_by_owner(topics: Iterable[str], places: BundlePlaces, owner: Owner, answer: BatchAnswer) -> None:
+    """Answer topics by the owners of their bundles, ``places``. ``owner`` is asked once for each bundle.
 
     A bundle without owner fails with its topics only.
     """
-    by_parts = _by_parts(namespaces)
-    places: dict[tuple[NamespaceView, int], list[str]] = {}
-    for name, topic in topics.items():
-        namespace = by_parts[topic.tenant, topic.namespace]
-        bundle = namespace, namespace.bundle_index(topic)
-        place = places.get(bundle)
-        if place is None:
-            place = places[bundle] = _place(*bundle, owner, answer)
-        place.append(name)
+    answered = [_place(*bundle, owner, answer) for bundle in places.bundles]
+    for name, number in zip(topics, places.numbers, strict=True):
+        answered[number].append(name)
 
 
 def _place(namespace: NamespaceView, index: int, owner: Owner, answer: BatchAnswer) -> list[str]:

@@ -398,6 +398,12 @@ class Log(Protocol):
     async def close(self) -> None:
         """Wait until what was appended is durable, and give the log back to the store."""
 
+    async def abandon(self) -> None:
+        """Give the log back at once and write nothing more, since another broker may have it: `close` without a wait.
+
+        What is not durable yet is never announced.
+        """
+
 
 class LogStore(Protocol):
     """All logs of one data directory."""

@@ -1,6 +1,8 @@
 """Metadata and the journal of logs in memory, for tests and benchmarks: the broker itself never uses them.
 
 Nothing survives the process. The log itself is the real one, `topic_log`, over `MemoryJournal` instead of segments.
+Several brokers of one process share a `MemoryTree` and `MemoryLedgers`, each with a store and a journal of its own:
+every store has a session, and a journal that opens a ledger fences the one that wrote it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from interpulse.storage.api import (
     Change,
     CommitConflict,
     Delete,
+    FenceCause,
     LedgerRecord,
+    LogFenced,
     MetadataStore,
     MetadataUnavailable,
     Put,
@@ -29,55 +33,109 @@ from interpulse.storage.topic_log import LogConfig
 from interpulse.storage.topic_log_store import TopicLogStore
 from interpulse.storage.watches import Watches
 
-__all__ = ["MemoryJournal", "MemoryMetadataStore", "memory_log_store"]
+__all__ = ["MemoryJournal", "MemoryLedgers", "MemoryMetadataStore", "MemoryTree", "memory_log_store"]
+
+
+class MemoryTree:
+    """The keys that several stores share, as servers keep them."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Versioned] = {}
+        self.stores: list[MemoryMetadataStore] = []
+        self._owners: dict[str, int] = {}  # the sessions of ephemeral keys
+        self._sorted: list[str] = []  # its keys
+        self._version = 0
+        self._sessions = 0
+
+    def new_session(self) -> int:
+        """An id that no session had."""
+        self._sessions += 1
+        return self._sessions
+
+    def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None], session: int) -> None:
+        """See `MetadataStore.commit`."""
+        for key, version in expect.items():
+            if _version(self.values.get(key)) != version:
+                raise CommitConflict(key)
+        for change in changes:
+            put = isinstance(change, Put) and change.ephemeral and change.key in self.values
+            if put and self._owners.get(change.key) != session:
+                raise CommitConflict(change.key)
+        self._apply(changes, session)
+
+    def expire(self, session: int) -> None:
+        """The keys of this session go."""
+        self._apply([Delete(key) for key, owner in sorted(self._owners.items()) if owner == session], session)
+
+    def load(self, values: Mapping[str, Versioned]) -> None:
+        """Have these keys and no others; nobody is told."""
+        self.values, self._owners, self._sorted = dict(values), {}, sorted(values)
+        self._version = max((each.version for each in values.values()), default=0)
+
+    def beginning_with(self, prefix: str, after: str = "") -> Iterator[str]:
+        """The keys with this prefix that come behind ``after``, in order."""
+        first = max(bisect_left(self._sorted, prefix), bisect_right(self._sorted, after))
+        for index in range(first, len(self._sorted)):
+            if not self._sorted[index].startswith(prefix):
+                return
+            yield self._sorted[index]
+
+    def _apply(self, changes: Sequence[Change], session: int) -> None:
+        self._version += 1
+        for change in changes:
+            if isinstance(change, Put):
+                if change.key not in self.values:
+                    insort(self._sorted, change.key)
+                    if change.ephemeral:
+                        self._owners[change.key] = session
+                self.values[change.key] = Versioned(change.value, self._version)
+            elif self.values.pop(change.key, None) is not None:
+                self._owners.pop(change.key, None)
+                del self._sorted[bisect_left(self._sorted, change.key)]
+        keys = [change.key for change in changes]
+        for store in list(self.stores):
+            store.told(keys)
 
 
 class MemoryMetadataStore:
-    """A `MetadataStore` in a dictionary."""
+    """A `MetadataStore` in a dictionary, which others may share: one session with a `MemoryTree`."""
 
-    def __init__(self) -> None:
-        self.session = LastingSession()
-        self._values: dict[str, Versioned] = {}
-        self._ephemeral: set[str] = set()
-        self._sorted: list[str] = []  # its keys
-        self._version = 0
+    def __init__(self, tree: MemoryTree | None = None) -> None:
+        self.tree = tree or MemoryTree()
+        self.session = LastingSession(self.tree.new_session())
         self._watches = Watches()
         self._closed = False
+        self._cut_off = False
+        self._expired = False
+        self.tree.stores.append(self)
 
     async def get(self, key: str) -> Versioned | None:
         self._check_open()
-        return self._values.get(key)
+        return self.tree.values.get(key)
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
         self._check_open()
-        return {key: self._values[key] for key in keys if key in self._values}
+        values = self.tree.values
+        return {key: values[key] for key in keys if key in values}
 
     def unchanged(self, versions: Mapping[str, int | None]) -> bool:
-        if self._closed:
+        if self._closed or self._cut_off:
             return False
-        return all(_version(self._values.get(key)) == version for key, version in versions.items())
+        values = self.tree.values
+        return all(_version(values.get(key)) == version for key, version in versions.items())
 
     async def children(self, key: str) -> list[str]:
         self._check_open()
         prefix = key.rstrip("/") + "/"
-        return sorted({each[len(prefix) :].partition("/")[0] for each in self._beginning_with(prefix)})
+        return sorted({each[len(prefix) :].partition("/")[0] for each in self.tree.beginning_with(prefix)})
 
     async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
         self._check_open()
-        return [(key, self._values[key]) for key in islice(self._beginning_with(prefix, after), limit)]
+        return [(key, self.tree.values[key]) for key in islice(self.tree.beginning_with(prefix, after), limit)]
 
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         self._check_open()
-        for key, version in expect.items():
-            if _version(self._values.get(key)) != version:
-                raise CommitConflict(key)
-        for change in changes:
-            if isinstance(change, Put) and change.ephemeral:
-                self._check_free(change.key)
-        self._version += 1
-        for change in changes:
-            self._apply(change)
-        self._watches.announce(change.key for change in changes)
+        self.tree.commit(changes, expect, self.session.id)
 
     async def create_sequential(self, prefix: str, value: bytes = b"") -> str:
         return await create_numbered(self, prefix, value)
@@ -88,14 +146,34 @@ class MemoryMetadataStore:
     def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
         return self._watches.add(prefix, callback)
 
+    def told(self, keys: Sequence[str]) -> None:
+        """The tree announces a commit."""
+        if not self._cut_off:
+            self._watches.announce(keys)
+
     def expire_session(self) -> None:
         """As a server whose client fell silent: the ephemeral keys go, and another session begins."""
-        self._version += 1
-        gone = sorted(self._ephemeral)
-        for key in gone:
-            self._apply(Delete(key))
-        self._watches.announce(gone)
-        self.session.renew()
+        self.tree.expire(self.session.id)
+        self.session.lose()
+        self.session.resume(self.tree.new_session())
+
+    def cut_off(self) -> None:
+        """As a connection that breaks for so long that the session may be over: nothing is read, written or told."""
+        self._cut_off = True
+        self.session.lose()
+
+    def expire_unseen(self) -> None:
+        """While it is cut off: the servers end the session, and others see its keys go."""
+        assert self._cut_off, "cut_off comes first"
+        self._expired = True
+        self.tree.expire(self.session.id)
+
+    def reconnect(self) -> None:
+        """The end of `cut_off`: in the same session, unless it expired meanwhile."""
+        self._cut_off = False
+        self.session.resume(self.tree.new_session() if self._expired else self.session.id)
+        self._expired = False
+        self._watches.announce_all()
 
     @contextmanager
     def out_of_sight(self) -> Iterator[None]:
@@ -108,53 +186,57 @@ class MemoryMetadataStore:
         watches.announce_all()
 
     async def close(self) -> None:
-        self._closed = True
-        self.session.close()
-
-    def _check_free(self, key: str) -> None:
-        if key in self._values and key not in self._ephemeral:
-            raise CommitConflict(key)
-
-    def _apply(self, change: Change) -> None:
-        if isinstance(change, Put):
-            if change.key not in self._values:
-                insort(self._sorted, change.key)
-                if change.ephemeral:
-                    self._ephemeral.add(change.key)
-            self._values[change.key] = Versioned(change.value, self._version)
-        elif self._values.pop(change.key, None) is not None:
-            self._ephemeral.discard(change.key)
-            del self._sorted[bisect_left(self._sorted, change.key)]
-
-    def _beginning_with(self, prefix: str, after: str = "") -> Iterator[str]:
-        first = max(bisect_left(self._sorted, prefix), bisect_right(self._sorted, after))
-        for index in range(first, len(self._sorted)):
-            if not self._sorted[index].startswith(prefix):
-                return
-            yield self._sorted[index]
+        if not self._closed:
+            self._closed = True
+            self.tree.stores.remove(self)
+            self.tree.expire(self.session.id)
+            self.session.close()
 
     def _check_open(self) -> None:
         if self._closed:
             raise MetadataUnavailable("the metadata store is closed")
+        if self._cut_off:
+            raise MetadataUnavailable("the metadata store is cut off")
 
 
 def _version(found: Versioned | None) -> int | None:
     return None if found is None else found.version
 
 
+class MemoryLedgers:
+    """The entries that several journals share, as bookies keep them."""
+
+    def __init__(self, first_ledger: int = 1) -> None:
+        self.entries: dict[int, list[bytes]] = {}
+        self.ids = count(first_ledger)
+        self._writers: dict[int, MemoryJournal | None] = {}
+
+    def admit(self, writer: MemoryJournal, ledger_id: int) -> bool:
+        """Whether this journal may write to the ledger: the first one may, until another one fences it."""
+        return self._writers.setdefault(ledger_id, writer) is writer
+
+    def fence(self, reader: MemoryJournal, ledger_id: int) -> None:
+        """Nobody writes to the ledger any more, unless it is the reader itself."""
+        if self._writers.get(ledger_id) is not reader:
+            self._writers[ledger_id] = None
+
+
 class MemoryJournal:
     """Keeps every run in a list per ledger. "Durable" means: at the end of this turn of the event loop."""
 
-    def __init__(self, first_ledger: int = 1) -> None:
-        """``first_ledger`` is above all ledgers that the metadata name already, if this is not their first journal."""
+    def __init__(self, first_ledger: int = 1, ledgers: MemoryLedgers | None = None) -> None:
+        """``first_ledger`` is above all ledgers that the metadata name already, if this is not their first journal.
+
+        ``ledgers`` None: this journal alone has them.
+        """
         self.statistics = JournalStatistics()
         self.counts_may_follow = True
-        self._ids = count(first_ledger)
-        self._ledgers: dict[int, list[bytes]] = {}
+        self._shared = ledgers or MemoryLedgers(first_ledger)
+        self._ledgers = self._shared.entries
         self._waiting: list[JournalClient] = []
 
     async def create(self, log: str, purpose: LedgerPurpose) -> int:
-        ledger_id = next(self._ids)
+        ledger_id = next(self._shared.ids)
         self._ledgers[ledger_id] = []
         return ledger_id
 
@@ -170,6 +252,10 @@ class MemoryJournal:
         clients, self._waiting = self._waiting, []
         for client in clients:
             runs = client.take_pending()
+            fenced = next((run.ledger_id for run in runs if not self._shared.admit(self, run.ledger_id)), None)
+            if fenced is not None:
+                client.failed(LogFenced(f"of ledger {fenced}", "another broker opened it", FenceCause.OWNED_ELSEWHERE))
+                continue
             self._store(runs)
             if runs:
                 client.committed(runs)
@@ -179,6 +265,7 @@ class MemoryJournal:
             self._ledgers.setdefault(run.ledger_id, []).extend(run.entries)
 
     async def recover(self, ledger_id: int) -> Sealed | None:
+        self._shared.fence(self, ledger_id)
         entries = self._ledgers.get(ledger_id)
         return None if entries is None else Sealed(len(entries), sum(map(len, entries)))
 

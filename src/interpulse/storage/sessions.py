@@ -66,8 +66,8 @@ class SessionWatches:
 class LastingSession:
     """The session of a store in this process: it ends when the store is closed, or when a test ends it."""
 
-    def __init__(self) -> None:
-        self.id = 1
+    def __init__(self, session_id: int = 1) -> None:
+        self.id = session_id
         self.state = SessionState.CONNECTED
         self._watches = SessionWatches()
 
@@ -79,12 +79,15 @@ class LastingSession:
 
     def close(self) -> None:
         """The store is closed."""
+        self.lose()
+
+    def lose(self) -> None:
+        """Its keys may be gone."""
         self._enter(SessionState.LOST)
 
-    def renew(self) -> None:
-        """Another session takes its place."""
-        self._enter(SessionState.LOST)
-        self.id += 1
+    def resume(self, session_id: int) -> None:
+        """It is back, or with another id: another session takes its place."""
+        self.id = session_id
         self._enter(SessionState.CONNECTED)
 
     def _enter(self, state: SessionState) -> None:

@@ -374,6 +374,17 @@ class TopicLog:
                 self._journal.abandon(self._ledger_id)
                 self._store.closed(self)
 
+    async def abandon(self) -> None:
+        self.fence("another broker may own the topic", FenceCause.OWNED_ELSEWHERE)
+        self._journal.abandon(self._ledger_id)
+        await self.compacted.close()
+        if self._rolling is not None:
+            self._rolling.cancel()
+            await asyncio.wait([self._rolling])
+        async with self._changing:
+            pass  # as in `close`
+        self._store.closed(self)
+
     async def _seal_at_close(self) -> None:
         if self._failure is not None or self._end is not None:
             return

@@ -40,8 +40,10 @@ from interpulse.rules.lookup import (
     LookupTarget,
     NamespaceView,
     Owner,
+    bundle_places,
     check_batch_size,
-    find_target,
+    find_owner,
+    find_peer,
     requested_topics,
     sort_by_existence,
     sort_by_namespace,
@@ -62,6 +64,13 @@ def quartered(name: NamespaceName) -> NamespaceView:
 
 
 VIEW = quartered(A)
+
+
+def find_target(topic: TopicName, namespace: NamespaceView, owner: Owner) -> LookupTarget:
+    """Where the client of a topic is sent."""
+    if not namespace.serves(topic):
+        return find_peer(namespace)
+    return find_owner(namespace, namespace.bundle_index(topic), owner)
 
 
 # --- bundles
@@ -244,7 +253,7 @@ def batch(
     answer = BatchAnswer()
     topics = sort_by_namespace(requested_topics(names, answer), namespaces, answer)
     views = {name: view for name, view in namespaces.items() if isinstance(view, NamespaceView)}
-    sort_by_owner(topics, views, owner, answer)
+    sort_by_owner(topics, bundle_places(topics, views), owner, answer)
     return answer
 
 

@@ -453,7 +453,8 @@ async def test_change_when_the_session_ends_meanwhile_then_not_tried_again(
 
     async def conflict_and_renew(*arguments: Any) -> None:
         monkeypatch.setattr(bench.metadata, "commit", commit)
-        bench.metadata.session.renew()
+        bench.metadata.session.lose()
+        bench.metadata.session.resume(bench.metadata.session.id + 1)
         raise CommitConflict(f"/managed-ledgers/{NAME}")
 
     monkeypatch.setattr(bench.metadata, "commit", conflict_and_renew)

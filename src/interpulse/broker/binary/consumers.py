@@ -44,7 +44,10 @@ def on_flow(connection: CommandConnection, frame: Frame) -> None:
 def on_ack(connection: CommandConnection, frame: Frame) -> None:
     ack = frame.command.ack
     opened = connection.consumers.get(ack.consumer_id)
-    failure = ConsumerNotFound("Consumer not found") if opened is None else _acknowledge(opened, ack)
+    if ack.HasField("request_id") and (serving := connection.context.serving) is not None and not serving():
+        failure: PulsarError | None = ServiceNotReady("The broker may have lost the topic; acknowledge again")
+    else:
+        failure = ConsumerNotFound("Consumer not found") if opened is None else _acknowledge(opened, ack)
     if ack.HasField("request_id"):
         connection.output.send(commands.ack_response(ack.consumer_id, ack.request_id, failure))
 

@@ -7,7 +7,8 @@ from functools import partial
 
 from interpulse.broker.binary.known_answers import answer_known
 from interpulse.broker.binary.transport.command_connection import CommandConnection
-from interpulse.broker.topics.lookup.lookup import NO_OPTIONS, BatchLookup, LookupOptions
+from interpulse.broker.ownership.ownership import NO_OPTIONS, LookupOptions
+from interpulse.broker.topics.lookup.lookup import BatchLookup
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.rules.lookup import LookupFailure, LookupTarget

@@ -80,6 +80,11 @@ class BinaryServer:
             connection.drop(reason)
         return len(connections)
 
+    def resume_sending(self) -> None:
+        """Entries may be sent again, see `BinaryContext.serving`."""
+        for connection in list(self._connections):
+            connection.resume_sending()
+
     async def permissions_changed(self, namespace: NamespaceName | None) -> None:
         """Close the producers, consumers and watchers in this namespace whose clients lost their permission.
 

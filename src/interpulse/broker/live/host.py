@@ -57,6 +57,10 @@ class TopicHost(Protocol):
     def broker_entry_fields(self) -> BrokerEntryFields | None:
         """The broker entry metadata in front of the entries of persistent topics."""
 
+    @property
+    def serving(self) -> Callable[[], bool] | None:
+        """Whether topics without a log may take entries now; None: always, since the broker is alone."""
+
     def generate_producer_name(self) -> str: ...
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...

@@ -90,6 +90,10 @@ class TopicStateStore:
         """Store the last index of a message; durable on return. Raises ServiceNotReady if the topic is gone."""
         await self._write("lastIndex", index)
 
+    def stop(self) -> None:
+        """Later writes do nothing; one under way may still be applied."""
+        self._closed = True
+
     async def close(self) -> None:
         """Wait for the write under way; later ones do nothing."""
         async with self._writing:

@@ -7,14 +7,16 @@ from typing import Any, Final
 
 from interpulse import __version__
 from interpulse.broker.config.broker_config import dynamic_keys
+from interpulse.broker.rest.http.at_owner import redirect_to
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json, answer_text
 from interpulse.broker.rest.http.required_permissions import any_role, open_to_all, super_user
 from interpulse.model.errors import ClusterNotFound, NamespaceNotFound, NotFound, ServiceNotReady
 from interpulse.model.names import NamespaceName
+from interpulse.rules.placement import sent_to
 
-__all__ = ["ROUTES"]
+__all__ = ["ROUTES", "VERSION"]
 
-_VERSION: Final = f"5.0.0+interpulse-{__version__}"
+VERSION: Final = f"5.0.0+interpulse-{__version__}"
 """The line of Apache Pulsar whose REST API this is, and our own version."""
 
 _OWNED: Final = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
@@ -22,7 +24,14 @@ _OWNED: Final = {"broker_assignment": "shared", "is_controlled": False, "is_acti
 
 
 async def list_brokers(call: Call) -> Answer:
-    return answer_json([call.context.this_broker.broker_id])
+    return answer_json(await _broker_ids(call))
+
+
+async def _broker_ids(call: Call) -> list[str]:
+    others = call.context.others
+    if others is None:
+        return [call.context.this_broker.broker_id]
+    return sorted((await others.ownership.brokers.view()).reports)
 
 
 async def list_brokers_of_cluster(call: Call) -> Answer:
@@ -33,16 +42,24 @@ async def list_brokers_of_cluster(call: Call) -> Answer:
 
 
 async def get_leader(call: Call) -> Answer:
+    """Among several brokers of ours none leads: each answers for itself, unless Pulsar's brokers have elected one."""
     broker = call.context.this_broker
+    if call.context.others is not None:
+        elected = (await call.context.others.ownership.brokers.view()).elected
+        broker = broker if elected is None else sent_to(elected.broker, "")
     return answer_json({"serviceUrl": broker.web_url, "brokerId": broker.broker_id})
 
 
 async def get_owned(call: Call) -> Answer:
-    """Every bundle of every namespace that has the local cluster: there is no other broker to own one."""
+    """The bundles of the broker, of every namespace that has the local cluster; it is asked itself."""
     await list_brokers_of_cluster(call)
-    broker = call.context.this_broker.broker_id
-    if call.param("broker") != broker:
-        raise NotFound(f"Broker id '{call.param('broker')}' not found in available brokers: there is {broker}")
+    known, asked = await _broker_ids(call), call.param("broker")
+    if asked not in known:
+        raise NotFound(f"Broker id '{asked}' not found in available brokers: there is {', '.join(known)}")
+    others = call.context.others
+    if others is not None and asked != call.context.this_broker.broker_id:
+        view = await others.ownership.brokers.view()
+        return redirect_to(call, sent_to(view.reports[asked].broker, ""))
     owned: dict[str, dict[str, Any]] = {}
     for tenant in await call.context.tenants.list():
         for name in await call.context.namespaces.list(tenant):
@@ -75,7 +92,7 @@ async def check_alive(call: Call) -> Answer:
 
 
 async def get_version(call: Call) -> Answer:
-    return answer_text(_VERSION)
+    return answer_text(VERSION)
 
 
 async def list_dynamic(call: Call) -> Answer:

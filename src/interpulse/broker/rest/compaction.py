@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from interpulse.broker.rest.http.at_owner import at_owner, by_partition
 from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import open_each, open_persistent
 from interpulse.broker.rest.http.required_permissions import on_topic
@@ -51,6 +52,6 @@ def _check_stored(call: Call) -> None:
 _PATH: Final = f"{TOPIC_PATH}/compaction"
 
 ROUTES: Final = (
-    Route("PUT", _PATH, compact, on_topic(TopicOperation.COMPACT)),
-    Route("GET", _PATH, status, on_topic(TopicOperation.COMPACT)),
+    at_owner(Route("PUT", _PATH, compact, on_topic(TopicOperation.COMPACT)), by_partition),
+    at_owner(Route("GET", _PATH, status, on_topic(TopicOperation.COMPACT))),
 )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from interpulse.broker.ownership.ownership import LookupOptions
 from interpulse.broker.rest.http.bodies import BATCH_LOOKUP
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, answer_text
 from interpulse.broker.rest.http.required_permissions import any_role, on_namespace, on_topic
-from interpulse.broker.topics.lookup.lookup import BatchLookup, LookupOptions
+from interpulse.broker.topics.lookup.lookup import BatchLookup
 from interpulse.model.errors import InvalidRequest, InvalidTopicName, NotFound, UnsupportedVersion
 from interpulse.model.names import TopicName
 from interpulse.model.permissions import NamespaceOperation, TopicOperation

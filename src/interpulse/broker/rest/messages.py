@@ -10,6 +10,7 @@ from typing import Final
 
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.timeline import nth_position
+from interpulse.broker.rest.http.at_owner import at_owner
 from interpulse.broker.rest.http.call import TOPIC_PATH, Answer, Call, Route, answer_json, not_negative
 from interpulse.broker.rest.http.entry_headers import entry_headers
 from interpulse.broker.rest.http.opening import open_single
@@ -92,8 +93,8 @@ def _answer(found: LogEntry) -> Answer:
 _PEEK_MESSAGES: Final = on_topic(TopicOperation.PEEK_MESSAGES)
 
 ROUTES: Final = (
-    Route("GET", f"{TOPIC_PATH}/subscription/{{subscription}}/position/{{position}}", peek, _PEEK_MESSAGES),
-    Route("GET", f"{TOPIC_PATH}/examinemessage", examine, _PEEK_MESSAGES),
-    Route("GET", f"{TOPIC_PATH}/ledger/{{ledger}}/entry/{{entry}}", get_message, _PEEK_MESSAGES),
-    Route("GET", f"{TOPIC_PATH}/messageid/{{time}}", get_message_id_at, _PEEK_MESSAGES),
+    at_owner(Route("GET", f"{TOPIC_PATH}/subscription/{{subscription}}/position/{{position}}", peek, _PEEK_MESSAGES)),
+    at_owner(Route("GET", f"{TOPIC_PATH}/examinemessage", examine, _PEEK_MESSAGES)),
+    at_owner(Route("GET", f"{TOPIC_PATH}/ledger/{{ledger}}/entry/{{entry}}", get_message, _PEEK_MESSAGES)),
+    at_owner(Route("GET", f"{TOPIC_PATH}/messageid/{{time}}", get_message_id_at, _PEEK_MESSAGES)),
 )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
+from interpulse.broker.rest.http.at_owner import redirect_to
 from interpulse.broker.rest.http.bodies import NAMESPACE_POLICIES
 from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, super_user, tenant_admin
-from interpulse.model.errors import Conflict, InvalidRequest, OperationNotAllowed
+from interpulse.model.errors import Conflict, InvalidRequest, NotFound, OperationNotAllowed
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
 from interpulse.model.permissions import NamespaceOperation
 from interpulse.rules.bundles import RANGE_EQUALLY_DIVIDE
 from interpulse.rules.new_namespace import check_new_policies
+from interpulse.rules.placement import sent_to
 
 __all__ = ["ROUTES"]
 
@@ -68,15 +72,50 @@ async def get_bundles(call: Call) -> Answer:
 
 
 async def unload(call: Call) -> Answer:
-    """Close topics. A destination is asked for with a bundle only, as in Pulsar, and there is one that it can be."""
+    """Close topics, and let others have the bundles. A destination is asked for with a bundle only, as in Pulsar."""
     bundle, destination = call.param_or_none("bundle"), call.query.get("destinationBroker")
     broker = call.context.this_broker.broker_id
-    if bundle is not None and destination not in (None, broker):
+    if call.context.others is None and bundle is not None and destination not in (None, broker):
         raise Conflict(
             f"Not allowed unload namespace bundle to inactive destination broker {destination}: there is {broker}"
         )
-    await call.context.bundles.unload(call.namespace, bundle)
+    await call.context.bundles.unload(call.namespace, bundle, destination=destination)
     return DONE
+
+
+def _at_owner(route: Route) -> Route:
+    """The route, answered by the owner of its bundle; a bundle without owner is any broker's to act on."""
+
+    async def answer(call: Call) -> Answer:
+        owner = await call.context.bundles.elsewhere(call.namespace, call.param("bundle"))
+        return await route.handler(call) if owner is None else redirect_to(call, sent_to(owner.broker, ""))
+
+    return replace(route, handler=answer)
+
+
+def _everywhere(route: Route) -> Route:
+    """The route, which the other owners of bundles of its namespace are asked for as well."""
+
+    async def answer(call: Call) -> Answer:
+        others = call.context.others
+        if others is None:
+            return await route.handler(call)
+        bundles = await call.context.bundles.others_of(call.namespace)
+        found = False
+        for bundle, lock in bundles.items():
+            at, _, operation = call.path.partition(f"/namespaces/{bundle.namespace}/")
+            path = f"{at}/namespaces/{bundle.namespace}/{bundle.range}/{operation}"
+            with suppress(NotFound):  # no topic of this bundle has it
+                await others.ask(lock.broker.addresses.web_url, route.method, path, kind="namespace")
+                found = True
+        try:
+            return await route.handler(call)
+        except NotFound:
+            if found:
+                return DONE
+            raise
+
+    return replace(route, handler=answer)
 
 
 async def split_bundle(call: Call) -> Answer:
@@ -150,14 +189,16 @@ ROUTES: Final = (
     Route("GET", f"{NAMESPACE_PATH}/topics", list_topics, on_namespace(NamespaceOperation.GET_TOPICS)),
     Route("GET", f"{NAMESPACE_PATH}/bundles", get_bundles, on_namespace(NamespaceOperation.GET_BUNDLE)),
     Route("PUT", f"{NAMESPACE_PATH}/unload", unload, super_user),
-    Route("PUT", f"{NAMESPACE_PATH}/{{bundle}}/unload", unload, super_user),
-    Route("PUT", f"{NAMESPACE_PATH}/{{bundle}}/split", split_bundle, super_user),
-    Route("POST", f"{NAMESPACE_PATH}/clearBacklog", clear_backlog, _CLEAR_BACKLOG),
-    Route("POST", f"{NAMESPACE_PATH}/clearBacklog/{{subscription}}", clear_backlog, _CLEAR_BACKLOG),
-    Route("POST", f"{NAMESPACE_PATH}/{{bundle}}/clearBacklog", clear_backlog, _CLEAR_BACKLOG),
-    Route("POST", f"{NAMESPACE_PATH}/{{bundle}}/clearBacklog/{{subscription}}", clear_backlog, _CLEAR_BACKLOG),
-    Route("POST", f"{NAMESPACE_PATH}/unsubscribe/{{subscription}}", unsubscribe, _UNSUBSCRIBE),
-    Route("POST", f"{NAMESPACE_PATH}/{{bundle}}/unsubscribe/{{subscription}}", unsubscribe, _UNSUBSCRIBE),
+    _at_owner(Route("PUT", f"{NAMESPACE_PATH}/{{bundle}}/unload", unload, super_user)),
+    _at_owner(Route("PUT", f"{NAMESPACE_PATH}/{{bundle}}/split", split_bundle, super_user)),
+    _everywhere(Route("POST", f"{NAMESPACE_PATH}/clearBacklog", clear_backlog, _CLEAR_BACKLOG)),
+    _everywhere(Route("POST", f"{NAMESPACE_PATH}/clearBacklog/{{subscription}}", clear_backlog, _CLEAR_BACKLOG)),
+    _at_owner(Route("POST", f"{NAMESPACE_PATH}/{{bundle}}/clearBacklog", clear_backlog, _CLEAR_BACKLOG)),
+    _at_owner(
+        Route("POST", f"{NAMESPACE_PATH}/{{bundle}}/clearBacklog/{{subscription}}", clear_backlog, _CLEAR_BACKLOG)
+    ),
+    _everywhere(Route("POST", f"{NAMESPACE_PATH}/unsubscribe/{{subscription}}", unsubscribe, _UNSUBSCRIBE)),
+    _at_owner(Route("POST", f"{NAMESPACE_PATH}/{{bundle}}/unsubscribe/{{subscription}}", unsubscribe, _UNSUBSCRIBE)),
     Route("GET", f"{NAMESPACE_PATH}/replication", get_replication_clusters, on_policy),
     Route("POST", f"{NAMESPACE_PATH}/replication", set_replication_clusters, on_policy),
     Route("GET", f"{NAMESPACE_PATH}/allowedClusters", get_allowed_clusters, on_policy),

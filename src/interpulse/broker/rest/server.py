@@ -131,7 +131,7 @@ class RestServer:
         try:
             route, params = self._filter.find(self._router, request.method, path, request.headers)
             fields = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
-            call = Call(self._context, route, params, fields, b"", request.content_type, request.headers)
+            call = Call(self._context, route, params, fields, b"", request.content_type, request.headers, path=path)
             await self._filter.check(call)
             if request.can_read_body:
                 call.body = await request.read()

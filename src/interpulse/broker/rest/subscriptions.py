@@ -10,6 +10,7 @@ from typing import Any, Final
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.registry.expiry import expire_everywhere, expire_older, expire_upto
 from interpulse.broker.live.topic.topic import Topic
+from interpulse.broker.rest.http.at_owner import at_owner, by_partition
 from interpulse.broker.rest.http.bodies import MESSAGE_POSITION, NEW_SUBSCRIPTION, RESET_POSITION
 from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import each_name, open_each, open_persistent, open_single
@@ -190,20 +191,28 @@ _SUBSCRIPTION: Final = f"{TOPIC_PATH}/subscription/{{subscription}}"
 _EXPIRE_MESSAGES: Final = on_topic(TopicOperation.EXPIRE_MESSAGES)
 _GET_REPLICATED: Final = on_topic(TopicOperation.GET_REPLICATED_SUBSCRIPTION_STATUS)
 
-ROUTES: Final = (
+_OF_ONE_LOG: Final = (
+    Route("POST", f"{_SUBSCRIPTION}/skip/{{count}}", skip, on_topic(TopicOperation.SKIP)),
+    Route("POST", f"{_SUBSCRIPTION}/expireMessages", expire_by_position, _EXPIRE_MESSAGES),
+    Route("POST", f"{_SUBSCRIPTION}/analyzeBacklog", analyze_backlog, on_topic(TopicOperation.CONSUME)),
+    Route("PUT", f"{TOPIC_PATH}/backlogSize", get_backlog_size, on_topic(TopicOperation.GET_BACKLOG_SIZE)),
+)
+
+_OF_PARTITIONS_TOO: Final = (
     Route("GET", f"{TOPIC_PATH}/subscriptions", list_subscriptions, on_topic(TopicOperation.GET_SUBSCRIPTIONS)),
     Route("PUT", _SUBSCRIPTION, create_subscription, on_topic(TopicOperation.SUBSCRIBE)),
     Route("DELETE", _SUBSCRIPTION, delete_subscription, on_topic(TopicOperation.UNSUBSCRIBE)),
     Route("POST", f"{_SUBSCRIPTION}/resetcursor/{{time}}", reset_to_time, on_topic(TopicOperation.RESET_CURSOR)),
     Route("POST", f"{_SUBSCRIPTION}/resetcursor", reset_to_message, on_topic(TopicOperation.RESET_CURSOR)),
     Route("POST", f"{_SUBSCRIPTION}/skip_all", skip_all, on_topic(TopicOperation.SKIP)),
-    Route("POST", f"{_SUBSCRIPTION}/skip/{{count}}", skip, on_topic(TopicOperation.SKIP)),
     Route("POST", f"{_SUBSCRIPTION}/expireMessages/{{seconds}}", expire_by_time, _EXPIRE_MESSAGES),
-    Route("POST", f"{_SUBSCRIPTION}/expireMessages", expire_by_position, _EXPIRE_MESSAGES),
     Route("POST", f"{TOPIC_PATH}/all_subscription/expireMessages/{{seconds}}", expire_all_by_time, _EXPIRE_MESSAGES),
     Route("GET", f"{_SUBSCRIPTION}/replicatedSubscriptionStatus", get_replicated_status, _GET_REPLICATED),
-    Route("POST", f"{_SUBSCRIPTION}/analyzeBacklog", analyze_backlog, on_topic(TopicOperation.CONSUME)),
-    Route("PUT", f"{TOPIC_PATH}/backlogSize", get_backlog_size, on_topic(TopicOperation.GET_BACKLOG_SIZE)),
     Route("GET", f"{_SUBSCRIPTION}/properties", get_properties, on_topic(TopicOperation.CONSUME)),
     Route("PUT", f"{_SUBSCRIPTION}/properties", set_properties, on_topic(TopicOperation.SUBSCRIBE)),
+)
+
+ROUTES: Final = (
+    *map(at_owner, _OF_ONE_LOG),
+    *(at_owner(route, by_partition) for route in _OF_PARTITIONS_TOO),
 )

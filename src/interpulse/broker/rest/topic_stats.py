@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 from interpulse.broker.live.registry.topic_registry import AnyTopic
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.live.topic.topic_stats import NO_REPLICATION, add_earliest_times
+from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner
 from interpulse.broker.rest.http.call import TOPIC_PATH, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import existing_partitions, open_persistent, open_topic
 from interpulse.broker.rest.http.required_permissions import on_topic
@@ -45,7 +48,7 @@ async def _with_status(call: Call, name: TopicName, stats: dict[str, Any]) -> di
 
 
 async def get_internal_stats(call: Call) -> Answer:
-    return answer_json((await open_topic(call, call.topic)).internal_stats())
+    return answer_json(await _internal_stats(await open_topic(call, call.topic)))
 
 
 async def get_internal_info(call: Call) -> Answer:
@@ -62,7 +65,7 @@ async def get_internal_info(call: Call) -> Answer:
 async def get_partitioned_stats(call: Call) -> Answer:
     """The sum over all partitions, and each of them unless ``perPartition`` is false."""
     metadata = await _partitioned(call)
-    each = {topic.name: await _stats(call, topic) for topic in await _partitions(call)}
+    each = await _of_partitions(call, _STATS, partial(_stats, call))
     body: dict[str, Any] = summed(each.values()) | {"metadata": metadata.to_json()}
     if each:
         await _with_status(call, call.topic, body)
@@ -73,8 +76,9 @@ async def get_partitioned_stats(call: Call) -> Answer:
 
 async def get_partitioned_internal_stats(call: Call) -> Answer:
     metadata = await _partitioned(call)
-    each = {str(topic.name): topic.internal_stats() for topic in await _partitions(call)}
-    return answer_json({"metadata": metadata.to_json(), "partitions": each})
+    each = await _of_partitions(call, _INTERNAL_STATS, _internal_stats)
+    partitions = {str(name): stats for name, stats in each.items()}
+    return answer_json({"metadata": metadata.to_json(), "partitions": partitions})
 
 
 async def get_last_message_id(call: Call) -> Answer:
@@ -97,12 +101,13 @@ async def terminate_partitioned(call: Call) -> Answer:
             "Termination of a non-partitioned topic is not allowed using partitioned-terminate, please use terminate "
             "commands"
         )
-    names = await existing_partitions(call, call.topic)
-    ends = {str(name.partition_index): await _terminated(await open_persistent(call, name)) for name in names}
-    return answer_json(ends)
+    ends = await _of_partitions(call, _TERMINATE, _terminated)
+    return answer_json({str(name.partition_index): end for name, end in ends.items()})
 
 
-async def _terminated(topic: Topic) -> dict[str, int]:
+async def _terminated(topic: AnyTopic) -> dict[str, int]:
+    if not isinstance(topic, Topic):
+        raise OperationNotAllowed(f"{topic.name} is not persistent: it keeps no messages")
     position = await topic.terminate()
     return _message_id(topic.name, position.ledger, position.entry, -1)
 
@@ -114,8 +119,18 @@ async def _partitioned(call: Call) -> PartitionedTopicMetadata:
     return metadata
 
 
-async def _partitions(call: Call) -> list[AnyTopic]:
-    return [await open_topic(call, name) for name in await existing_partitions(call, call.topic)]
+async def _internal_stats(topic: AnyTopic) -> dict[str, Any]:
+    return topic.internal_stats()
+
+
+async def _of_partitions(
+    call: Call, route: Route, local: Callable[[AnyTopic], Awaitable[dict[str, Any]]]
+) -> dict[TopicName, dict[str, Any]]:
+    """Of each partition: ``local`` where this broker has them all, else what the route answers where it is."""
+    names = await existing_partitions(call, call.topic)
+    if call.context.others is None:
+        return {name: await local(await open_topic(call, name)) for name in names}
+    return await answers_of_partitions(call, route.method, route.path, names, route)
 
 
 def _message_id(name: TopicName, ledger: int, entry: int, batch_index: int) -> dict[str, int]:
@@ -130,13 +145,17 @@ def _message_id(name: TopicName, ledger: int, entry: int, batch_index: int) -> d
 
 _GET_STATS: Final = on_topic(TopicOperation.GET_STATS)
 
+_STATS: Final = Route("GET", f"{TOPIC_PATH}/stats", get_stats, _GET_STATS)
+_INTERNAL_STATS: Final = Route("GET", f"{TOPIC_PATH}/internalStats", get_internal_stats, _GET_STATS)
+_TERMINATE: Final = Route("POST", f"{TOPIC_PATH}/terminate", terminate, on_topic(TopicOperation.TERMINATE))
+
 ROUTES: Final = (
-    Route("GET", f"{TOPIC_PATH}/stats", get_stats, _GET_STATS),
-    Route("GET", f"{TOPIC_PATH}/internalStats", get_internal_stats, _GET_STATS),
+    at_owner(_STATS),
+    at_owner(_INTERNAL_STATS),
     Route("GET", f"{TOPIC_PATH}/internal-info", get_internal_info, _GET_STATS),
     Route("GET", f"{TOPIC_PATH}/partitioned-stats", get_partitioned_stats, _GET_STATS),
     Route("GET", f"{TOPIC_PATH}/partitioned-internalStats", get_partitioned_internal_stats, _GET_STATS),
-    Route("GET", f"{TOPIC_PATH}/lastMessageId", get_last_message_id, on_topic(TopicOperation.PEEK_MESSAGES)),
-    Route("POST", f"{TOPIC_PATH}/terminate", terminate, on_topic(TopicOperation.TERMINATE)),
+    at_owner(Route("GET", f"{TOPIC_PATH}/lastMessageId", get_last_message_id, on_topic(TopicOperation.PEEK_MESSAGES))),
+    at_owner(_TERMINATE),
     Route("POST", f"{TOPIC_PATH}/terminate/partitions", terminate_partitioned, on_topic(TopicOperation.TERMINATE)),
 )

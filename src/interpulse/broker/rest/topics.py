@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from interpulse.broker.live.registry import backlog_operations, upkeep
+from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner, by_partition
 from interpulse.broker.rest.http.bodies import PARTITIONED_TOPIC
 from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json
-from interpulse.broker.rest.http.opening import open_each, open_persistent
+from interpulse.broker.rest.http.opening import existing_partitions, open_each, open_persistent
 from interpulse.broker.rest.http.peers import or_at_peer
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, on_topic, tenant_admin
 from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
-from interpulse.model.names import Domain
+from interpulse.model.names import Domain, TopicName
 from interpulse.model.permissions import NamespaceOperation, TopicOperation
 from interpulse.model.topics import Requester
 from interpulse.rules.bundles import boundaries_of, bundle_of, checked_bundle
@@ -100,6 +102,9 @@ async def create_missed_partitions(call: Call) -> Answer:
 
 
 async def delete_partitioned(call: Call) -> Answer:
+    """Among several brokers each partition goes where it is, the partition metadata last."""
+    if call.context.others is not None and await call.context.lifecycle.metadata(call.topic) is not None:
+        await answers_of_partitions(call, "DELETE", TOPIC_PATH, await existing_partitions(call, call.topic), _DELETE)
     await call.context.deletion.partitioned_topic(call.topic, force=call.flag("force"))
     return DONE
 
@@ -164,13 +169,18 @@ def _domain(call: Call) -> Domain:
     return domain  # type: ignore[no-any-return]
 
 
+def _trimmed(partitions: Mapping[TopicName, Any]) -> Answer:
+    return Answer(200)
+
+
+_DELETE: Final = Route("DELETE", TOPIC_PATH, delete_topic, on_namespace(NamespaceOperation.DELETE_TOPIC))
 _TOPICS: Final = "/admin/v2/{domain}/{tenant}/{namespace}"
 
 ROUTES: Final = (
     Route("GET", _TOPICS, list_topics, on_namespace(NamespaceOperation.GET_TOPICS)),
     Route("GET", f"{_TOPICS}/partitioned", list_partitioned, on_namespace(NamespaceOperation.GET_TOPICS)),
-    Route("PUT", TOPIC_PATH, or_at_peer(create_topic), on_namespace(NamespaceOperation.CREATE_TOPIC)),
-    Route("DELETE", TOPIC_PATH, delete_topic, on_namespace(NamespaceOperation.DELETE_TOPIC)),
+    at_owner(Route("PUT", TOPIC_PATH, or_at_peer(create_topic), on_namespace(NamespaceOperation.CREATE_TOPIC))),
+    at_owner(_DELETE),
     Route(
         "GET", f"{TOPIC_PATH}/partitions", or_at_peer(get_partitions, "/partitions"), on_topic(TopicOperation.LOOKUP)
     ),
@@ -181,7 +191,7 @@ ROUTES: Final = (
     Route("GET", f"{TOPIC_PATH}/properties", get_properties, on_topic(TopicOperation.GET_METADATA)),
     Route("PUT", f"{TOPIC_PATH}/properties", update_properties, on_topic(TopicOperation.UPDATE_METADATA)),
     Route("DELETE", f"{TOPIC_PATH}/properties", delete_property, on_topic(TopicOperation.DELETE_METADATA)),
-    Route("DELETE", f"{TOPIC_PATH}/truncate", truncate, tenant_admin),
-    Route("POST", f"{TOPIC_PATH}/trim", trim, on_topic(TopicOperation.TRIM_TOPIC)),
-    Route("PUT", f"{TOPIC_PATH}/unload", unload, on_topic(TopicOperation.UNLOAD)),
+    at_owner(Route("DELETE", f"{TOPIC_PATH}/truncate", truncate, tenant_admin), by_partition),
+    at_owner(Route("POST", f"{TOPIC_PATH}/trim", trim, on_topic(TopicOperation.TRIM_TOPIC)), _trimmed),
+    at_owner(Route("PUT", f"{TOPIC_PATH}/unload", unload, on_topic(TopicOperation.UNLOAD)), by_partition),
 )

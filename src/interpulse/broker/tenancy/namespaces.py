@@ -117,11 +117,19 @@ class Namespaces:
         return await retry_on_conflict(attempt)
 
     async def change_boundaries(
-        self, namespace: NamespaceName, change: Callable[[tuple[str, ...]], tuple[str, ...]]
+        self,
+        namespace: NamespaceName,
+        change: Callable[[tuple[str, ...]], tuple[str, ...]],
+        *,
+        also: Sequence[Change] = (),
     ) -> None:
         """Store what ``change`` makes of the boundaries, as in `update_policies`. Raises NamespaceNotFound."""
         if not self._layout.shared:
-            await self.update_policies(namespace, lambda old: _with_boundaries(old, change(boundaries_of(old))))
+
+            def changed(old: NamespacePolicies) -> NamespacePolicies:
+                return _with_boundaries(old, change(boundaries_of(old)))
+
+            await self.update_policies(namespace, changed, also=also)
             return
         key = keys.local_policies(namespace)
 
@@ -130,7 +138,7 @@ class Namespaces:
             boundaries, versions = await self.versioned_boundaries(namespace, policies)
             stored = await self._store.get(key)
             body = json.loads(stored.value) if stored and stored.value else {}
-            await self._store.commit([Put(key, _local_policies(body, change(boundaries)))], versions)
+            await self._store.commit([Put(key, _local_policies(body, change(boundaries))), *also], versions)
 
         await retry_on_conflict(attempt)
 

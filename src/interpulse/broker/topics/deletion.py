@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 from weakref import WeakValueDictionary
@@ -48,14 +48,19 @@ class Deletion:
         namespaces: Namespaces,
         tenants: Tenants,
         config: Callable[[], BrokerConfig],
+        collect: Callable[[NamespaceName], Awaitable[None]] | None = None,
     ) -> None:
-        """``config`` is asked whether namespaces and tenants may be deleted by force."""
+        """``config`` is asked whether namespaces and tenants may be deleted by force.
+
+        ``collect`` has all bundles of a namespace come to this broker; None: they are here.
+        """
         self._store = store
         self._lifecycle = lifecycle
         self._registry = registry
         self._namespaces = namespaces
         self._tenants = tenants
         self._config = config
+        self._collect = collect
         self._emptying: WeakValueDictionary[NamespaceName, asyncio.Lock] = WeakValueDictionary()
 
     async def topic(self, name: TopicName, *, force: bool) -> None:
@@ -173,6 +178,8 @@ class Deletion:
             try:
                 if not (force or begun) and await self._holds_topics(namespace):
                     raise NotEmpty(f"Cannot delete non empty namespace {namespace}")
+                if self._collect is not None:
+                    await self._collect(namespace)
                 async for _ in self._emptied(namespace):
                     begun = True
                 await self._namespaces.end_delete(namespace)

@@ -25,7 +25,7 @@ def broker(config_file: str, settings: tuple[str, ...], log_level: str, log_form
     """Run a broker of a cluster in this process.
 
     The cluster has ZooKeeper (metadataStoreUrl=zk:host:2181) and BookKeeper, in the layout of Apache Pulsar, and was
-    initialised with `interpulse cluster init` or with Pulsar's own tool. One broker at a time can serve it.
+    initialised with `interpulse cluster init` or with Pulsar's own tool. Several brokers share its namespaces.
 
     --set overrides the environment, which overrides the configuration file. Prints the line "ready" when clients can
     publish.

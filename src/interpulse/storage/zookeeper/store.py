@@ -37,8 +37,16 @@ from interpulse.storage.zookeeper.store_session import StoreSession
 
 __all__ = ["WATCHED", "KeysBelow", "ZooKeeperMetadataStore"]
 
-WATCHED: Final = ("/admin", "/loadbalance", "/managed-ledgers", "/namespace", "/schemas")
-"""Where Pulsar's brokers keep what our broker reads again and again."""
+WATCHED: Final = (
+    "/admin",
+    "/interpulse/destinations",
+    "/interpulse/tasks",
+    "/loadbalance",
+    "/managed-ledgers",
+    "/namespace",
+    "/schemas",
+)
+"""Where Pulsar's brokers, and ours, keep what our broker reads again and again."""
 
 _ATTEMPTS_MAX: Final = 100
 _READ_BYTES_MAX: Final = 512 << 10  # of the keys of one question

@@ -15,7 +15,8 @@ from interpulse.broker.binary.transport.context import ConnectionLimits
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.live.api import LastMessage
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
-from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups, SoleOwner
+from interpulse.broker.ownership.ownership import SoleOwner
+from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups
 from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
 from interpulse.broker.topics.lookup.topic_watches import TopicWatch
 from interpulse.model.errors import PulsarError, SchemaNotFound, TopicNotFound
@@ -195,6 +196,7 @@ class FakeContext:
     replicator_prefix = "pulsar.repl"
     local_cluster = "standalone"
     access: Access | None = None
+    serving = None
 
     def check_disk_space(self) -> None:
         if self.no_room is not None:

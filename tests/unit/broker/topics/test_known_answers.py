@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.binary.lookup import on_lookup_run
 from interpulse.broker.binary.topics import on_partitions_run
+from interpulse.broker.ownership.ownership import NO_OPTIONS, Bundle, LookupOptions, SoleOwner
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.topics.known_answers import AnswerBasis, KnownAnswers
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup import lookup as lookups_module
-from interpulse.broker.topics.lookup.lookup import NO_OPTIONS, LookupOptions, Lookups, SoleOwner
+from interpulse.broker.topics.lookup.lookup import Lookups
 from interpulse.broker.topics.topic_reading import LifecycleSettings, Reading
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PulsarError, ServiceNotReady, TopicNotFound
@@ -66,7 +67,10 @@ class Bundles:
     def __init__(self, target: LookupTarget | None = HERE) -> None:
         self.target = target
 
-    def owner(self, options: LookupOptions) -> Owner:
+    async def prepare(self, bundles: Sequence[Bundle], options: LookupOptions) -> Owner:
+        return self.known()
+
+    def known(self) -> Owner:
         def owner(namespace: NamespaceName, bundle: str) -> LookupTarget:
             if self.target is None:
                 raise ServiceNotReady(f"{namespace}/{bundle} is being unloaded")
@@ -266,9 +270,7 @@ async def snapshot(path: Path | None, store: MetadataStore) -> MemoryMetadataSto
         with sqlite3.connect(path) as connection:
             rows = connection.execute("SELECT key, value, version FROM entries ORDER BY key").fetchall()
         connection.close()
-    copy._values = {key: Versioned(value, version) for key, value, version in rows}
-    copy._sorted = sorted(copy._values)
-    copy._version = max((version for _, _, version in rows), default=0)
+    copy.tree.load({key: Versioned(value, version) for key, value, version in rows})
     return copy
 
 

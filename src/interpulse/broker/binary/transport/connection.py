@@ -69,6 +69,7 @@ class ClientConnection(asyncio.Protocol):
     ) -> None:
         self.context = context
         self.limits = limits
+        self._serving = context.serving
         self.loop = asyncio.get_running_loop()
         self.address = ""
         self.lost = False
@@ -135,6 +136,10 @@ class ClientConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._output_high = False
         self._reading.release(OUTPUT)
+        self.resume_sending()
+
+    def resume_sending(self) -> None:
+        """The client may get entries again."""
         for open_consumer in list(self.consumers.values()):
             open_consumer.consumer.resume()
         for watcher in self.topic_watchers.values():
@@ -180,7 +185,7 @@ class ClientConnection(asyncio.Protocol):
         """False while so much output waits that no more entries shall be read for this client."""
         if self.output.bytes_collected >= _OUTPUT_BYTES_HIGH:
             self.output.flush()  # the transport says at once, by pause_writing, whether that was too much
-        return not self._output_high
+        return not self._output_high and (self._serving is None or self._serving())
 
     @property
     def accepts_closing(self) -> bool:

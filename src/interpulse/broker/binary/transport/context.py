@@ -60,3 +60,5 @@ class BinaryContext:
     """None: authentication is off, and every client may do everything."""
     check_disk_space: Callable[[], None] = lambda: None
     """Raises NoRoomLeft while messages cannot be stored."""
+    serving: Callable[[], bool] | None = None
+    """Whether entries may be sent and acknowledgements answered now; None: always, since the broker is alone."""

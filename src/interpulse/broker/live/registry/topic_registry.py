@@ -2,6 +2,9 @@
 
 For one name, loading, unloading and deleting follow each other; each runs in a task of its own, so that a client that
 goes away does not leave half a topic behind. The rules are asked before a topic is loaded, never for one that is.
+
+Where several brokers share the topics, `TopicOwnership` says before and after whether a topic is this one's. What
+another broker may have is closed without writing anything: `forsake`.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, KeysView, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from interpulse.broker.instruments import LatencyMeter
@@ -16,6 +20,7 @@ from interpulse.broker.layout import ALONE, Layout
 from interpulse.broker.live.host import HostedTopic
 from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.broker.live.registry.keyed_executor import KeyedExecutor
+from interpulse.broker.live.registry.topic_ownership import TopicOwnership
 from interpulse.broker.live.registry.topic_tasks import TOPICS_AT_ONCE, AnyTopic, TopicTasks, in_turns
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
@@ -71,12 +76,13 @@ class TopicRegistry:
         broker_entry_fields: BrokerEntryFields | None = None,
         read_bytes_max: int = 64 * 1024 * 1024,
         check_disk_space: Callable[[], None] = lambda: None,
+        ownership: TopicOwnership | None = None,
     ) -> None:
         """``settings`` gives the effective policies of a topic; ``rates_seconds`` is the period of rates.
 
         Backlogs are looked at every ``quota_check_seconds``; None = never, then only opening a producer is checked. Of
         what was read from logs up to ``read_bytes_max`` waits for consumers. ``check_disk_space`` raises NoRoomLeft
-        while messages cannot be stored.
+        while messages cannot be stored. Without ``ownership`` every topic is this broker's.
         """
         self.metadata = metadata
         self.layout = layout
@@ -89,6 +95,8 @@ class TopicRegistry:
         self.read_buffer_limiter = ReadBufferLimiter(read_bytes_max)
         self._cluster = cluster
         self._logs = logs
+        self._ownership = ownership
+        self.serving = None if ownership is None else ownership.serving
         self._open_rule = open_rule
         self._settings = settings
         self._newest_settings = TopicSettings()
@@ -159,6 +167,8 @@ class TopicRegistry:
         await self._executor.idle(name)
         topic = self._topics.get(name)
         if topic is not None:
+            if self._ownership is not None:
+                self._ownership.check(name)
             return topic
         if self._closing:
             raise ServiceNotReady("The broker is shutting down")
@@ -182,6 +192,34 @@ class TopicRegistry:
         topic = self._topics.get(name)
         if topic is not None:
             await self._executor.run([name], lambda: self._unload(topic))
+
+    async def unload_all(self, names: Sequence[TopicName]) -> None:
+        """Close these topics; one that cannot store its cursors is logged, and closed all the same."""
+
+        async def unload(name: TopicName) -> None:
+            try:
+                await self.unload(name)
+            except PulsarError as error:
+                log.error("topic not closed cleanly topic=%s error=%s", name, error)
+
+        for first in range(0, len(names), TOPICS_AT_ONCE):
+            await asyncio.gather(*map(unload, names[first : first + TOPICS_AT_ONCE]))
+
+    def forsake(self, names: Sequence[TopicName]) -> None:
+        """Another broker may have these: their clients are sent away at once, and nothing of them is written."""
+        for name in names:
+            topic = self._topics.pop(name, None)
+            if topic is not None:
+                topic.forsake()
+                self._executor.submit([name], partial(self._depart, topic))
+
+    async def recheck(self, names: Sequence[TopicName]) -> None:
+        """Their bundle was free for a while: forsake those that another broker may have had meanwhile."""
+        assert self._ownership is not None, "only where there are others"
+        for name in names:
+            topic = self._topics.get(name)
+            if topic is not None and not (_tells_openings(topic) and await self._ownership.is_as_left(name)):
+                self.forsake([name])
 
     async def delete(
         self,
@@ -218,9 +256,9 @@ class TopicRegistry:
         if failure is not None:
             raise failure
 
-    def begin_applying(self, namespace: NamespaceName | None = None) -> None:
+    def begin_applying(self, namespace: NamespaceName | None = None, base: TopicName | None = None) -> None:
         """As `policies_changed`, in the background."""
-        self._application(namespace, None)
+        self._application(namespace, base)
 
     def _application(self, namespace: NamespaceName | None, base: TopicName | None) -> asyncio.Task[PulsarError | None]:
         """The same application is shared until it begins to read."""
@@ -285,9 +323,18 @@ class TopicRegistry:
     # --- loading and unloading
 
     async def _load(self, name: TopicName, by: Requester, create: bool) -> AnyTopic:
-        await self._open_rule(name, by, create)
-        with self.loads.timed():
-            return await self._load_permitted(name)
+        if self._ownership is None:
+            await self._open_rule(name, by, create)
+            with self.loads.timed():
+                return await self._load_permitted(name)
+        await self._ownership.acquire(name)
+        try:
+            await self._open_rule(name, by, create)
+            with self.loads.timed():
+                return await self._load_permitted(name)
+        except BaseException:
+            self._ownership.forget(name)
+            raise
 
     async def _load_permitted(self, name: TopicName) -> AnyTopic:
         settings = await self._settings_of(name)
@@ -299,8 +346,15 @@ class TopicRegistry:
         try:
             while (newest := await self._settings_of(name)) != topic.settings:  # they changed while it was loading
                 await topic.apply(newest)
+            if self._ownership is not None:
+                await self._ownership.opened(name)
         except BaseException:
-            await self._unload(topic)
+            if self._ownership is not None and not self._ownership.holds(name):
+                self._topics.pop(name, None)
+                topic.forsake()
+                await self._depart(topic)
+            else:
+                await self._unload(topic)
             raise
         log.info("topic loaded topic=%s", name)
         return topic
@@ -330,9 +384,22 @@ class TopicRegistry:
             await topic.close()
         finally:
             self._topics.pop(topic.name, None)
-            self._changed.discard(topic)
-            self._unstored.discard(topic)
+            self._gone(topic)
         log.info("topic unloaded topic=%s", topic.name)
+
+    def _gone(self, topic: HostedTopic) -> None:
+        """It is closed."""
+        self._changed.discard(topic)
+        self._unstored.discard(topic)
+        if self._ownership is not None:
+            self._ownership.forget(topic.name)
+
+    async def _depart(self, topic: AnyTopic) -> None:
+        try:
+            await topic.depart()
+        finally:
+            self._gone(topic)
+        log.info("topic left to another broker topic=%s", topic.name)
 
     async def _unload_at_end(self, topic: AnyTopic) -> None:
         try:
@@ -345,6 +412,8 @@ class TopicRegistry:
             await topic.close()
         except PulsarError as error:
             log.error("failed topic could not store its cursors topic=%s error=%s", topic.name, error)
+        finally:
+            self._gone(topic)
 
     async def _delete(
         self,
@@ -371,7 +440,11 @@ class TopicRegistry:
             if number % TOPICS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         logs = [name.log_name for name in names if name.is_persistent]
-        await self._logs.delete(*logs, also=also, expect=expect)
+        try:
+            await self._logs.delete(*logs, also=also, expect=expect)
+        finally:
+            for topic in loaded:
+                self._gone(topic)
         log.info("topics deleted count=%d first=%s", len(names), names[0])
 
     # --- cursors
@@ -407,3 +480,11 @@ class TopicRegistry:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             log.error("background work failed", exc_info=task.exception())
+
+
+def _tells_openings(topic: AnyTopic) -> bool:
+    """Whether the record would show that another broker has opened the topic: a ledger begins each time.
+
+    Not of a terminated topic, nor of one without a record.
+    """
+    return isinstance(topic, Topic) and not topic.log.terminated

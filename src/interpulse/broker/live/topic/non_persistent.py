@@ -34,6 +34,7 @@ from interpulse.model.errors import (
     MetadataError,
     NotAllowed,
     PulsarError,
+    ServiceNotReady,
     SubscriptionNotFound,
 )
 from interpulse.model.ids import EARLIEST, MessageId, Position
@@ -189,6 +190,7 @@ class NonPersistentTopic:
         self.publish_limits: PublishLimits | None = None
         self.broker_entry_interceptor = None
         self.broker_entry_metadata_possible = False
+        self._serving = host.serving
         self._use_limits()
 
     # --- producing
@@ -220,6 +222,8 @@ class NonPersistentTopic:
         """Nothing is kept: the answer and the entry are sent at once."""
         if self.clients.refusal is not None:
             raise self.clients.refusal
+        if self._serving is not None and not self._serving():
+            raise ServiceNotReady(f"Topic {self.name} may be another broker's, no entry is taken until that is known")
         self.entries_added += 1
         publish = PendingPublish(_NOWHERE, producer, sequence_id, highest_sequence_id, entry, message_count)
         producer.answered((publish,))
@@ -327,6 +331,13 @@ class NonPersistentTopic:
 
     async def abandon(self) -> None:
         self.clients.retire()
+
+    def forsake(self) -> None:
+        """Another broker may have the topic."""
+        self.clients.refuse_elsewhere()
+
+    async def depart(self) -> None:
+        """The rest of `forsake`: there is none."""
 
     # --- statistics
 

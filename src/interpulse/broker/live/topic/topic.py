@@ -516,6 +516,22 @@ class Topic:
         await self.compaction.stop()
         await self._state.close()
 
+    def forsake(self) -> None:
+        """Another broker may have the topic: from now on nothing of it is answered, sent or written; `depart` follows.
+
+        What clients have published without an answer they send again, where they find the topic next.
+        """
+        self.failed = True
+        self._pending.clear()
+        self._state.stop()
+        self.clients.refuse_elsewhere()
+
+    async def depart(self) -> None:
+        """The rest of `forsake`: give the log back."""
+        await self.compaction.stop()
+        await self.log.abandon()
+        await self._state.close()
+
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._host.spawn(work)
 

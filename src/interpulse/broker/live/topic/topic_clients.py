@@ -64,6 +64,11 @@ class TopicClients:
         self.refusal = self.refusal or ServiceNotReady(f"Topic {self._name} is being deleted")
         self.disconnect()
 
+    def refuse_elsewhere(self) -> None:
+        """The topic may be another broker's: disconnect its clients, and take no others."""
+        self.refusal = ServiceNotReady(f"Topic {self._name} is not served by this broker any more, look it up again")
+        self.disconnect()
+
     def disconnect(self) -> None:
         """Disconnect all clients; they look the topic up again."""
         self._producers.close_by_broker()

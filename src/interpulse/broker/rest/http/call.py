@@ -94,6 +94,9 @@ class Call:
     principal: Principal | None = None
     """Who asks; None while authentication is off."""
 
+    path: str = ""
+    """As it was sent."""
+
     def param(self, name: str, *, form_encoded: bool = False) -> str:
         """A decoded part of the path; raises InvalidRequest if its encoding is none."""
         return _decoded(self.params[name], form_encoded=form_encoded)

@@ -10,6 +10,7 @@ from interpulse.broker.access.setup import Access
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
+from interpulse.broker.ownership.other_brokers import OtherBrokers
 from interpulse.broker.replication.replication_clusters import ReplicationClusters
 from interpulse.broker.replication.replication_status import ReplicationStatus
 from interpulse.broker.tenancy.clusters import Clusters
@@ -57,5 +58,7 @@ class RestContext:
     """True from the moment clients can publish until the broker begins to stop."""
 
     grants: Grants
+    others: OtherBrokers | None = None
+    """The other brokers of the cluster; None: this one is alone."""
     access: Access | None = None
     """None: every client is let in and may do everything."""

@@ -10,8 +10,11 @@ from typing import Final
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.registry.topic_registry import AnyTopic, TopicRegistry
 from interpulse.broker.live.topic.topic import Topic
+from interpulse.broker.ownership.other_brokers import OtherBrokers
+from interpulse.broker.ownership.ownership import Bundle
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.lifecycle import TopicLifecycle
+from interpulse.model.brokers import BundleLock
 from interpulse.model.errors import (
     PreconditionFailed,
     PulsarError,
@@ -21,7 +24,8 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topics import Requester
-from interpulse.rules.bundles import bundle_of, checked_bundle, named_bundle, split_at, split_positions
+from interpulse.rules.bundles import LARGEST, bundle_of, checked_bundle, named_bundle, split_at, split_positions
+from interpulse.storage.api import Change
 
 __all__ = ["Bundles"]
 
@@ -37,25 +41,75 @@ class Bundles:
         lifecycle: TopicLifecycle,
         registry: TopicRegistry,
         replicator_prefix: Callable[[], str],
+        others: OtherBrokers | None = None,
     ) -> None:
+        """``others`` None: this broker has all bundles."""
         self._namespaces = namespaces
         self._lifecycle = lifecycle
         self._registry = registry
         self._replicator_prefix = replicator_prefix
+        self._others = others
 
     async def served(self, namespace: NamespaceName) -> list[str]:
         """The bundles of a namespace that this broker serves: all of them, or none of one that is on other clusters."""
         policies = await self._namespaces.get_policies(namespace)
         if self._namespaces.local_cluster not in policies.replication_clusters:
             return []
-        return [f"{lower}_{upper}" for lower, upper in pairwise(await self._namespaces.boundaries(namespace))]
+        ranges = _parts(await self._namespaces.boundaries(namespace))
+        if self._others is None:
+            return ranges
+        owned = {each.range for each in self._others.ownership.owned if each.namespace == namespace}
+        return [each for each in ranges if each in owned]
 
-    async def unload(self, namespace: NamespaceName, bundle: str | None = None) -> None:
-        """Close every loaded topic; clients come back and load what they need."""
+    async def elsewhere(self, namespace: NamespaceName, bundle: str) -> BundleLock | None:
+        """The owner of a bundle if that is another broker. Raises PreconditionFailed if there is no such bundle."""
+        if self._others is None:
+            return None
+        await self._namespaces.get_policies(namespace)
+        boundaries = await self._namespaces.boundaries(namespace)
+        chosen = named_bundle(bundle, boundaries, await self._topics(namespace) if bundle == LARGEST else ())
+        return (await self._owned_elsewhere(namespace, [chosen])).get(Bundle(namespace, chosen))
+
+    async def others_of(self, namespace: NamespaceName) -> dict[Bundle, BundleLock]:
+        """The bundles of a namespace that other brokers own."""
+        await self._namespaces.get_policies(namespace)
+        return await self._owned_elsewhere(namespace, _parts(await self._namespaces.boundaries(namespace)))
+
+    async def _owned_elsewhere(self, namespace: NamespaceName, ranges: Sequence[str]) -> dict[Bundle, BundleLock]:
+        if self._others is None:
+            return {}
+        owners = await self._others.owners([Bundle(namespace, each) for each in ranges])
+        return {bundle: lock for bundle, lock in owners.items() if lock.broker.broker_id != self._others.own_id}
+
+    async def unload(
+        self, namespace: NamespaceName, bundle: str | None = None, *, destination: str | None = None
+    ) -> None:
+        """Close every loaded topic; clients come back and load what they need.
+
+        Among several brokers the bundles of this one are given away, to the ``destination`` if a broker is named, which
+        raises Conflict if it is not there; those of others are unloaded by them.
+        """
+        if self._others is not None:
+            await self._give_away(namespace, bundle, destination, self._others)
+            return
         concerned = await self._concerned(namespace, bundle)
         for topic in list(self._registry.names):
             if topic.namespace_name == namespace and concerned(topic):
                 await self._registry.unload(topic)
+
+    async def _give_away(
+        self, namespace: NamespaceName, bundle: str | None, destination: str | None, others: OtherBrokers
+    ) -> None:
+        await self._namespaces.get_policies(namespace)
+        boundaries = await self._namespaces.boundaries(namespace)
+        ranges = _parts(boundaries) if bundle is None else [checked_bundle(bundle, boundaries)]
+        if bundle is not None and destination is not None:
+            await others.move(Bundle(namespace, ranges[0]), destination)
+            return
+        if bundle is None:
+            elsewhere = await self._owned_elsewhere(namespace, ranges)
+            await asyncio.gather(*(others.unload(each, lock) for each, lock in elsewhere.items()))
+        await asyncio.gather(*(others.ownership.release(Bundle(namespace, each)) for each in ranges))
 
     async def split(
         self,
@@ -68,7 +122,7 @@ class Bundles:
     ) -> None:
         """Divide a bundle, or the one with most topics (``LARGEST``); with ``unload`` its topics are closed.
 
-        Topics stay where they are: one broker serves all bundles.
+        Topics stay where they are: the broker of the bundle has its parts too, until they are unloaded.
         """
         topics = await self._topics(namespace)
         await self._namespaces.get_policies(namespace)
@@ -76,11 +130,26 @@ class Bundles:
         chosen = named_bundle(bundle, boundaries, topics)
         inside = [topic for topic in topics if bundle_of(topic, boundaries) == chosen]
         added = split_positions(chosen, algorithm=algorithm, topics=inside, positions=positions)
-        if added:
+        if added and self._others is not None:
+            await self._divide_held(Bundle(namespace, chosen), added, self._others)
+        elif added:
             await self._namespaces.change_boundaries(namespace, lambda old: split_at(old, added))
-        if unload:
+        if unload and self._others is not None:
+            for part in _parts(split_at(chosen.split("_"), added)):
+                await self._others.ownership.release(Bundle(namespace, part))
+        elif unload:
             for topic in inside:
                 await self._registry.unload(topic)
+
+    async def _divide_held(self, bundle: Bundle, added: Sequence[int], others: OtherBrokers) -> None:
+        """The boundaries and the locks change in one commit."""
+        ends = split_at(bundle.range.split("_"), added)
+
+        async def commit(locks: Sequence[Change]) -> None:
+            await self._namespaces.change_boundaries(bundle.namespace, lambda old: split_at(old, added), also=locks)
+
+        parts = [Bundle(bundle.namespace, each) for each in _parts(ends)]
+        await others.ownership.split(bundle, parts, lambda topic: bundle_of(topic, ends), commit)
 
     async def clear_backlog(
         self, namespace: NamespaceName, bundle: str | None = None, subscription: str | None = None
@@ -136,7 +205,9 @@ class Bundles:
                 except PulsarError as error:
                     failures.append(error)
 
-        await asyncio.gather(*(attempt(name) for name in await self._topics(namespace) if concerned(name)))
+        here = await self._here(namespace, bundle)
+        topics = [name for name in await self._topics(namespace) if concerned(name) and here(name)]
+        await asyncio.gather(*map(attempt, topics))
         if failures:
             raise failures[0]
 
@@ -148,9 +219,23 @@ class Bundles:
         chosen = checked_bundle(bundle, boundaries)
         return lambda topic: bundle_of(topic, boundaries) == chosen
 
+    async def _here(self, namespace: NamespaceName, bundle: str | None) -> Callable[[TopicName], bool]:
+        """Which topics of the namespace, or of one bundle, are this broker's; it takes free bundles for that."""
+        if self._others is None:
+            return lambda topic: True
+        boundaries = await self._namespaces.boundaries(namespace)
+        ranges = _parts(boundaries) if bundle is None else [checked_bundle(bundle, boundaries)]
+        locks = {each: await self._others.ownership.take(Bundle(namespace, each)) for each in ranges}
+        own = {each for each, lock in locks.items() if lock.broker.broker_id == self._others.own_id}
+        return lambda topic: bundle_of(topic, boundaries) in own
+
     async def _topics(self, namespace: NamespaceName) -> list[TopicName]:
         lists = [
             await self._lifecycle.list_topics(namespace, domain, include_system=False)
             for domain in (PERSISTENT, NON_PERSISTENT)
         ]
         return [name for names in lists for name in names]
+
+
+def _parts(boundaries: Sequence[str]) -> list[str]:
+    return [f"{lower}_{upper}" for lower, upper in pairwise(boundaries)]

@@ -1,7 +1,7 @@
 """The broker of a topic, for both front ends: of one topic, or of many at once (PIP-35).
 
-Reads the namespaces of the topics, asks the rule, and where the caller wants it whether the topics exist. One broker
-owns all bundles of its cluster today (`SoleOwner`); sharing them among brokers takes another `Ownership`.
+Reads the namespaces of the topics, asks the rule, and where the caller wants it whether the topics exist. Who owns a
+bundle is `Ownership`'s to say, which is asked once for all bundles of a batch.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.instruments import LatencyMeter
+from interpulse.broker.ownership.ownership import NO_OPTIONS, Bundle, LookupOptions, Ownership
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.lifecycle import TopicLifecycle
@@ -24,7 +24,6 @@ from interpulse.model.errors import (
     PulsarError,
     ServiceNotReady,
     TopicNotFound,
-    UnknownListener,
     UnsupportedVersion,
 )
 from interpulse.model.names import NamespaceName, TopicName
@@ -35,10 +34,10 @@ from interpulse.rules.lookup import (
     BatchAnswer,
     LookupTarget,
     NamespaceView,
-    Owner,
+    bundle_places,
     check_batch_size,
     find_owner,
-    find_target,
+    find_peer,
     requested_topics,
     sort_by_existence,
     sort_by_namespace,
@@ -47,34 +46,13 @@ from interpulse.rules.lookup import (
 )
 from interpulse.rules.topic_view import NamespaceStanding
 
-__all__ = [
-    "NO_OPTIONS",
-    "BatchLimits",
-    "BatchLookup",
-    "LookupOptions",
-    "Lookups",
-    "Ownership",
-    "SoleOwner",
-    "this_broker",
-]
+__all__ = ["BatchLimits", "BatchLookup", "Lookups"]
 
 # Topics whose existence is asked at once; between two such turns other clients get their turn.
 _EXISTENCE_AT_ONCE: Final = 64
 _NAMES_MAX: Final = 20_000  # some 300 bytes each; with more all are forgotten
 _EXPANDED_CHARS_MAX: Final = 4 * 2**20
 """The names of partitions in one answer: less than the 5 MiB that a frame may have."""
-
-
-@dataclass(frozen=True, slots=True)
-class LookupOptions:
-    """The options of a lookup."""
-
-    authoritative: bool = False
-    """Another broker sent the client here to have the bundle owned."""
-    listener_name: str = ""
-
-
-NO_OPTIONS: Final = LookupOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,38 +80,6 @@ class BatchLimits:
     def of(cls, config: BrokerConfig) -> BatchLimits:
         """The part of the broker's settings that lookups look at."""
         return cls(config.supports_batch_lookup, config.max_topics_per_batch_lookup)
-
-
-class Ownership(Protocol):
-    """The owners of bundles."""
-
-    def owner(self, options: LookupOptions) -> Owner:
-        """The owner function for clients that ask with these options."""
-
-
-class SoleOwner:
-    """One broker that owns every bundle of its cluster."""
-
-    def __init__(self, broker: LookupTarget) -> None:
-        self._broker = broker
-
-    def owner(self, options: LookupOptions) -> Owner:
-        """This broker, which has no listeners but the one it does not name."""
-        return partial(_no_listener, options.listener_name) if options.listener_name else self._own
-
-    def _own(self, namespace: NamespaceName, bundle: str) -> LookupTarget:
-        return self._broker
-
-
-def this_broker(service_url: str, web_url: str) -> LookupTarget:
-    """The answer to lookups of this broker's topics; its id is ``host:port`` of the web service, as Pulsar has it."""
-    return LookupTarget(service_url, web_url=web_url, broker_id=web_url.partition("://")[2])
-
-
-def _no_listener(listener_name: str, namespace: NamespaceName, bundle: str) -> LookupTarget:
-    raise UnknownListener(
-        f"the broker do not have {listener_name} listener, it does not have '{listener_name}' listener configured"
-    )
 
 
 class _Served(NamedTuple):
@@ -182,8 +128,13 @@ class Lookups:
             try:
                 self._check_ready()
                 view, versions = await self._versioned_view(topic.namespace_name)
-                target = find_target(topic, view, self._ownership.owner(options))
-                self._remember(topic, view, versions)
+                if view.serves(topic):
+                    index = view.bundle_index(topic)
+                    owner = await self._ownership.prepare([_bundle(view, index)], options)
+                    target = find_owner(view, index, owner)
+                    self._remember(topic, view, index, versions)
+                else:
+                    target = find_peer(view)
                 failed = False
                 return target
             finally:
@@ -196,23 +147,25 @@ class Lookups:
         the bundle is asked each time. What is refused, or served by a peer cluster, is never known. Takes no permit,
         and is the caller's to note in `meter`.
         """
-        served = self._served.get(topic)
-        if served is None or not self._ready():
+        served, owner = self._served.get(topic), self._ownership.known()
+        if served is None or owner is None or not self._ready():
             return None
         view, bundle_index, versions = served
         if not self._namespaces.unchanged(versions):
             return None
         try:
-            return find_owner(view, bundle_index, self._ownership.owner(NO_OPTIONS))
+            return find_owner(view, bundle_index, owner)
         except PulsarError:  # `find` tells
             return None
 
-    def _remember(self, topic: TopicName, view: NamespaceView, versions: Mapping[str, int | None]) -> None:
+    def _remember(
+        self, topic: TopicName, view: NamespaceView, bundle_index: int, versions: Mapping[str, int | None]
+    ) -> None:
         if not view.serves_all:
             return
         if len(self._served) >= _NAMES_MAX:
             self._served.clear()
-        self._served[str(topic)] = _Served(view, view.bundle_index(topic), versions)
+        self._served[str(topic)] = _Served(view, bundle_index, versions)
 
     async def find_many(self, request: BatchLookup) -> BatchAnswer:
         """The same for many topics, each with an answer or a failure of its own.
@@ -252,7 +205,9 @@ class Lookups:
         if request.expand_partitions or not request.create_if_missing:
             topics = await self._existing(topics, request, answer)
         views = {name: view for name, view in namespaces.items() if isinstance(view, NamespaceView)}
-        sort_by_owner(topics, views, self._ownership.owner(request.options), answer)
+        places = bundle_places(topics, views)
+        bundles = [_bundle(*place) for place in places.bundles]
+        sort_by_owner(topics, places, await self._ownership.prepare(bundles, request.options), answer)
         return answer
 
     async def peer(self, namespace: NamespaceName) -> LookupTarget | None:
@@ -358,3 +313,7 @@ class Lookups:
             return await self._lifecycle.partitions(topic, create=True)
         except PulsarError as error:
             return error
+
+
+def _bundle(namespace: NamespaceView, index: int) -> Bundle:
+    return Bundle(namespace.name, namespace.bundles[index])

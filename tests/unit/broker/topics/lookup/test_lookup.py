@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.ownership.ownership import NO_OPTIONS, Bundle, LookupOptions, SoleOwner
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.topics.lifecycle import TopicLifecycle
-from interpulse.broker.topics.lookup.lookup import (
-    NO_OPTIONS,
-    BatchLimits,
-    BatchLookup,
-    LookupOptions,
-    Lookups,
-    SoleOwner,
-)
+from interpulse.broker.topics.lookup.lookup import BatchLimits, BatchLookup, Lookups
 from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import (
@@ -362,7 +356,10 @@ class Halves:
 
     there = LookupTarget("pulsar://there:6650", redirect=True)
 
-    def owner(self, options: LookupOptions) -> Owner:
+    async def prepare(self, bundles: Sequence[Bundle], options: LookupOptions) -> Owner:
+        return self.known()
+
+    def known(self) -> Owner:
         return lambda namespace, bundle: HERE if bundle < "0x8" else self.there
 
 

@@ -1,0 +1,126 @@
+"""What this broker asks other brokers of its cluster to do, over their admin API, as itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.ownership.ownership import Bundle
+from interpulse.broker.ownership.shared_ownership import SharedOwnership
+from interpulse.client.credentials import Credentials
+from interpulse.client.transport.http_errors import Kind
+from interpulse.client.transport.http_session import HttpSession
+from interpulse.model.brokers import BundleLock
+from interpulse.model.errors import Conflict, MetadataError
+from interpulse.model.names import NON_PERSISTENT, NamespaceName, TopicName
+from interpulse.rules.bundles import bundle_hash
+from interpulse.storage.api import Delete, MetadataStore, Put
+
+__all__ = ["OtherBrokers"]
+
+_NAMES_TRIED_MAX = 1_000_000
+
+
+class OtherBrokers:
+    """See the module. `close` ends the connections."""
+
+    def __init__(self, store: MetadataStore, ownership: SharedOwnership, token: str | None) -> None:
+        """``token`` is what this broker authenticates with, None for nothing."""
+        self.ownership = ownership
+        self._store = store
+        self._credentials = None if token is None else Credentials.token(token)
+        self._sessions: dict[str, HttpSession] = {}
+        self._opened = AsyncExitStack()
+
+    @property
+    def own_id(self) -> str:
+        return self.ownership.brokers.own.broker.broker_id
+
+    async def close(self) -> None:
+        await self._opened.aclose()
+
+    async def ask(
+        self,
+        web_url: str,
+        method: str,
+        path: str,
+        *,
+        kind: Kind,
+        query: Mapping[str, object] | None = None,
+        body: object = None,
+    ) -> Any:
+        """The decoded answer of the broker there; raises what it refuses."""
+        session = self._sessions.get(web_url)
+        if session is None:
+            session = self._sessions[web_url] = HttpSession(web_url, credentials=self._credentials)
+            self._opened.push_async_callback(session.close)
+        return await session.request(method, path, kind=kind, read=_as_it_is, query=query, body=body)
+
+    async def owners(self, bundles: list[Bundle]) -> dict[Bundle, BundleLock]:
+        """The locks of those of these bundles that have an owner."""
+        found = await self._store.get_many([keys.bundle_lock(*bundle) for bundle in bundles])
+        owners = {}
+        for bundle in bundles:
+            stored = found.get(key := keys.bundle_lock(*bundle))
+            if stored is None:
+                continue
+            try:
+                owners[bundle] = BundleLock.load(stored.value)
+            except ValueError as error:
+                raise MetadataError(f"The lock {key} cannot be understood: {error}") from error
+        return owners
+
+    async def unload(self, bundle: Bundle, owner: BundleLock) -> None:
+        """The owner gives the bundle away."""
+        path = f"/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
+        await self.ask(owner.broker.addresses.web_url, "PUT", path, kind="namespace")
+
+    async def collect(self, namespace: NamespaceName) -> None:
+        """Own all bundles of a namespace: their owners give them away. Raises Conflict if one goes elsewhere."""
+        for bundle in await self.ownership.bundles_of(namespace):
+            lock = (await self.owners([bundle])).get(bundle)
+            if lock is not None and lock.broker.broker_id != self.own_id:
+                await self.unload(bundle, lock)
+            taken = await self.ownership.take(bundle)
+            if taken.broker.broker_id != self.own_id:
+                raise Conflict(f"Namespace bundle {bundle} was taken by {taken.broker.broker_id} meanwhile, try again")
+
+    async def check_registered(self, broker_id: str) -> str:
+        """The web address of a broker; raises Conflict if it is not there."""
+        reports = (await self.ownership.brokers.view()).reports
+        if broker_id not in reports:
+            raise Conflict(
+                f"Not allowed unload namespace bundle to inactive destination broker {broker_id}: there is "
+                f"{', '.join(sorted(reports))}"
+            )
+        return reports[broker_id].broker.addresses.web_url
+
+    async def move(self, bundle: Bundle, broker_id: str) -> None:
+        """Give a bundle of this broker to that one, and to no other. Raises Conflict if that one is not there."""
+        web_url = await self.check_registered(broker_id)
+        key = keys.bundle_destination(*bundle)
+        await self._store.commit([Put(key, broker_id.encode(), ephemeral=True)])
+        try:
+            await self.ownership.release(bundle)
+            path = f"/lookup/v2/topic/{_topic_in(bundle).rest_path}"
+            await self.ask(web_url, "GET", path, kind="topic", query={"authoritative": True})
+        finally:
+            await self._store.commit([Delete(key)])
+
+
+def _as_it_is(body: Any) -> Any:
+    return body
+
+
+def _topic_in(bundle: Bundle) -> TopicName:
+    """A name that lies in the bundle; nothing is created of it."""
+    lower, upper = (int(end, 16) for end in bundle.range.split("_"))
+    for number in range(_NAMES_TRIED_MAX):
+        topic = TopicName.of(NON_PERSISTENT, bundle.namespace.tenant, bundle.namespace.local, f"handed-over-{number}")
+        if lower <= bundle_hash(topic) < upper or bundle_hash(topic) == upper == 0xFFFFFFFF:
+            return topic
+    raise Conflict(
+        f"Namespace bundle {bundle} is too small to be handed over by a lookup: unload it without destination"
+    )

@@ -1,0 +1,147 @@
+"""The brokers of a cluster that are there now, and this one among them.
+
+A broker exists for the others from the moment its load report stands in the metadata until the report goes, with its
+session at the latest; how old a report is does not matter (cluster 11.5).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import Final
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.periodic import run_periodically
+from interpulse.clock import Clock
+from interpulse.model.brokers import BrokerLoad, LoadReport, leader_in
+from interpulse.model.errors import MetadataError, PreconditionFailed
+from interpulse.rules.placement import BrokersView, is_load_change
+from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, Versioned
+from interpulse.storage.cas import retry_on_conflict
+
+__all__ = ["RegisteredBrokers"]
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS: Final = 5.0
+
+
+class RegisteredBrokers:
+    """See the module."""
+
+    def __init__(self, store: MetadataStore, own: LoadReport, load: Callable[[], BrokerLoad], clock: Clock) -> None:
+        """``load`` is asked whenever the report may have to be written anew."""
+        self.own = own
+        self.registered = False
+        """This broker's report is written, and refreshed."""
+        self.on_extensible: Callable[[], None] = lambda: None
+        """Called when a broker comes beside which this one must not serve, see `check_others`."""
+        self._store = store
+        self._load = load
+        self._now_ms = clock.now_ms
+        self._started_ms = clock.now_ms()
+        self._key = keys.load_report(own.broker.broker_id)
+        self._written: dict[str, int] = {}
+        self._written_ms = 0
+        self._parsed: dict[str, tuple[int, LoadReport]] = {}
+
+    async def view(self) -> BrokersView:
+        """The brokers as they are now; a report that cannot be read is left out."""
+        names = await self._store.children(keys.LOAD_REPORTS)
+        found = await self._store.get_many([keys.LEADER, *map(keys.load_report, names)])
+        reports = {}
+        for name in names:
+            stored = found.get(keys.load_report(name))
+            report = None if stored is None else self._parse(name, stored)
+            if report is not None:
+                reports[name] = report
+        leader = found.get(keys.LEADER)
+        return BrokersView(self.own.broker.broker_id, reports, leader_in(leader.value) if leader else None)
+
+    async def check_others(self) -> None:
+        """Raises PreconditionFailed beside a broker that keeps ownership elsewhere than in locks."""
+        view = await self.view()
+        if view.extensible is not None:
+            raise PreconditionFailed(
+                f"broker {view.extensible} of this cluster has loadManagerClassName "
+                f"{view.reports[view.extensible].load_manager}, which keeps the owners of bundles in a system topic: "
+                f"set ModularLoadManagerImpl on every broker of the cluster"
+            )
+
+    async def register(self) -> None:
+        """Exist for the others; a report that an earlier life of this broker left is taken over."""
+        self.registered = True
+        await self._write()
+        log.info("broker registered broker=%s", self.own.broker.broker_id)
+
+    async def renew(self) -> None:
+        """Write the report in a new session, if this broker is registered."""
+        if self.registered:
+            await self._write()
+
+    async def leave(self) -> None:
+        """Exist for the others no more; the first step of stopping."""
+        if not self.registered:
+            return
+        self.registered = False
+        try:
+            await self._store.commit([Delete(self._key)])
+        except MetadataError as error:  # it goes with the session
+            log.warning("load report not removed broker=%s error=%s", self.own.broker.broker_id, error)
+
+    async def keep_fresh(self) -> None:
+        """Write the report anew whenever that is due, until cancelled."""
+        await run_periodically("load report", lambda: _LOOK_SECONDS, self.refresh)
+
+    async def refresh(self) -> None:
+        """Write the report anew if that is due, and look who else is there."""
+        if not (self.registered and self._store.session.holds()):
+            return
+        try:
+            await self.check_others()
+        except PreconditionFailed as error:
+            log.error("this broker must stop reason=%s", error)
+            self.on_extensible()
+            return
+        seconds = (self._now_ms() - self._written_ms) / 1000
+        if is_load_change(self._written, _figures(self._load()), seconds=seconds):
+            await self._write()
+
+    async def _write(self) -> None:
+        load = self._load()
+        now_ms = self._now_ms()
+        value = self.own.dump(load, started_ms=self._started_ms, now_ms=now_ms, cores=os.cpu_count() or 1)
+
+        async def attempt() -> None:
+            stored = await self._store.get(self._key)
+            version = stored.version if stored else None
+            try:
+                await self._store.commit([Put(self._key, value, ephemeral=True)], {self._key: version})
+            except CommitConflict:
+                if version is not None:  # of an earlier life, whose session has not ended yet
+                    await self._store.commit([Delete(self._key)], {self._key: version})
+                raise
+
+        await retry_on_conflict(attempt)
+        self._written, self._written_ms = _figures(load), now_ms
+
+    def _parse(self, name: str, stored: Versioned) -> LoadReport | None:
+        version, report = self._parsed.get(name, (None, None))
+        if report is None or version != stored.version:
+            try:
+                report = LoadReport.load(name, stored.value)
+            except ValueError as error:
+                log.warning("load report passed over broker=%s error=%s", name, error)
+                return None
+            self._parsed[name] = (stored.version, report)
+        return report
+
+
+def _figures(load: BrokerLoad) -> dict[str, int]:
+    return {
+        "topics": load.topics,
+        "bundles": len(load.bundles),
+        "producers": load.producers,
+        "consumers": load.consumers,
+    }

@@ -1,0 +1,108 @@
+"""What one broker of a cluster does for all, chosen by an ephemeral key: the first that creates it (cluster 13.6).
+
+The work ends as soon as the session of the key may be over, which is before another broker can create the key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.model.errors import MetadataError
+from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put
+
+__all__ = ["SoleTask"]
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS: Final = 1.0
+"""A watch tells at once; this is for the clock, which may end the session without a word."""
+
+
+class SoleTask:
+    """See the module. `start` once, `stop` at the end, which leaves the work to another broker."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        name: str,
+        broker_id: str,
+        *,
+        begin: Callable[[], Awaitable[None]],
+        end: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.chosen = False
+        """This broker does the work."""
+        self._store = store
+        self._name = name
+        self._key = keys.sole_task(name)
+        self._value = broker_id.encode()
+        self._begin = begin
+        self._end = end
+        self._created: tuple[int, int] | None = None  # the version of the key and the session, as it was created here
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._cancel: list[Callable[[], None]] = []
+
+    def start(self) -> None:
+        """Do the work whenever this broker is chosen."""
+        self._cancel.append(self._store.watch(self._key, lambda key: self._changed.set()))
+        self._cancel.append(self._store.session.on_change(lambda state: self._changed.set()))
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """End the work, then let another broker be chosen."""
+        for cancel in self._cancel:
+            cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        await self._follow(chosen=False)
+        if self._created is not None:
+            with contextlib.suppress(MetadataError, CommitConflict):
+                await self._store.commit([Delete(self._key)], {self._key: self._created[0]})
+
+    async def _run(self) -> None:
+        while True:
+            self._changed.clear()
+            await self._follow(chosen=await self._is_chosen())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._changed.wait()
+
+    async def _follow(self, *, chosen: bool) -> None:
+        if chosen is self.chosen:
+            return
+        self.chosen = chosen
+        log.info("work of one broker of the cluster task=%s here=%s", self._name, chosen)
+        await (self._begin() if chosen else self._end())
+
+    async def _is_chosen(self) -> bool:
+        session = self._store.session
+        if not session.holds():
+            return False
+        try:
+            stored = await self._store.get(self._key)
+            if stored is not None and (stored.version, session.id) == self._created:
+                return True
+            if stored is not None and stored.value != self._value:
+                return False
+            version = None if stored is None else stored.version
+            try:
+                await self._store.commit([Put(self._key, self._value, ephemeral=True)], {self._key: version})
+            except CommitConflict:
+                if version is not None:  # of an earlier life of this broker
+                    await self._store.commit([Delete(self._key)], {self._key: version})
+                return False
+            created = await self._store.get(self._key)
+        except (MetadataError, CommitConflict) as error:
+            log.debug("not known who is chosen task=%s error=%s", self._name, error)
+            return self.chosen and session.holds()
+        if created is None or created.value != self._value:
+            return False
+        self._created = created.version, session.id
+        return session.holds()

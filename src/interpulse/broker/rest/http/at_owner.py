@@ -1,0 +1,119 @@
+"""Calls about one topic are answered by the broker that owns its bundle; the others redirect to it (cluster 11.4).
+
+What is asked of a partitioned topic is asked of each partition where it is, and the answers are joined.
+Where a broker is alone, nothing of this happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from interpulse.broker.ownership.ownership import NO_OPTIONS, LookupOptions
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.opening import existing_partitions
+from interpulse.model.errors import NotFound, ServiceNotReady
+from interpulse.model.names import TopicName, encode_local_name
+from interpulse.rules.lookup import LookupTarget
+
+__all__ = ["answers_of_partitions", "at_owner", "by_partition", "redirect_to"]
+
+_ASKED_AT_ONCE: Final = 16
+
+Join = Callable[[Mapping[TopicName, Any]], Answer]
+"""The answer for a partitioned topic, made of the decoded answers of its partitions."""
+
+
+def at_owner(route: Route, join: Join | None = None) -> Route:
+    """The route, answered by the owner of the topic. ``join`` None: a partitioned topic is answered by any broker."""
+
+    async def answer(call: Call) -> Answer:
+        if call.context.others is None:
+            return await route.handler(call)
+        name = call.topic
+        if not name.is_partition and await _is_partitioned(call, name):
+            if join is None:
+                return await route.handler(call)
+            names = await existing_partitions(call, name) if name.is_persistent else await _all_partitions(call, name)
+            return join(await answers_of_partitions(call, route.method, route.path, names, route))
+        options = LookupOptions(call.flag("authoritative"))
+        target = await call.context.lookups.find(name, options)
+        if _is_here(call, target):
+            return await route.handler(call)
+        return redirect_to(call, target)
+
+    return replace(route, handler=answer)
+
+
+def redirect_to(call: Call, target: LookupTarget) -> Answer:
+    """307 to the same path and query at that broker; with its ``authoritative`` while the bundle has no owner."""
+    query = {key: value for key, value in call.query.items() if key != "authoritative"}
+    if target.redirect:
+        query["authoritative"] = str(target.authoritative).lower()
+    location = f"{target.web_url.rstrip('/')}{call.path}{f'?{urlencode(query)}' if query else ''}"
+    return Answer(307, headers={"Location": location})
+
+
+def by_partition(values: Mapping[TopicName, Any]) -> Answer:
+    """Lists and objects of all partitions in one, or nothing where none has something to say."""
+    found = [value for value in values.values() if value is not None]
+    if not found:
+        return DONE
+    if all(isinstance(value, list) for value in found):
+        return answer_json(sorted({each for value in found for each in value}))
+    joined: dict[str, Any] = {}
+    for value in found:
+        joined |= value
+    return answer_json(joined)
+
+
+async def answers_of_partitions(
+    call: Call, method: str, path: str, names: Sequence[TopicName], route: Route
+) -> dict[TopicName, Any]:
+    """What each of these answers to the call of ``route``, sent to ``path`` where it is another broker's."""
+    permits = asyncio.Semaphore(_ASKED_AT_ONCE)
+
+    async def ask(name: TopicName) -> Any:
+        async with permits:
+            target = await call.context.lookups.find(name, NO_OPTIONS)
+            params = {**call.params, "topic": encode_local_name(name.local_name)}
+            if _is_here(call, target):
+                answer = await route.handler(replace(call, params=params))
+                return json.loads(answer.body) if answer.body else None
+            return await _asked(call, target, method, path, params)
+
+    answers = await asyncio.gather(*map(ask, names))
+    return dict(zip(names, answers, strict=True))
+
+
+async def _asked(call: Call, target: LookupTarget, method: str, path: str, params: Mapping[str, str]) -> Any:
+    others = call.context.others
+    assert others is not None, "asked only where there are others"
+    if not target.web_url:
+        raise ServiceNotReady(f"Broker {target.broker_id} offers no web service without TLS")
+    query = {key: value for key, value in call.query.items() if key != "authoritative"}
+    if target.redirect:
+        query["authoritative"] = str(target.authoritative).lower()
+    for name, value in params.items():
+        path = path.replace(f"{{{name}}}", value)
+    body = call.json_or_none()
+    return await others.ask(target.web_url, method, path, kind="topic", query=query, body=body)
+
+
+def _is_here(call: Call, target: LookupTarget) -> bool:
+    return not target.redirect and target.broker_id == call.context.this_broker.broker_id
+
+
+async def _is_partitioned(call: Call, name: TopicName) -> bool:
+    try:
+        return await call.context.lifecycle.partitions(name, create=False) > 0
+    except NotFound:
+        return False
+
+
+async def _all_partitions(call: Call, name: TopicName) -> list[TopicName]:
+    return list(map(name.partition, range(await call.context.lifecycle.partitions(name, create=False))))

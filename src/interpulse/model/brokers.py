@@ -1,0 +1,194 @@
+"""Brokers of one cluster as they stand in its metadata: their addresses, the locks of bundles, and load reports.
+
+The JSON is what Apache Pulsar's brokers write and read: NamespaceEphemeralData, LocalBrokerData (cluster 11.1, 11.5).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+__all__ = [
+    "INTERNAL_LISTENER",
+    "BrokerAddresses",
+    "BrokerLoad",
+    "BundleLock",
+    "ListenerAddresses",
+    "LoadReport",
+    "leader_in",
+]
+
+INTERNAL_LISTENER: Final = "internal"
+"""The listener of a broker that names none, as Pulsar calls it."""
+
+_OURS: Final = "interpulse"
+_NO_LIMIT: Final = -1000.0
+"""The bandwidth of a network card whose speed is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerAddresses:
+    """How clients of one listener reach a broker. "" = not offered."""
+
+    service_url: str = ""
+    service_url_tls: str = ""
+    web_url: str = ""
+    web_url_tls: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """Pulsar's JSON of an advertised listener."""
+        urls = {
+            "brokerServiceUrl": self.service_url,
+            "brokerServiceUrlTls": self.service_url_tls,
+            "brokerHttpUrl": self.web_url,
+            "brokerHttpsUrl": self.web_url_tls,
+        }
+        return {key: url for key, url in urls.items() if url}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        keys = ("brokerServiceUrl", "brokerServiceUrlTls", "brokerHttpUrl", "brokerHttpsUrl")
+        return cls(*(str(body.get(key) or "") for key in keys))
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerAddresses:
+    """A broker and how it is reached, also by listeners. Its id is ``host:port`` of its web service."""
+
+    broker_id: str
+    addresses: ListenerAddresses
+    listeners: Mapping[str, ListenerAddresses] = field(default_factory=dict)
+
+    def listeners_json(self) -> dict[str, dict[str, str]]:
+        """Pulsar's ``advertisedListeners``."""
+        return {name: each.to_json() for name, each in self.listeners.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class BundleLock:
+    """The value of the node that says which broker owns a bundle. The node goes with that broker's session."""
+
+    broker: BrokerAddresses
+    disabled: bool = False
+    """The owner is giving the bundle away: nobody is sent there."""
+
+    def dump(self) -> bytes:
+        """NamespaceEphemeralData, compact."""
+        urls = self.broker.addresses
+        body: dict[str, Any] = {"brokerId": self.broker.broker_id, "nativeUrl": urls.service_url}
+        if urls.service_url_tls:
+            body["nativeUrlTls"] = urls.service_url_tls
+        body["httpUrl"] = urls.web_url
+        if urls.web_url_tls:
+            body["httpUrlTls"] = urls.web_url_tls
+        return _compact(body | {"disabled": self.disabled, "advertisedListeners": self.broker.listeners_json()})
+
+    @classmethod
+    def load(cls, value: bytes) -> Self:
+        """Raises ValueError for anything else."""
+        body = _object(value)
+        urls = (body.get(key) or "" for key in ("nativeUrl", "nativeUrlTls", "httpUrl", "httpUrlTls"))
+        addresses = ListenerAddresses(*map(str, urls))
+        broker_id = body.get("brokerId") or (addresses.web_url or addresses.web_url_tls).partition("://")[2]
+        broker = BrokerAddresses(str(broker_id), addresses, _listeners(body.get("advertisedListeners")))
+        return cls(broker, bool(body.get("disabled", False)))
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLoad:
+    """How much a broker serves at a moment; ``bundles`` are written ``tenant/namespace/range``."""
+
+    topics: int = 0
+    producers: int = 0
+    consumers: int = 0
+    bundles: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What makes a broker exist for the others. Figures of CPU, memory and traffic are not measured, and stand at 0."""
+
+    broker: BrokerAddresses
+    version: str = ""
+    load_manager: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """False for a broker of Apache Pulsar."""
+        return _OURS in self.version
+
+    def dump(self, load: BrokerLoad, *, started_ms: int, now_ms: int, cores: int) -> bytes:
+        """LocalBrokerData, compact."""
+        urls = self.broker.addresses
+        body: dict[str, Any] = {"brokerId": self.broker.broker_id, "webServiceUrl": urls.web_url}
+        if urls.web_url_tls:
+            body["webServiceUrlTls"] = urls.web_url_tls
+        body["pulsarServiceUrl"] = urls.service_url
+        if urls.service_url_tls:
+            body["pulsarServiceUrlTls"] = urls.service_url_tls
+        body |= {
+            "persistentTopicsEnabled": True,
+            "nonPersistentTopicsEnabled": True,
+            "cpu": {"usage": 0.0, "limit": 100.0 * cores},
+            "memory": {"usage": 0.0, "limit": 0.0},
+            "directMemory": {"usage": 0.0, "limit": 0.0},
+            "bandwidthIn": {"usage": 0.0, "limit": _NO_LIMIT},
+            "bandwidthOut": {"usage": 0.0, "limit": _NO_LIMIT},
+            "msgThroughputIn": 0.0,
+            "msgThroughputOut": 0.0,
+            "msgRateIn": 0.0,
+            "msgRateOut": 0.0,
+            "lastUpdate": now_ms,
+            "lastStats": {},
+            "numTopics": load.topics,
+            "numBundles": len(load.bundles),
+            "numConsumers": load.consumers,
+            "numProducers": load.producers,
+            "bundles": list(load.bundles),
+            "lastBundleGains": [],
+            "lastBundleLosses": [],
+            "brokerVersionString": self.version,
+            "protocols": {},
+            "advertisedListeners": self.broker.listeners_json(),
+            "loadManagerClassName": self.load_manager,
+            "startTimestamp": started_ms,
+            "maxResourceUsage": 0.0,
+            "loadReportType": "LocalBrokerData",
+        }
+        return _compact(body)
+
+    @classmethod
+    def load(cls, broker_id: str, value: bytes) -> Self:
+        """The part of a report that we look at. Raises ValueError for what is none."""
+        body = _object(value)
+        keys = ("pulsarServiceUrl", "pulsarServiceUrlTls", "webServiceUrl", "webServiceUrlTls")
+        addresses = ListenerAddresses(*(str(body.get(key) or "") for key in keys))
+        broker = BrokerAddresses(broker_id, addresses, _listeners(body.get("advertisedListeners")))
+        return cls(broker, str(body.get("brokerVersionString") or ""), str(body.get("loadManagerClassName") or ""))
+
+
+def leader_in(value: bytes) -> str | None:
+    """The id of the leading broker; None if there is none in the value."""
+    try:
+        return str(_object(value).get("brokerId") or "") or None
+    except ValueError:
+        return None
+
+
+def _listeners(body: Any) -> dict[str, ListenerAddresses]:
+    if not isinstance(body, dict):
+        return {}
+    return {str(name): ListenerAddresses.from_json(each) for name, each in body.items() if isinstance(each, dict)}
+
+
+def _object(value: bytes) -> dict[str, Any]:
+    body = json.loads(value)
+    if not isinstance(body, dict):
+        raise ValueError(f"not a JSON object: {value[:100]!r}")
+    return body
+
+
+def _compact(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, separators=(",", ":")).encode()

@@ -1,0 +1,115 @@
+"""A metadata store whose commits to the record of an open topic rest on a lock.
+
+A broker that lost a topic without knowing it must not write its record or cursors any more, however late the write goes
+out: so each such commit expects the version that the lock had when this broker took it. Where the lock is gone, or is
+another's, nothing is applied. Everything else goes to the store as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from interpulse.storage.api import Change, CommitConflict, MetadataStore, MetadataUnavailable, Put, Versioned
+from interpulse.storage.sessions import Session
+from interpulse.storage.topic_records import record_key
+
+__all__ = ["GuardedMetadata", "LockLost", "LockVersion"]
+
+_PARTS: Final = record_key("tenant/namespace/persistent/topic").count("/") + 1
+_ROOT: Final = record_key("")
+
+LockVersion = Callable[[], Mapping[str, int]]
+"""The key of a lock, and its version as this broker took it. Raises `LockLost` while it is not sure of it."""
+
+
+class LockLost(MetadataUnavailable):
+    """The lock that a write rests on is not held any more; nothing was written."""
+
+
+class GuardedMetadata:
+    """See the module. A `MetadataStore` for the logs and topics of one broker among several."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._locks: dict[str, LockVersion] = {}
+        self._left_as: dict[str, int | None] = {}
+
+    @property
+    def session(self) -> Session:
+        return self._store.session
+
+    # --- locks
+
+    def bind(self, log_name: str, lock: LockVersion) -> None:
+        """From now on the record of this log, and what is below it, is written under the lock only."""
+        self._locks[record_key(log_name)] = lock
+
+    def unbind(self, log_name: str) -> None:
+        """The log is not open any more."""
+        self._locks.pop(record_key(log_name), None)
+        self._left_as.pop(record_key(log_name), None)
+
+    async def remember(self, log_name: str) -> None:
+        """The record stands as this broker left it."""
+        key = record_key(log_name)
+        self._left_as[key] = _version(await self._store.get(key))
+
+    async def is_as_left(self, log_name: str) -> bool:
+        """Whether nobody but this broker has changed the record since it was opened here."""
+        key = record_key(log_name)
+        return key in self._left_as and self._left_as[key] == _version(await self._store.get(key))
+
+    # --- the store
+
+    async def get(self, key: str) -> Versioned | None:
+        return await self._store.get(key)
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
+        return await self._store.get_many(keys)
+
+    def unchanged(self, versions: Mapping[str, int | None]) -> bool:
+        return self._store.unchanged(versions)
+
+    async def children(self, key: str) -> list[str]:
+        return await self._store.children(key)
+
+    async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
+        return await self._store.scan(prefix, after=after, limit=limit)
+
+    async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+        """Raises `LockLost` if it concerns an open topic whose lock is gone; otherwise as the store does."""
+        records = {record for change in changes if (record := _record_of(change.key)) in self._locks}
+        locks: dict[str, int] = {}
+        for record in records:
+            locks |= self._locks[record]()
+        try:
+            await self._store.commit(changes, {**expect, **locks})
+        except CommitConflict as conflict:
+            if conflict.key in locks:
+                raise LockLost(f"the lock {conflict.key} is not held any more, nothing was written") from conflict
+            raise
+        for change in changes:
+            if isinstance(change, Put) and change.key in self._left_as:
+                self._left_as[change.key] = _version(await self._store.get(change.key))
+
+    async def create_sequential(self, prefix: str, value: bytes = b"") -> str:
+        return await self._store.create_sequential(prefix, value)
+
+    async def sync(self, key: str) -> None:
+        await self._store.sync(key)
+
+    def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
+        return self._store.watch(prefix, callback)
+
+    async def close(self) -> None:
+        await self._store.close()
+
+
+def _record_of(key: str) -> str:
+    """The record of the log that a key belongs to."""
+    return "/".join(key.split("/", _PARTS)[:_PARTS]) if key.startswith(_ROOT) else ""
+
+
+def _version(found: Versioned | None) -> int | None:
+    return None if found is None else found.version

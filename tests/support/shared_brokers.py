@@ -1,0 +1,117 @@
+"""Several brokers in this process over one metadata store and one set of ledgers in memory, each with its session."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from interpulse.broker.app import BrokerApp
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.layout import ALONE
+from interpulse.broker.ownership.shared_ownership import SharedOwnership
+from interpulse.broker.stores import Stores
+from interpulse.broker.tenancy.namespaces import bootstrap
+from interpulse.model.clusters import ClusterData
+from interpulse.model.names import TopicName
+from interpulse.storage.api import MetadataStore
+from interpulse.storage.guarded import GuardedMetadata
+from interpulse.storage.memory import MemoryJournal, MemoryLedgers, MemoryMetadataStore, MemoryTree, memory_log_store
+
+__all__ = ["SharedBroker", "SharedBrokers", "shared_brokers"]
+
+
+_LAYOUT = replace(ALONE, shared=True)
+
+
+class SharedBroker:
+    """One of several brokers, and the store that only it uses."""
+
+    def __init__(
+        self, tree: MemoryTree, ledgers: MemoryLedgers, config: BrokerConfig, metadata: MetadataStore | None = None
+    ) -> None:
+        """``metadata`` None: a store with the tree."""
+        self.store = MemoryMetadataStore(tree)
+        store = self.store if metadata is None else metadata
+        guarded = GuardedMetadata(store)
+
+        async def open_stores(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
+            opened.push_async_callback(store.close)
+            logs = memory_log_store(guarded, journal=MemoryJournal(ledgers=ledgers))
+            opened.push_async_callback(logs.close)
+            return Stores(store, logs, guarded=guarded, layout=_LAYOUT)
+
+        self.app = BrokerApp(config, open_stores=open_stores)
+
+    @property
+    def id(self) -> str:
+        return self.app.this_broker.broker_id
+
+    @property
+    def service_url(self) -> str:
+        return self.app.service_url
+
+    @property
+    def web_url(self) -> str:
+        return self.app.web_url
+
+    @property
+    def ownership(self) -> SharedOwnership:
+        assert self.app.shared is not None
+        return self.app.shared
+
+    @property
+    def bundles(self) -> set[str]:
+        """The bundles that it owns."""
+        return set(map(str, self.ownership.owned))
+
+
+@dataclass
+class SharedBrokers:
+    """All of them; a test may start others."""
+
+    config: BrokerConfig
+    tree: MemoryTree = field(default_factory=MemoryTree)
+    ledgers: MemoryLedgers = field(default_factory=MemoryLedgers)
+    brokers: list[SharedBroker] = field(default_factory=list)
+
+    async def start(self, metadata: MetadataStore | None = None) -> SharedBroker:
+        """Start one more, with a store of its own."""
+        broker = SharedBroker(self.tree, self.ledgers, self.config, metadata)
+        if not self.brokers:
+            store = broker.store if metadata is None else metadata
+            await bootstrap(store, local_cluster=self.config.cluster_name, cluster=ClusterData())
+        await broker.app.start()
+        await broker.app.remote_topics.stop()
+        self.brokers.append(broker)
+        return broker
+
+    def __getitem__(self, index: int) -> SharedBroker:
+        return self.brokers[index]
+
+    def of_id(self, broker_id: str) -> SharedBroker:
+        return next(each for each in self.brokers if each.id == broker_id)
+
+    async def owner(self, topic: str) -> SharedBroker:
+        """Who has the bundle of a topic; raises StopIteration if nobody has."""
+        name = TopicName.parse(topic)
+        bundle = await self.brokers[0].app.lookups.bundle(name)
+        return next(each for each in self.brokers if f"{name.namespace_name}/{bundle}" in each.bundles)
+
+    def other(self, than: SharedBroker) -> SharedBroker:
+        """One that is not this."""
+        return next(each for each in self.brokers if each is not than)
+
+
+@asynccontextmanager
+async def shared_brokers(number: int, config: BrokerConfig | None = None) -> AsyncIterator[SharedBrokers]:
+    """So many brokers of cluster ``standalone``, without a replication job; stopped at the end in order."""
+    settings = replace(config or BrokerConfig(), broker_service_port=0, web_service_port=0, replication_job="external")
+    all_of_them = SharedBrokers(settings)
+    try:
+        for _ in range(number):
+            await all_of_them.start()
+        yield all_of_them
+    finally:
+        for broker in reversed(all_of_them.brokers):
+            await broker.app.stop()

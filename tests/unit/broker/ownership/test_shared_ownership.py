@@ -1,0 +1,317 @@
+"""Bundles held by one of several brokers, seen through its store alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+import pytest
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.ownership.ownership import NO_OPTIONS, Bundle, LookupOptions
+from interpulse.broker.ownership.registered_brokers import RegisteredBrokers
+from interpulse.broker.ownership.shared_ownership import SharedOwnership
+from interpulse.clock import SystemClock
+from interpulse.model.brokers import BrokerAddresses, BrokerLoad, BundleLock, ListenerAddresses, LoadReport
+from interpulse.model.errors import MetadataError, PreconditionFailed, ServiceNotReady
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.rules.bundles import bundle_of
+from interpulse.storage.api import Change, CommitConflict, Delete, Put
+from interpulse.storage.guarded import GuardedMetadata
+from interpulse.storage.memory import MemoryMetadataStore, MemoryTree
+from tests.support.waiting import eventually
+
+NAMESPACE = NamespaceName("t", "ns")
+HALVES = ("0x00000000", "0x80000000", "0xffffffff")
+LOWER, UPPER = Bundle(NAMESPACE, "0x00000000_0x80000000"), Bundle(NAMESPACE, "0x80000000_0xffffffff")
+TOPIC = TopicName.parse("persistent://t/ns/x")
+ITS_BUNDLE = Bundle(NAMESPACE, bundle_of(TOPIC, HALVES))
+MODULAR = "ModularLoadManagerImpl"
+
+
+def addresses(name: str) -> BrokerAddresses:
+    urls = ListenerAddresses(f"pulsar://{name}:6650", web_url=f"http://{name}:8080")
+    return BrokerAddresses(f"{name}:8080", urls)
+
+
+class Commits(MemoryMetadataStore):
+    """Counts what is created, and takes its time."""
+
+    created = 0
+
+    async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+        self.created += any(isinstance(each, Put) and each.ephemeral for each in changes)
+        await asyncio.sleep(0)
+        await super().commit(changes, expect)
+
+
+class Topics:
+    """What becomes of loaded topics."""
+
+    def __init__(self) -> None:
+        self.unloaded: list[TopicName] = []
+        self.forsaken: list[TopicName] = []
+        self.rechecked: list[TopicName] = []
+        self.hang = False
+
+    async def unload_all(self, names: Sequence[TopicName]) -> None:
+        self.unloaded += names
+        if self.hang:
+            await asyncio.Event().wait()
+
+    def forsake(self, names: Sequence[TopicName]) -> None:
+        self.forsaken += names
+
+    async def recheck(self, names: Sequence[TopicName]) -> None:
+        self.rechecked += names
+
+
+class Broker:
+    def __init__(self, tree: MemoryTree, name: str) -> None:
+        self.store = Commits(tree)
+        report = LoadReport(addresses(name), "5.0.0+interpulse-1", MODULAR)
+        self.brokers = RegisteredBrokers(self.store, report, BrokerLoad, SystemClock())
+        self.topics = Topics()
+        self.guarded = GuardedMetadata(self.store)
+        self.ownership = SharedOwnership(self.store, self.guarded, self.brokers, self._boundaries)
+        self.ownership.start(self.topics)
+
+    async def _boundaries(self, namespace: NamespaceName) -> Sequence[str] | None:
+        return HALVES if namespace == NAMESPACE else None
+
+    @property
+    def owned(self) -> list[Bundle]:
+        return self.ownership.owned
+
+
+@pytest.fixture
+def tree() -> MemoryTree:
+    return MemoryTree()
+
+
+@pytest.fixture
+def broker(tree: MemoryTree) -> Broker:
+    return Broker(tree, "me")
+
+
+@pytest.fixture
+def other(tree: MemoryTree) -> Broker:
+    return Broker(tree, "other")
+
+
+def lock_in(tree: MemoryTree, bundle: Bundle) -> BundleLock | None:
+    stored = tree.values.get(keys.bundle_lock(*bundle))
+    return None if stored is None else BundleLock.load(stored.value)
+
+
+# --- taking
+
+
+async def test_take_when_many_want_the_same_then_one_attempt_is_made(broker: Broker) -> None:
+    locks = await asyncio.gather(*(broker.ownership.take(LOWER) for _ in range(1000)))
+    assert {lock.broker.broker_id for lock in locks} == {"me:8080"}
+    assert broker.store.created == 1
+
+
+async def test_take_when_another_was_first_then_its_lock_is_the_answer(broker: Broker, other: Broker) -> None:
+    taken = await asyncio.gather(broker.ownership.take(LOWER), other.ownership.take(LOWER))
+    assert taken[0] == taken[1] == lock_in(broker.store.tree, LOWER)
+    assert [broker.owned, other.owned].count([LOWER]) == 1
+
+
+async def test_take_when_the_lock_is_of_an_earlier_life_then_is_taken_over(broker: Broker, tree: MemoryTree) -> None:
+    earlier = Broker(tree, "me")
+    await earlier.ownership.take(LOWER)
+    await broker.ownership.take(LOWER)
+    earlier.store.expire_session()
+    assert lock_in(tree, LOWER) == BundleLock(addresses("me"))
+    assert broker.owned == [LOWER]
+
+
+async def test_take_when_the_reply_was_lost_then_the_lock_is_this_brokers(broker: Broker, tree: MemoryTree) -> None:
+    await broker.store.commit([Put(keys.bundle_lock(*LOWER), BundleLock(addresses("me")).dump(), ephemeral=True)])
+    await broker.ownership.take(LOWER)
+    assert broker.owned == [LOWER]
+
+
+async def test_take_when_the_session_is_suspect_then_is_refused(broker: Broker) -> None:
+    broker.store.cut_off()
+    with pytest.raises(ServiceNotReady):
+        await broker.ownership.take(LOWER)
+
+
+# --- what is held
+
+
+async def test_holds_when_the_session_is_suspect_then_is_false_at_once(broker: Broker) -> None:
+    await broker.ownership.take(ITS_BUNDLE)
+    await broker.ownership.acquire(TOPIC)
+    assert broker.ownership.holds(TOPIC)
+    broker.store.cut_off()
+    assert not broker.ownership.holds(TOPIC)
+    assert broker.ownership.known() is None
+    broker.store.reconnect()
+    await eventually(lambda: broker.ownership.holds(TOPIC))
+    assert (broker.topics.rechecked, broker.topics.forsaken) == ([], [])
+
+
+async def test_acquire_when_the_bundle_is_free_then_the_client_is_told_to_look_up(broker: Broker) -> None:
+    with pytest.raises(ServiceNotReady) as refusal:
+        await broker.ownership.acquire(TOPIC)
+    assert str(refusal.value) == (
+        f"Namespace bundle (t/ns/{ITS_BUNDLE.range}) for topic ({TOPIC}) not served by this instance:me:8080. "
+        f"Please redo the lookup."
+    )
+
+
+async def test_acquire_when_there_is_no_namespace_then_is_left_to_the_rules(broker: Broker) -> None:
+    await broker.ownership.acquire(TopicName.parse("no/such/x"))
+
+
+async def test_acquired_when_the_lock_goes_to_another_then_the_topic_is_forsaken(broker: Broker, other: Broker) -> None:
+    await broker.ownership.take(ITS_BUNDLE)
+    await broker.ownership.acquire(TOPIC)
+    broker.store.cut_off()
+    broker.store.expire_unseen()
+    await other.ownership.take(ITS_BUNDLE)
+    broker.store.reconnect()
+    await eventually(lambda: broker.topics.forsaken == [TOPIC])
+    assert broker.owned == []
+    assert not broker.ownership.holds(TOPIC)
+    with pytest.raises(ServiceNotReady):
+        broker.ownership.check(TOPIC)
+    await eventually(broker.ownership.serving)
+
+
+async def test_acquired_when_the_lock_was_free_for_a_while_then_the_topic_is_rechecked(broker: Broker) -> None:
+    await broker.ownership.take(ITS_BUNDLE)
+    await broker.ownership.acquire(TOPIC)
+    broker.store.expire_session()
+    assert not broker.ownership.serving()
+    await eventually(broker.ownership.serving)
+    assert broker.topics.rechecked == [TOPIC]
+    assert broker.ownership.holds(TOPIC)
+
+
+# --- lookups
+
+
+async def test_prepare_when_bundles_fail_then_each_by_itself(broker: Broker, other: Broker) -> None:
+    await broker.brokers.register()
+    await broker.store.commit([Put(keys.bundle_lock(*LOWER), b"no lock")])
+    owner = await broker.ownership.prepare([LOWER, UPPER], NO_OPTIONS)
+    with pytest.raises(MetadataError):
+        owner(*LOWER)
+    assert owner(*UPPER).broker_id == "me:8080"
+
+
+async def test_prepare_when_the_flag_says_so_then_all_free_bundles_are_taken(broker: Broker, other: Broker) -> None:
+    await other.brokers.register()
+    owner = await broker.ownership.prepare([LOWER, UPPER], LookupOptions(authoritative=True))
+    assert {owner(*each).broker_id for each in (LOWER, UPPER)} == {"me:8080"}
+    assert set(broker.owned) == {LOWER, UPPER}
+
+
+async def test_prepare_when_nobody_is_registered_then_no_broker_can_take_it(broker: Broker) -> None:
+    owner = await broker.ownership.prepare([LOWER], NO_OPTIONS)
+    with pytest.raises(ServiceNotReady):
+        owner(*LOWER)
+
+
+async def test_known_when_the_lock_changes_then_has_to_be_asked_again(broker: Broker, other: Broker) -> None:
+    await other.ownership.take(LOWER)
+    await broker.ownership.prepare([LOWER], NO_OPTIONS)
+    known = broker.ownership.known()
+    assert known is not None
+    assert known(*LOWER).broker_id == "other:8080"
+    await other.ownership.release(LOWER)
+    with pytest.raises(ServiceNotReady):
+        known(*LOWER)
+
+
+# --- giving away
+
+
+async def test_release_when_in_order_then_nobody_is_sent_here_while_topics_close(broker: Broker, other: Broker) -> None:
+    await broker.ownership.take(ITS_BUNDLE)
+    await broker.ownership.acquire(TOPIC)
+    broker.topics.hang = True
+    releasing = asyncio.create_task(broker.ownership.release(ITS_BUNDLE))
+    await eventually(lambda: broker.topics.unloaded == [TOPIC])
+    lock = lock_in(broker.store.tree, ITS_BUNDLE)
+    assert lock is not None
+    assert lock.disabled
+    for each in (broker, other):
+        owner = await each.ownership.prepare([ITS_BUNDLE], NO_OPTIONS)
+        with pytest.raises(MetadataError):
+            owner(*ITS_BUNDLE)
+    assert not broker.ownership.holds(TOPIC)
+    releasing.cancel()
+    with suppress(asyncio.CancelledError):
+        await releasing
+    assert lock_in(broker.store.tree, ITS_BUNDLE) is None
+
+
+async def test_release_when_the_lock_is_anothers_already_then_that_one_stays(broker: Broker, other: Broker) -> None:
+    await broker.ownership.take(LOWER)
+    with broker.store.out_of_sight():
+        await other.store.commit([Delete(keys.bundle_lock(*LOWER))])
+        await other.ownership.take(LOWER)
+        await broker.ownership.release(LOWER)
+    assert lock_in(broker.store.tree, LOWER) == BundleLock(addresses("other"))
+
+
+async def test_leave_when_in_order_then_the_report_goes_first(broker: Broker, tree: MemoryTree) -> None:
+    await broker.brokers.register()
+    await broker.ownership.take(LOWER)
+    gone: list[str] = []
+    Commits(tree).watch("/", gone.append)
+    await broker.ownership.leave()
+    assert gone[0] == keys.load_report("me:8080")
+    assert gone[-1] == keys.bundle_lock(*LOWER)
+    with pytest.raises(ServiceNotReady):
+        await broker.ownership.take(UPPER)
+
+
+async def test_split_when_the_commit_fails_then_the_bundle_stays(broker: Broker) -> None:
+    await broker.ownership.take(ITS_BUNDLE)
+    await broker.ownership.acquire(TOPIC)
+
+    async def fail(changes: Sequence[Change]) -> None:
+        raise CommitConflict("/admin/policies/t/ns")
+
+    parts = [Bundle(NAMESPACE, "0x0_0x1"), Bundle(NAMESPACE, "0x1_0x2")]
+    with pytest.raises(CommitConflict):
+        await broker.ownership.split(ITS_BUNDLE, parts, lambda topic: "0x0_0x1", fail)
+    assert broker.owned == [ITS_BUNDLE]
+    assert broker.ownership.holds(TOPIC)
+
+
+# --- the brokers of the cluster
+
+
+async def test_register_when_a_report_of_an_earlier_life_is_there_then_is_taken_over(
+    broker: Broker, tree: MemoryTree
+) -> None:
+    earlier = Broker(tree, "me")
+    await earlier.brokers.register()
+    await broker.brokers.register()
+    earlier.store.expire_session()
+    assert set((await broker.brokers.view()).reports) == {"me:8080"}
+
+
+async def test_check_when_a_broker_has_the_extensible_load_manager_then_is_refused(
+    broker: Broker, other: Broker
+) -> None:
+    await broker.brokers.register()
+    await broker.brokers.check_others()
+    real = LoadReport(addresses("real"), "5.0.0-M1", "o.a.p.b.l.extensions.ExtensibleLoadManagerImpl")
+    value = real.dump(BrokerLoad(), started_ms=1, now_ms=1, cores=1)
+    await other.store.commit([Put(keys.load_report("real:8080"), value)])
+    with pytest.raises(PreconditionFailed, match="real:8080"):
+        await broker.brokers.check_others()
+    told: list[bool] = []
+    broker.brokers.on_extensible = lambda: told.append(True)
+    await broker.brokers.refresh()  # one that came later
+    assert told == [True]

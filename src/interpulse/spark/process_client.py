@@ -22,7 +22,7 @@ from interpulse.client.outages import Outages
 from interpulse.client.portal import Portal
 from interpulse.client.session import Session
 from interpulse.client.transport.backoff import retry
-from interpulse.spark.access import Access
+from interpulse.spark.options.access import Access
 from interpulse.spark.workers import settle_memory
 from interpulse.wire.checksum import crc32c, crc32c_slowly
 

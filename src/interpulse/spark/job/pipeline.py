@@ -16,11 +16,11 @@ from interpulse.replication.provision import ReplicationProblem
 from interpulse.spark.job.heartbeat import HeartbeatArrivals
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.job.reports.progress import BatchProgress
-from interpulse.spark.job.route import Emit, Route
-from interpulse.spark.job.route_lag import RouteLag
-from interpulse.spark.job.route_query import QueryFailure, RouteQuery
-from interpulse.spark.job.route_rates import CopyRate, RouteRates
-from interpulse.spark.job.route_topics import RouteTopics, TopicState
+from interpulse.spark.job.routes.route import Emit, Route
+from interpulse.spark.job.routes.route_lag import RouteLag
+from interpulse.spark.job.routes.route_query import QueryFailure, RouteQuery
+from interpulse.spark.job.routes.route_rates import CopyRate, RouteRates
+from interpulse.spark.job.routes.route_topics import RouteTopics, TopicState
 from interpulse.spark.job.selection import partitions_of
 from interpulse.spark.job.subscriptions.subscription_sync import SubscriptionSync
 from interpulse.spark.state_files import HeldRange

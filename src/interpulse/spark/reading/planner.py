@@ -16,9 +16,9 @@ from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import StreamOffset, check_points_named, entries_between, plan_end, point_of, share_limit
 from interpulse.spark.reading.backlog.losses import EndsSeen, deleted_topic_loss, trimmed_ledger_loss
 from interpulse.spark.reading.backlog.trigger_minimum import waits_for_more
+from interpulse.spark.reading.ranges.splitting import Ledger
+from interpulse.spark.reading.ranges.times import check_not_late, times_of
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
-from interpulse.spark.reading.splitting import Ledger
-from interpulse.spark.reading.times import check_not_late, times_of
 from interpulse.spark.throttle import Rate, Throttle
 
 __all__ = [

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from interpulse.clock import now_ms
 from interpulse.spark.lanes import LaneState, StreamTask
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.tracebacks import strip_traceback
 from interpulse.spark.writing.lane_report import LaneReport

@@ -7,15 +7,15 @@ import pytest
 from interpulse.model.errors import NotConnected
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.spark.access import Access
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.job.replication_job import ReplicationJob
 from interpulse.spark.job.reports.progress import BatchProgress
-from interpulse.spark.job.route_query import sink_options, source_options
-from interpulse.spark.job.route_topics import TopicState
+from interpulse.spark.job.routes.route_query import sink_options, source_options
+from interpulse.spark.job.routes.route_topics import TopicState
 from interpulse.spark.job.source_backlog import Backlog
-from interpulse.spark.options import Purpose
+from interpulse.spark.options.access import Access
+from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading.read_options import parse_read_options
 from interpulse.spark.writing.write_options import parse_write_options
 

@@ -5,7 +5,7 @@ import pytest
 from interpulse.model.errors import AuthenticationError, DataLoss, NotConnected, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import StreamOffset, ranges_between
-from interpulse.spark.options import Purpose
+from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading.planner import Beginning, Following, HeldBack, StreamPlanner, TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import parse_read_options
 from interpulse.spark.throttle import Rate

@@ -5,7 +5,7 @@ from pyspark.sql.types import BinaryType
 
 from interpulse.model.ids import Position
 from interpulse.spark.lanes import LaneState
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.writer import PulsarStreamWriter, WrittenMessage

@@ -20,8 +20,8 @@ from interpulse.spark.lanes import LaneState, starting_lane
 from interpulse.spark.process_client import patiently
 from interpulse.spark.topic_map import TopicMap
 from interpulse.spark.writing.lane import StoredEntry
-from interpulse.spark.writing.target_schemas import TargetSchemas
-from interpulse.spark.writing.target_topics import TargetTopics, check_takes_entries, is_deduplicating
+from interpulse.spark.writing.target.target_schemas import TargetSchemas
+from interpulse.spark.writing.target.target_topics import TargetTopics, check_takes_entries, is_deduplicating
 from interpulse.wire.ids import signed
 
 __all__ = ["BrokerTarget", "SenderLane", "lane_start", "last_position"]

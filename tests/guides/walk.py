@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
+from interpulse.spark.class_archive.archive import archive_path, java_options
 from tests.guides.pages import ROOT, Block
 
 SUPPORT = Path(__file__).with_name("walk.sh")
@@ -54,6 +56,7 @@ class Walk:
             **{name: value for name, value in os.environ.items() if not _PRIVATE.match(name)},
             "PATH": f"{python}:/usr/local/bin:/usr/bin:/bin",
             "SPARK_LOCAL_IP": "127.0.0.1",
+            **_quick_spark(),
             "WALK_UV": str(UV),
             "WALK_LOGS": str(self.logs),
             "UV_CONSTRAINT": str(wheel.with_name(PINS)),
@@ -95,6 +98,17 @@ class Walk:
         else:
             assert block.language == "sh", f"{block.place} is neither a command nor a file"
         return f"echo '{_MARK}{block.place}'\n{text}"
+
+
+def _quick_spark() -> dict[str, str]:
+    """The jars of this checkout, of the same version as the reader's, where an archive has the classes of these."""
+    archive, pyspark = archive_path(), find_spec("pyspark")
+    if archive is None or not archive.exists() or pyspark is None or pyspark.origin is None:
+        return {}
+    return {
+        "SPARK_HOME": str(Path(pyspark.origin).parent),
+        "PYSPARK_SUBMIT_ARGS": f"--driver-java-options '{java_options()}' pyspark-shell",
+    }
 
 
 def install(wheel: Path, extras: str, environment: Path) -> Path:

@@ -143,12 +143,13 @@ class BrokerTarget:
         self._is_deduplicating = is_deduplicating
         self._map = topic_map or TopicMap()
         self._schemas = TargetSchemas(session, source, self._map)
-        self._producer_name: str | None = None
+        self._producer_names: dict[str, str] = {}
+        """Of the lanes, by their topic-partition."""
 
     async def open_lane(
         self, topic: str, producer_name: str, *, is_new: bool, schema: SchemaInfo | None = None
     ) -> SenderLane:
-        self._producer_name = producer_name
+        self._producer_names[topic] = producer_name
         name = self._map.target(TopicName.parse(topic))
         if is_new:
             await check_takes_entries(TargetTopics(self._session), str(name))
@@ -210,7 +211,7 @@ class BrokerTarget:
                         yield StoredEntry(first, entry.position, max(first, highest), entry.parsed)
 
     async def schema_version(self, topic: str, version: bytes) -> bytes | None:
-        name = self._producer_name
+        name = self._producer_names.get(topic)
         return await patiently(self._session, lambda: self._schemas.version(topic, version, producer_name=name))
 
 

@@ -16,7 +16,6 @@ __all__ = ["main"]
 _OF_TASKS: Final = "pyspark.worker"
 """The module that Spark names to the daemon of tasks; planning has daemons of its own, which fork once or twice."""
 _NEEDED: Final = (
-    "pyarrow",
     "interpulse.spark.copying.copy_reader",
     "interpulse.spark.copying.range_copies",
     "interpulse.spark.copying.report_writer",
@@ -30,6 +29,11 @@ def main() -> None:
     if _OF_TASKS in sys.argv[1:]:
         for name in _NEEDED:
             importlib.import_module(name)
+        import pyarrow as pa
+
+        pa.array(
+            [b""]
+        )  # with its first Python object Arrow imports pandas, where that is installed: that takes seconds
         gc.freeze()  # what is shared stays shared: no worker looks for garbage in it
     manager()
 

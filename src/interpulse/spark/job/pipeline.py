@@ -94,9 +94,9 @@ class Pipeline:
         """A micro-batch is over."""
         self._lag.note_progress(progress)
         self._query.note_progress()
-        written = self.route.files.summary()
+        written = self.route.files.summary_of(progress.batch_id)
         line = progress.to_json()
-        if written is not None and written.get("batchId") == progress.batch_id:
+        if written is not None:
             self._rates.note(written.get("topics", {}), time.monotonic())
             line["written"] = {key: value for key, value in written.items() if key not in ("batchId", "topics")}
             self._tell_healed(written.get("healed", ()))

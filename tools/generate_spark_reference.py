@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from interpulse.spark.options import documented_options
+from interpulse.spark.options.option import documented_options
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.rows.columns import Layout, read_schema
 from interpulse.spark.session import recommended_conf

@@ -15,7 +15,7 @@ import pytest
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate
 from interpulse.spark.job.pipeline_config import ProvisionRules, Selection
-from interpulse.spark.job.route_topics import JobEnds
+from interpulse.spark.job.routes.route_topics import JobEnds
 from interpulse.spark.job.start import parse_start
 from interpulse.testing import InProcessBroker
 from tests.support.pipeline_turns import (

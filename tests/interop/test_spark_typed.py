@@ -12,7 +12,7 @@ from pyspark.sql.types import ArrayType, DoubleType, LongType, StringType, Struc
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.testing import InProcessBroker
 from tests.interop.conftest import JavaCheck
 from tests.interop.real_pulsar import Address

@@ -11,7 +11,7 @@ import pytest
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.clock import now_ms
 from interpulse.model.ids import EARLIEST, MessageId
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.writing.sink import write_rows
 from interpulse.spark.writing.write_options import parse_write_options
 from interpulse.wire import pulsar_api_pb2 as pb

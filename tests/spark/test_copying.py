@@ -9,7 +9,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from interpulse.model.errors import ChecksumError, NotConnected
 from interpulse.model.names import TopicName
 from interpulse.spark.copying.copy_source import CopyDataSource, copy_options
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.reading import fetch
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.writing.lane_writer import LaneWriter

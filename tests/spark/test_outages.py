@@ -146,6 +146,7 @@ def test_stream_that_copies_exactly_once_goes_on_when_the_cluster_is_back(cluste
     for absence in absences:
         absence.over()
     assert absences
+    assert f"failed and healed within a task place={cluster.service_url}" in told.text
     assert sorted(values_of(cluster, COPY)) == list(range(100))
     cluster.stop()
     for _ in range(3):

@@ -9,7 +9,7 @@ import pytest
 
 from interpulse.clock import now_ms
 from interpulse.model.names import TopicName
-from interpulse.spark.access import Access
+from interpulse.spark.options.access import Access
 from interpulse.spark.verify.comparisons import CONTENT, POSITION, Comparison, Side, TopicPair, VerifyError
 from interpulse.spark.verify.verification import verify
 from tests.support.altered_copies import copy_partition

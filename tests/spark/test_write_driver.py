@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql.types import ArrayType, BinaryType, StringType
 
 from interpulse.model.errors import InvalidRequest, OperationTimeout
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.writing.write_options import parse_write_options
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import java_string_hash, murmur3_hash

@@ -141,7 +141,7 @@ def show(directory: Path, run: str, namespaces: str | None, kinds: str | None, f
 
 def _kinds(text: str | None) -> tuple[str, ...]:
     from interpulse.model.inventory import DifferenceKind
-    from interpulse.spark.option_values import parse_names
+    from interpulse.spark.options.option_values import parse_names
 
     names = parse_names(text or "")
     if unknown := [name for name in names if name not in set(DifferenceKind)]:
@@ -253,7 +253,7 @@ def _options(reading: dict[str, Any], *, confirm: bool) -> AuditOptions:
 
 def _names(text: str | None) -> tuple[str, ...]:
     from interpulse.model.names import NamespaceName
-    from interpulse.spark.option_values import parse_names
+    from interpulse.spark.options.option_values import parse_names
 
     return tuple(str(NamespaceName.parse(name)) for name in parse_names(text or ""))
 

@@ -59,7 +59,7 @@ def command(
     configure_logging("WARNING" if log_level == "INFO" else log_level, log_format)
     with spark_failures("verify"):
         from interpulse.spark.job.pipeline_config import SparkSettings, load_pipeline_config
-        from interpulse.spark.option_values import parse_positive_duration_ms
+        from interpulse.spark.options.option_values import parse_positive_duration_ms
         from interpulse.spark.verify import launch
 
         last_ms = None if given["last"] is None else parse_positive_duration_ms(given["last"])
@@ -93,15 +93,15 @@ def _refuse(given: dict[str, Any], reason: str, *options: str) -> None:
 
 def _names(text: str | None) -> list[str]:
     from interpulse.model.names import TopicName
-    from interpulse.spark.option_values import parse_names
+    from interpulse.spark.options.option_values import parse_names
 
     return [str(TopicName.parse(name).base) for name in parse_names(text or "")]
 
 
 def _comparison(topics: Sequence[str], last_ms: int | None, given: dict[str, Any]) -> Comparison:
     from interpulse.clock import now_ms
-    from interpulse.spark.access import Access
-    from interpulse.spark.option_values import parse_service_url
+    from interpulse.spark.options.access import Access
+    from interpulse.spark.options.option_values import parse_service_url
     from interpulse.spark.verify.comparisons import POSITION, Comparison, Side, TopicPair
 
     needed = ["source_url", "target_url", "topics"]

@@ -14,6 +14,7 @@ from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import (
     CertificateError,
     ConsumerBusy,
+    NotConnected,
     ProducerBusy,
     PulsarError,
     QuotaExceededError,
@@ -129,6 +130,12 @@ class ConnectionHandler:
             await asyncio.wait([after])
             held_s = math.inf  # the broker closed it for that work
         urls = iter([assigned_url])
+        outages = self._session.outages
+        if outages is not None:
+            lost = NotConnected(
+                f"the {self._what} of {self._topic} was closed by its broker, or its connection was lost"
+            )
+            outages.note(lost, self._loop.time())
         try:
             await asyncio.sleep(self._backoff.pause_after(held_s))
             await retry(
@@ -140,8 +147,8 @@ class ConnectionHandler:
                 patient=self._patient,
                 on_pause=self._note_pause,
             )
-            if self._session.outages is not None:
-                self._session.outages.over(self._loop.time())
+            if outages is not None:
+                outages.over(self._loop.time())
         except PulsarError as failure:
             self._owner.on_failed(failure)
         finally:

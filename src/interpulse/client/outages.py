@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import Final, NamedTuple
 
 from interpulse.model.errors import (
     AuthenticationError,
@@ -14,12 +14,22 @@ from interpulse.model.errors import (
     UnknownListener,
 )
 
-__all__ = ["Outages", "remedy_for"]
+__all__ = ["Healed", "Outages", "remedy_for"]
 
 _log = logging.getLogger(__name__)
 
 _TOLD_AFTER_S: Final = 5.0
 _TOLD_EVERY_S: Final = 60.0
+_REASONS_KEPT: Final = 20
+
+
+class Healed(NamedTuple):
+    """What failed at a cluster and was well again by itself: why, how often, and the seconds of all times together."""
+
+    place: str
+    reason: str
+    times: int
+    seconds: float
 
 
 class Outages:
@@ -42,6 +52,7 @@ class Outages:
         self._since: float | None = None
         self._told_at = 0.0
         self._reason = ""
+        self._healed: dict[str, Healed] = {}
 
     def heals(self, error: PulsarError) -> bool:
         """Whether what failed may succeed later although nobody changes the program."""
@@ -69,9 +80,20 @@ class Outages:
 
     def over(self, now: float) -> None:
         """It answers."""
-        if self._since is not None and self._told_at > float("-inf"):
+        if self._since is None:
+            return
+        if self._told_at > float("-inf"):
             _log.warning("cluster answers again place=%s after_s=%.0f", self._place, now - self._since)
+        known = self._healed.get(self._reason)
+        if known is not None or len(self._healed) < _REASONS_KEPT:
+            times, seconds = (known.times, known.seconds) if known is not None else (0, 0.0)
+            self._healed[self._reason] = Healed(self._place, self._reason, times + 1, seconds + now - self._since)
         self._since = None
+
+    def take_healed(self) -> list[Healed]:
+        """What healed since this was asked last; of very many different reasons the first ones."""
+        healed, self._healed = self._healed, {}
+        return list(healed.values())
 
     def is_too_long(self, now: float) -> bool:
         """Whether it has lasted longer than is waited for."""

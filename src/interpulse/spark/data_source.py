@@ -48,7 +48,7 @@ class PulsarDataSource(DataSource):
 
     @strip_traceback
     def reader(self, schema: StructType) -> DataSourceReader:
-        from interpulse.spark.options import Purpose
+        from interpulse.spark.options.option import Purpose
         from interpulse.spark.reading.read_columns import columns_of_query
         from interpulse.spark.reading.read_options import parse_read_options
         from interpulse.spark.reading.reader import NarrowingBatchReader, PulsarBatchReader
@@ -60,7 +60,7 @@ class PulsarDataSource(DataSource):
 
     @strip_traceback
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from interpulse.spark.options import Purpose
+        from interpulse.spark.options.option import Purpose
         from interpulse.spark.reading.read_columns import columns_of_query
         from interpulse.spark.reading.read_options import parse_read_options
         from interpulse.spark.reading.reader import PulsarStreamReader
@@ -71,7 +71,7 @@ class PulsarDataSource(DataSource):
 
     @strip_traceback
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from interpulse.spark.options import OptionError, Purpose
+        from interpulse.spark.options.option import OptionError, Purpose
         from interpulse.spark.writing.write_options import parse_write_options
         from interpulse.spark.writing.writer import PulsarBatchWriter
 
@@ -81,7 +81,7 @@ class PulsarDataSource(DataSource):
 
     @strip_traceback
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        from interpulse.spark.options import OptionError, Purpose
+        from interpulse.spark.options.option import OptionError, Purpose
         from interpulse.spark.writing.write_options import parse_write_options
         from interpulse.spark.writing.writer import PulsarStreamWriter
 

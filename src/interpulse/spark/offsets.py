@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError
 
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ids import message_id_from_wire
 

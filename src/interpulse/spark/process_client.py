@@ -18,15 +18,15 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
 from interpulse.client.config import ClientConfig
-from interpulse.client.outages import Outages
+from interpulse.client.outages import Healed, Outages
 from interpulse.client.portal import Portal
 from interpulse.client.session import Session
 from interpulse.client.transport.backoff import retry
-from interpulse.spark.access import Access
+from interpulse.spark.options.access import Access
 from interpulse.spark.workers import settle_memory
 from interpulse.wire.checksum import crc32c, crc32c_slowly
 
-__all__ = ["Patience", "patiently", "process_portal", "relaxed_collector", "session_for"]
+__all__ = ["Patience", "healed_here", "patiently", "process_portal", "relaxed_collector", "session_for"]
 
 log = logging.getLogger(__name__)
 
@@ -111,6 +111,12 @@ async def session_for(
         )
         session = sessions[key] = Session(config, outages)
     return session
+
+
+def healed_here() -> list[Healed]:
+    """What failed and healed at the clusters of this process since it was asked last: a task asks at its end."""
+    sessions = list(_process_client().sessions.values())
+    return [each for session in sessions if session.outages is not None for each in session.outages.take_healed()]
 
 
 async def patiently(session: Session, attempt: Callable[[], Awaitable[Result]]) -> Result:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from interpulse.spark.class_archive.archive import java_options
+from interpulse.spark.workers import WORKER_DAEMON
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,6 +93,7 @@ def start_session(
             "spark.ui.showConsoleProgress": "false",
             "spark.log.level": "WARN",
             "spark.sql.warehouse.dir": str(directory / "warehouse"),
+            "spark.python.daemon.module": WORKER_DAEMON,
         }
     for key, value in (settings | dict(conf)).items():
         builder = builder.config(key, value)

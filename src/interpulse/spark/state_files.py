@@ -20,6 +20,8 @@ __all__ = ["HELD_FILE", "LAST_COMMIT_FILE", "HeldRange", "LaneFiles", "load_held
 HELD_FILE: Final = "held.json"
 LAST_COMMIT_FILE: Final = "last_commit.json"
 _KEPT = 100
+_SUMMARIES_KEPT: Final = 20
+_TOPICS_KEPT: Final = 100
 _PAUSE_FIRST_MS = 2_000
 _PAUSE_MAX_MS = 60_000
 
@@ -110,13 +112,36 @@ class LaneFiles:
         (self._root / HELD_FILE).unlink(missing_ok=True)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """What the last batch wrote, for the report of progress and the plan of the next one."""
-        write_atomically(self._root / LAST_COMMIT_FILE, json.dumps(summary), durable=False)
+        """What the last batch wrote, for the report of progress and the plan of the next one.
+
+        Those of some batches before stay in it, of many topics without these: Spark tells of a batch when the next one
+        may be over already.
+        """
+        before = self._summaries()
+        earlier: dict[str, Any] = before.pop("earlier", {})
+        if before:
+            topics = before.get("topics", {})
+            earlier[str(before["batchId"])] = {**before, "topics": topics if len(topics) <= _TOPICS_KEPT else {}}
+        earlier.pop(str(summary["batchId"]), None)
+        kept = dict(list(earlier.items())[-_SUMMARIES_KEPT:])
+        write_atomically(self._root / LAST_COMMIT_FILE, json.dumps({**summary, "earlier": kept}), durable=False)
 
     def summary(self) -> dict[str, Any] | None:
+        """That of the newest batch."""
+        newest = self._summaries()
+        newest.pop("earlier", None)
+        return newest or None
+
+    def summary_of(self, batch: int) -> dict[str, Any] | None:
+        """What a batch wrote, if it is among the newest."""
+        newest = self._summaries()
+        earlier: dict[str, dict[str, Any]] = newest.pop("earlier", {})
+        return newest if newest.get("batchId") == batch else earlier.get(str(batch))
+
+    def _summaries(self) -> dict[str, Any]:
         path = self._root / LAST_COMMIT_FILE
         if not path.exists():
-            return None
+            return {}
         body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return body
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import ParamSpec, TypeVar
 
 from interpulse.model.errors import PulsarError
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 
 __all__ = ["strip_traceback", "strip_traceback_while_reading"]
 

@@ -17,10 +17,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["configure_worker", "passed_to_workers", "settle_memory"]
+__all__ = ["WORKER_DAEMON", "configure_worker", "passed_to_workers", "settle_memory"]
 
 _VARIABLE: Final = "INTERPULSE_WORKER_LOG"
-_DAEMON: Final = "pyspark.daemon"
+WORKER_DAEMON: Final = "interpulse.spark.worker_daemon"
+"""The daemon of our own sessions, as Spark is told it."""
+_DAEMONS: Final = ("pyspark.daemon", WORKER_DAEMON)
 _settled_in: int | None = None
 
 
@@ -57,4 +59,4 @@ def settle_memory() -> None:
 def _is_worker() -> bool:
     """Whether Spark's daemon started this process."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    return spec is not None and spec.name == _DAEMON
+    return spec is not None and spec.name in _DAEMONS

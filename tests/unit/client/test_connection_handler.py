@@ -7,6 +7,7 @@ import pytest
 
 from interpulse.client.config import ClientConfig
 from interpulse.client.connection_handler import ConnectionHandler, tolerated_while_reconnecting
+from interpulse.client.outages import Outages
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import (
@@ -119,3 +120,20 @@ async def test_owner_when_it_stops_then_does_not_reconnect(owner: Owner) -> None
     owner.handler.reconnect()
     assert await owner.handler.stop() is None
     assert not owner.handler.is_reconnecting
+
+
+async def test_owner_when_it_is_closed_and_comes_back_at_once_then_that_is_counted() -> None:
+    async with ScriptedBroker() as broker:
+        outages = Outages("here")
+        session = Session(ClientConfig(broker.url), outages)
+        owner = Owner(session)
+        await owner.handler.open(timeout_ms=2000)
+        owner.handler.on_lost()
+        owner.handler.reconnect()
+        await owner.handler.reconnected()
+        (healed,) = outages.take_healed()
+        assert (healed.times, healed.reason.startswith("the owner of persistent://public/default/t was closed")) == (
+            1,
+            True,
+        )
+        await session.close()

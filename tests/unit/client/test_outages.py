@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpulse.client.outages import Outages, remedy_for
+from interpulse.client.outages import Healed, Outages, remedy_for
 from interpulse.model.errors import (
     AuthenticationError,
     AuthorizationError,
@@ -79,6 +79,27 @@ def test_outage_counts_from_where_its_first_attempt_began():
     outages.note(GONE, 30.0, began=0.0)
     assert outages.waiting(31.0) == ("no route", 31.0)
     assert (outages.is_too_long(60.0), outages.is_too_long(61.0)) == (False, True)
+
+
+def test_what_healed_is_counted_by_its_reason_until_it_is_taken():
+    outages = Outages("pulsar://a:1")
+    for begin, error in ((0.0, GONE), (10.0, ServiceNotReady("moved")), (20.0, GONE)):
+        outages.note(error, begin)
+        outages.over(begin + 1.5)
+    outages.over(30.0)
+    assert outages.take_healed() == [
+        Healed("pulsar://a:1", "no route", 2, 3.0),
+        Healed("pulsar://a:1", "moved", 1, 1.5),
+    ]
+    assert outages.take_healed() == []
+
+
+def test_of_very_many_reasons_only_some_are_kept():
+    outages = Outages("x")
+    for number in range(1000):
+        outages.note(NotConnected(f"topic {number}"), float(number))
+        outages.over(float(number))
+    assert 0 < len(outages.take_healed()) < 100
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from interpulse.spark import process_client
-from interpulse.spark.access import Access
+from interpulse.spark.options.access import Access
 from interpulse.spark.process_client import Patience, process_portal, relaxed_collector, session_for
 
 SERVICE_URL = "pulsar://127.0.0.1:1"

@@ -69,3 +69,20 @@ def test_held_ranges_are_kept_until_they_are_written(tmp_path):
     assert held["a"].retry_at_ms > 5000
     files.forget()
     assert files.held() == {}
+
+
+def test_summaries_of_some_batches_stay_and_one_that_is_written_again_counts_once(tmp_path):
+    files = LaneFiles(str(tmp_path))
+    assert files.summary_of(0) is None
+    for batch in [*range(50), 49]:
+        files.write_summary({"batchId": batch, "entries": batch, "topics": {"t": (1, 2, 3)}})
+    assert (files.summary() or {})["topics"] == {"t": [1, 2, 3]}
+    assert (files.summary_of(49) or {})["entries"] == 49
+    assert files.summary_of(48) == {"batchId": 48, "entries": 48, "topics": {"t": [1, 2, 3]}}
+    assert files.summary_of(40) is not None
+    assert files.summary_of(10) is None
+    for batch in (50, 51):
+        files.write_summary({"batchId": batch, "topics": dict.fromkeys(map(str, range(1000)), (1, 2, 3))})
+    assert files.summary_of(50) == {"batchId": 50, "topics": {}}
+    assert len((files.summary_of(51) or {})["topics"]) == 1000
+    assert list(files._summaries()["earlier"]) == [str(batch) for batch in range(31, 51)]

@@ -44,14 +44,32 @@ def thawed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gc.unfreeze()
 
 
+def test_daemon_when_it_forks_workers_of_tasks_then_has_read_what_they_need() -> None:
+    """And has made nothing of a client, which no forked process could use."""
+    program = (
+        "import sys, threading, pyspark.daemon, interpulse.spark.worker_daemon as ours;"
+        "pyspark.daemon.manager = lambda: print(sorted(set(sys.argv[2:]) - set(sys.modules)), threading.active_count(),"
+        "__import__('gc').get_freeze_count() > 0);"
+        "ours.main()"
+    )
+    needed = ("interpulse.spark.writing.lane_writer", "interpulse.spark.reading.fetch", "pyarrow")
+    for module, missing in (("pyspark.worker", []), ("pyspark.sql.worker.create_data_source", sorted(needed))):
+        command = [sys.executable, "-c", program, module, *needed]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert said.strip() == f"{missing} 1 {not missing}"
+
+
 def run_as(monkeypatch: pytest.MonkeyPatch, module: str | None) -> None:
     main = ModuleType("__main__")
     main.__spec__ = None if module is None else ModuleSpec(module, None)
     monkeypatch.setitem(sys.modules, "__main__", main)
 
 
-def test_memory_when_settled_in_a_worker_then_left_out_once(monkeypatch: pytest.MonkeyPatch, thawed: None) -> None:
-    run_as(monkeypatch, "pyspark.daemon")
+@pytest.mark.parametrize("daemon", ["pyspark.daemon", "interpulse.spark.worker_daemon"])
+def test_memory_when_settled_in_a_worker_then_left_out_once(
+    monkeypatch: pytest.MonkeyPatch, thawed: None, daemon: str
+) -> None:
+    run_as(monkeypatch, daemon)
     settle_memory()
     assert gc.get_freeze_count() > 10_000
     gc.unfreeze()

@@ -1,8 +1,9 @@
 """The replication status of each topic: from the reports of the job, and from the broker's own records.
 
 A record is ``{topic, cluster, state, since, reason, remedy, nextRetryAt, lagEntries, lagMessages, lagSeconds,
-msgRateOut, msgThroughputOut, batchId, batchMs, provisioned}``; there is one for each topic (or partition) and remote
-cluster. Times are milliseconds since 1970, rates are per second. The messages that wait are estimated.
+msgRateOut, msgThroughputOut, batchId, batchMs, provisioned, healedCount, healedReason, healedRemedy}``; there is one
+for each topic (or partition) and remote cluster. Times are milliseconds since 1970, rates are per second. The messages
+that wait are estimated. What healed is that of all topics of the cluster since the job started, and the newest of it.
 """
 
 from __future__ import annotations
@@ -47,11 +48,14 @@ _FIELDS: Final = (
     "batchId",
     "batchMs",
     "provisioned",
+    "healedCount",
+    "healedReason",
+    "healedRemedy",
 )
 _LAG: Final = ("lagEntries", "lagMessages", "lagSeconds")
 _RATES: Final = ("msgRateOut", "msgThroughputOut")
-_NUMBERS: Final = ("since", "nextRetryAt", *_LAG, *_RATES, "batchId", "batchMs")
-_TEXTS: Final = ("reason", "remedy", "provisioned")
+_NUMBERS: Final = ("since", "nextRetryAt", *_LAG, *_RATES, "batchId", "batchMs", "healedCount")
+_TEXTS: Final = ("reason", "remedy", "provisioned", "healedReason", "healedRemedy")
 _FIELDS_OF_THE_PAST: Final = ("since", "remedy", "nextRetryAt", *_LAG, *_RATES)
 """Members of the last report that no longer hold once a topic is not held any more."""
 _IN_STATS: Final = ("state", "since", "reason", "remedy", "nextRetryAt")

@@ -15,7 +15,7 @@ from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.tracebacks import strip_traceback, strip_traceback_while_reading
 from interpulse.spark.writing.lane_states import LaneStates, read_lane_states
 from interpulse.spark.writing.write_options import WriteOptions
-from interpulse.spark.writing.writer import stream_task
+from interpulse.spark.writing.writer import earlier_attempts, stream_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,9 +50,11 @@ class CopyReader(PlannedStream):
     @strip_traceback_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from interpulse.spark.copying.range_copies import copy_ranges
+        from interpulse.spark.process_client import healed_here
 
         # Spark makes one partition with no value out of an empty plan.
         if isinstance(partition, CopyPartition) and partition.ranges:
             task = stream_task()
             lanes = partition.lanes.below(task.batch)
-            yield report_batch(copy_ranges(self._options, self._target, partition.ranges, lanes, task))
+            reports = copy_ranges(self._options, self._target, partition.ranges, lanes, task)
+            yield report_batch([*reports, *healed_here(), *earlier_attempts()])

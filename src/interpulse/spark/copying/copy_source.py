@@ -40,7 +40,7 @@ class CopyDataSource(DataSource):
     @strip_traceback
     def streamReader(self, schema: object) -> DataSourceStreamReader:
         from interpulse.spark.copying.copy_reader import CopyReader
-        from interpulse.spark.options import Purpose
+        from interpulse.spark.options.option import Purpose
         from interpulse.spark.reading.read_options import parse_read_options
 
         options = parse_read_options(_with_prefix(_SOURCE, self.options), Purpose.STREAM_READ)
@@ -55,7 +55,7 @@ class CopyDataSource(DataSource):
         return ReportWriter(target)
 
     def _target(self) -> WriteOptions:
-        from interpulse.spark.options import OptionError, Purpose
+        from interpulse.spark.options.option import OptionError, Purpose
         from interpulse.spark.writing.write_options import parse_write_options
 
         target = parse_write_options(_with_prefix(_TARGET, self.options), Purpose.STREAM_WRITE)

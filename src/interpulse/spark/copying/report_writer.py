@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from interpulse.spark.copying.reports import reports_in
 from interpulse.spark.workers import settle_memory
 from interpulse.spark.writing.write_options import WriteOptions
-from interpulse.spark.writing.writer import WrittenMessage, commit_batch, log_abort, reports_of
+from interpulse.spark.writing.writer import WrittenMessage, commit_batch, log_abort
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ class ReportWriter(DataSourceStreamArrowWriter):
         return written
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        commit_batch(batchId, reports_of(messages), self._options.state_path)
+        commit_batch(batchId, messages, self._options.state_path)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         log_abort(messages)

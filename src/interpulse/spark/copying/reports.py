@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from interpulse.client.outages import Healed
 from interpulse.spark.writing.lane_report import LaneReport
 
 if TYPE_CHECKING:
@@ -14,13 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["report_batch", "reports_in"]
 
 
-def report_batch(reports: Sequence[LaneReport]) -> pa.RecordBatch:
-    """A row for each report."""
+def report_batch(reports: Sequence[LaneReport | Healed]) -> pa.RecordBatch:
+    """A row for each report, and for each kind of failure that healed meanwhile."""
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict({"report": pa.array([pickle.dumps(report) for report in reports], pa.binary())})
 
 
-def reports_in(batches: Iterable[pa.RecordBatch]) -> list[LaneReport]:
+def reports_in(batches: Iterable[pa.RecordBatch]) -> list[LaneReport | Healed]:
     """The inverse of :func:`report_batch`; the rows come from our own tasks of the same query."""
     return [pickle.loads(row) for batch in batches for row in batch.column("report").to_pylist()]

@@ -19,9 +19,9 @@ from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyExists, PulsarError
 from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import PipelineConfig
-from interpulse.spark.job.route import Emit, Route
-from interpulse.spark.job.route_topics import RouteTopics
-from interpulse.spark.writing.broker_target import last_position
+from interpulse.spark.job.routes.route import Emit, Route
+from interpulse.spark.job.routes.route_topics import RouteTopics
+from interpulse.spark.writing.target.broker_target import last_position
 
 __all__ = ["HeartbeatArrivals", "send_heartbeats"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
@@ -16,11 +16,11 @@ from interpulse.replication.provision import ReplicationProblem
 from interpulse.spark.job.heartbeat import HeartbeatArrivals
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.job.reports.progress import BatchProgress
-from interpulse.spark.job.route import Emit, Route
-from interpulse.spark.job.route_lag import RouteLag
-from interpulse.spark.job.route_query import QueryFailure, RouteQuery
-from interpulse.spark.job.route_rates import CopyRate, RouteRates
-from interpulse.spark.job.route_topics import RouteTopics, TopicState
+from interpulse.spark.job.routes.route import Emit, Route
+from interpulse.spark.job.routes.route_lag import RouteLag
+from interpulse.spark.job.routes.route_query import QueryFailure, RouteQuery
+from interpulse.spark.job.routes.route_rates import CopyRate, RouteRates
+from interpulse.spark.job.routes.route_topics import RouteTopics, TopicState
 from interpulse.spark.job.selection import partitions_of
 from interpulse.spark.job.subscriptions.subscription_sync import SubscriptionSync
 from interpulse.spark.state_files import HeldRange
@@ -60,6 +60,8 @@ class Pipeline:
         self._started = False
         self._away: QueryFailure | None = None
         self._told_holds: Mapping[str, str] = {}
+        self._healed_count = 0
+        self._healed_last: Mapping[str, Any] = {}
 
     async def update(self, topics: Mapping[TopicName, int]) -> None:
         """Provision what is new, hold what does not fit, and keep the query running."""
@@ -92,11 +94,12 @@ class Pipeline:
         """A micro-batch is over."""
         self._lag.note_progress(progress)
         self._query.note_progress()
-        written = self.route.files.summary()
+        written = self.route.files.summary_of(progress.batch_id)
         line = progress.to_json()
-        if written is not None and written.get("batchId") == progress.batch_id:
+        if written is not None:
             self._rates.note(written.get("topics", {}), time.monotonic())
             line["written"] = {key: value for key, value in written.items() if key not in ("batchId", "topics")}
+            self._tell_healed(written.get("healed", ()))
         self._emit(line)
         self._tell_holds(self.route.files.held())
 
@@ -112,6 +115,13 @@ class Pipeline:
         for name in told.keys() - held.keys():
             self._emit({"event": "released", "cluster": cluster, "topic": name})
         self._told_holds = {name: item.reason for name, item in held.items()}
+
+    def _tell_healed(self, healed: Sequence[Mapping[str, Any]]) -> None:
+        """What failed within tasks of a batch, at either cluster, and was well again by itself."""
+        for each in healed:
+            self._healed_count += each["count"]
+            self._healed_last = each
+            self._emit({"event": "healed", "cluster": self.route.remote, **each})
 
     def note_source(self, problem: ReplicationProblem | None) -> None:
         """Why the source gives no answer; None: it does."""
@@ -162,6 +172,9 @@ class Pipeline:
             "batchId": progress.batch_id if progress is not None else None,
             "batchMs": progress.duration_ms if progress is not None else None,
             "provisioned": state.provisioned,
+            "healedCount": self._healed_count,
+            "healedReason": self._healed_last.get("reason"),
+            "healedRemedy": self._healed_last.get("remedy"),
         }
 
     def _lag_fields(self, name: str) -> dict[str, float | None]:

@@ -22,9 +22,9 @@ from interpulse.model.clusters import shown_address
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.naming import misnamed
-from interpulse.spark.access import Access
 from interpulse.spark.job.start import Start, parse_start
-from interpulse.spark.option_values import parse_duration_ms, parse_pattern, parse_service_url, parse_size
+from interpulse.spark.options.access import Access
+from interpulse.spark.options.option_values import parse_duration_ms, parse_pattern, parse_service_url, parse_size
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
 
 __all__ = [

@@ -30,8 +30,8 @@ from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig,
 from interpulse.spark.job.reports.progress import BatchProgress
 from interpulse.spark.job.reports.report import JsonLines, Report
 from interpulse.spark.job.reports.unusable_remotes import UnusableRemote
-from interpulse.spark.job.route import Route
-from interpulse.spark.job.route_topics import JobEnds
+from interpulse.spark.job.routes.route import Route
+from interpulse.spark.job.routes.route_topics import JobEnds
 from interpulse.spark.job.selection import RemoteSelection, check_start, select
 from interpulse.spark.job.source_kind import cursor_name, is_interpulse
 from interpulse.spark.session import start_session

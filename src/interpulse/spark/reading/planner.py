@@ -16,9 +16,9 @@ from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import StreamOffset, check_points_named, entries_between, plan_end, point_of, share_limit
 from interpulse.spark.reading.backlog.losses import EndsSeen, deleted_topic_loss, trimmed_ledger_loss
 from interpulse.spark.reading.backlog.trigger_minimum import waits_for_more
+from interpulse.spark.reading.ranges.splitting import Ledger
+from interpulse.spark.reading.ranges.times import check_not_late, times_of
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
-from interpulse.spark.reading.splitting import Ledger
-from interpulse.spark.reading.times import check_not_late, times_of
 from interpulse.spark.throttle import Rate, Throttle
 
 __all__ = [
@@ -133,6 +133,7 @@ class StreamPlanner:
             timeout_ms=options.outage_timeout_ms,
             rereads_credentials=options.access.rereads_credentials,
         )
+        self._healed: dict[str, Any] = {"count": 0, "ms": 0}
         self._throttle = Throttle()
         self._charged: int | None = None
 
@@ -449,6 +450,12 @@ class StreamPlanner:
         }
         shown = topics if len(topics) <= 2000 else lagging
         report = {"v": 1, "lag": lag, "topics": shown}
+        for each in self._outages.take_healed():
+            self._healed["count"] += each.times
+            self._healed["ms"] += int(each.seconds * 1000)
+            self._healed |= {"reason": each.reason, "remedy": remedy_for(each.reason) or _REMEDY}
+        if self._healed["count"]:
+            report["healed"] = dict(self._healed)
         waiting = self._outages.waiting(now)
         if waiting is not None:
             reason, seconds = waiting

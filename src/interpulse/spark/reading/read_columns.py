@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from interpulse.model.schemas import SchemaInfo
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.rows.columns import Layout, check_schema, read_schema
 from interpulse.spark.schemas.payload_columns import check_same_schemas, payload_fields

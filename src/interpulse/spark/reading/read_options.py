@@ -8,8 +8,9 @@ from typing import Any
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import NamespaceName
-from interpulse.spark.access import Access
-from interpulse.spark.connection_options import (
+from interpulse.spark.offsets import CutPosition, parse_offsets, parse_times
+from interpulse.spark.options.access import Access
+from interpulse.spark.options.connection_options import (
     access_options,
     admin_access_options,
     admin_url_option,
@@ -17,8 +18,8 @@ from interpulse.spark.connection_options import (
     outage_timeout_option,
     service_url_option,
 )
-from interpulse.spark.offsets import CutPosition, parse_offsets, parse_times
-from interpulse.spark.option_values import (
+from interpulse.spark.options.option import Purpose, build_options, option, read_values
+from interpulse.spark.options.option_values import (
     one_of,
     parse_assignment,
     parse_duration_ms,
@@ -31,7 +32,6 @@ from interpulse.spark.option_values import (
     parse_positive_size,
     parse_topics,
 )
-from interpulse.spark.options import Purpose, build_options, option, read_values
 from interpulse.spark.reading.task_rules import tasks_problems
 
 __all__ = ["SUBSCRIPTION", "ReadOptions", "parse_read_options"]

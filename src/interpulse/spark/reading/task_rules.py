@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from interpulse.spark.options import Purpose
+from interpulse.spark.options.option import Purpose
 
 __all__ = ["tasks_problems"]
 

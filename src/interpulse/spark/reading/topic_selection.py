@@ -12,7 +12,7 @@ from interpulse.client.session import Session
 from interpulse.model.errors import TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.schemas import SchemaInfo
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.process_client import process_portal, session_for
 from interpulse.spark.reading.read_options import ReadOptions
 

@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 )
 
 from interpulse.model.names import TopicName
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ids import signed, unsigned
 

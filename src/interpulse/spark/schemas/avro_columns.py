@@ -35,7 +35,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 
 __all__ = ["avro_shaper", "avro_type", "json_shaper", "parse_definition", "with_values_as_defaults"]
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StringType, StructField, StructType
 
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.schemas.primitives import PRIMITIVES
 
 __all__ = ["schema_of_columns"]

@@ -11,10 +11,10 @@ from interpulse.clock import now_ms
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import TopicNotFound
 from interpulse.model.names import TopicName
-from interpulse.spark.access import Access
-from interpulse.spark.connection_options import access_as_options
 from interpulse.spark.job.pipeline_config import FORWARD_ORIGIN, ClusterAddress, PipelineConfig
 from interpulse.spark.job.selection import select
+from interpulse.spark.options.access import Access
+from interpulse.spark.options.connection_options import access_as_options
 from interpulse.spark.process_client import process_portal, session_for
 
 __all__ = ["CONTENT", "POSITION", "Comparison", "Side", "TopicPair", "VerifyError", "comparisons_of"]

@@ -15,7 +15,7 @@ from interpulse.spark.writing.kafka_style import with_own_names
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.row_encoders import RowEncoders
 from interpulse.spark.writing.sink_rows import OutgoingMessage, build_messages, outgoing_messages
-from interpulse.spark.writing.target_topics import TargetTopics
+from interpulse.spark.writing.target.target_topics import TargetTopics
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
 

@@ -20,8 +20,8 @@ from interpulse.spark.lanes import UNTOUCHED
 from interpulse.spark.process_client import patiently
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.sink_rows import OutgoingMessage, entry_rows
-from interpulse.spark.writing.target_schemas import TargetSchemas
-from interpulse.spark.writing.target_topics import TargetTopics, check_takes_entries
+from interpulse.spark.writing.target.target_schemas import TargetSchemas
+from interpulse.spark.writing.target.target_topics import TargetTopics, check_takes_entries
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry

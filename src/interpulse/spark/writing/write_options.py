@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from interpulse.client.producing.router import HashingScheme, RoutingMode
-from interpulse.spark.access import Access
-from interpulse.spark.connection_options import (
+from interpulse.spark.options.access import Access
+from interpulse.spark.options.connection_options import (
     access_options,
     admin_access_options,
     admin_url_option,
@@ -16,7 +16,8 @@ from interpulse.spark.connection_options import (
     outage_timeout_option,
     service_url_option,
 )
-from interpulse.spark.option_values import (
+from interpulse.spark.options.option import OptionError, Purpose, build_options, option, read_values
+from interpulse.spark.options.option_values import (
     one_of,
     parse_creation,
     parse_duration_ms,
@@ -30,7 +31,6 @@ from interpulse.spark.option_values import (
     parse_waiting,
     parse_whole,
 )
-from interpulse.spark.options import OptionError, Purpose, build_options, option, read_values
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
 
 __all__ = ["WriteOptions", "parse_write_options"]

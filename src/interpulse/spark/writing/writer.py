@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from interpulse.client.outages import Healed, remedy_for
 from interpulse.clock import now_ms
+from interpulse.model.clusters import shown_address
 from interpulse.spark.lanes import LaneState, StreamTask
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.tracebacks import strip_traceback
 from interpulse.spark.writing.lane_report import LaneReport
@@ -32,6 +34,7 @@ __all__ = [
     "PulsarStreamWriter",
     "WrittenMessage",
     "commit_batch",
+    "earlier_attempts",
     "log_abort",
     "reports_of",
     "stream_task",
@@ -39,17 +42,40 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
+_HEALED_REMEDY: Final = "nothing, unless it comes again and again: then look at the log of the place"
+_FAILED_ATTEMPT: Final = "an attempt of a task failed and Spark tried it again; the log of the executor says why"
+
 
 class WrittenMessage(WriterCommitMessage):
-    """The commit message of one task."""
+    """The commit message of one task: what it wrote, and what failed meanwhile and healed."""
 
-    def __init__(self, reports: Sequence[LaneReport]) -> None:
-        self.reports = tuple(reports)
+    def __init__(self, told: Sequence[LaneReport | Healed]) -> None:
+        self.reports = tuple(each for each in told if isinstance(each, LaneReport))
+        self.healed = tuple(each for each in told if isinstance(each, Healed))
 
 
 def reports_of(messages: Sequence[WriterCommitMessage | None]) -> list[LaneReport]:
     """What the tasks that ended have written."""
     return [report for message in messages if isinstance(message, WrittenMessage) for report in message.reports]
+
+
+def _healed_of(messages: Sequence[WriterCommitMessage | None]) -> list[dict[str, Any]]:
+    """What healed within the tasks, by place and reason."""
+    found: dict[tuple[str, str], Healed] = {}
+    for each in [each for message in messages if isinstance(message, WrittenMessage) for each in message.healed]:
+        key = (each.place, each.reason)
+        times, seconds = (found[key].times, found[key].seconds) if key in found else (0, 0.0)
+        found[key] = each._replace(times=times + each.times, seconds=seconds + each.seconds)
+    return [
+        {
+            "place": shown_address(each.place),
+            "reason": each.reason,
+            "remedy": remedy_for(each.reason) or _HEALED_REMEDY,
+            "count": each.times,
+            "seconds": round(each.seconds, 3),
+        }
+        for each in found.values()
+    ]
 
 
 def _summary(reports: Sequence[LaneReport]) -> dict[str, Any]:
@@ -74,12 +100,15 @@ class PulsarBatchWriter(DataSourceArrowWriter):
 
     @strip_traceback
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        from interpulse.spark.process_client import healed_here
         from interpulse.spark.writing.sink import write_rows
 
-        return WrittenMessage(write_rows(self._options, iterator, {}, self._record))
+        reports = write_rows(self._options, iterator, {}, self._record)
+        return WrittenMessage([*reports, *healed_here(), *earlier_attempts()])
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         log.info("written summary=%s", _summary(reports_of(messages)))
+        _log_healed(_healed_of(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         log_abort(messages)
@@ -97,28 +126,41 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
     @strip_traceback
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send everything; returns after the last receipt."""
+        from interpulse.spark.process_client import healed_here
         from interpulse.spark.writing.sink import write_rows
 
         task = stream_task()
-        return WrittenMessage(write_rows(self._options, iterator, self._lanes.below(task.batch), self._record, task))
+        reports = write_rows(self._options, iterator, self._lanes.below(task.batch), self._record, task)
+        return WrittenMessage([*reports, *healed_here(), *earlier_attempts()])
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        commit_batch(batchId, reports_of(messages), self._state_path)
+        commit_batch(batchId, messages, self._state_path)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         log_abort(messages)
 
 
-def commit_batch(batch: int, reports: Sequence[LaneReport], state_path: str | None) -> None:
+def commit_batch(batch: int, messages: Sequence[WriterCommitMessage | None], state_path: str | None) -> None:
     """Record what the tasks of a batch wrote; with lanes, in their files."""
+    reports, healed = reports_of(messages), _healed_of(messages)
     if state_path is not None:
         files = LaneFiles(state_path)
         files.commit(batch, _states_of(reports))
         held = {report.topic: (report.after, report.held) for report in reports if report.held is not None}
         released = [report.topic for report in reports if report.held is None]
         files.hold(held, released=released, now_ms=now_ms())
-        files.write_summary({"batchId": batch, **_summary(reports), "topics": _written_by_topic(reports)})
+        summary = {"batchId": batch, **_summary(reports), "healed": healed, "topics": _written_by_topic(reports)}
+        files.write_summary(summary)
     log.info("written batch=%d summary=%s", batch, _summary(reports))
+    _log_healed(healed)
+
+
+def _log_healed(healed: Sequence[Mapping[str, Any]]) -> None:
+    for each in healed:
+        log.warning(
+            "failed and healed within a task place=%s count=%d seconds=%.1f reason=%s remedy=%s",
+            *(each["place"], each["count"], each["seconds"], each["reason"], each["remedy"]),
+        )
 
 
 def _states_of(reports: Sequence[LaneReport]) -> dict[str, LaneState]:
@@ -168,6 +210,15 @@ def stream_task() -> StreamTask:
     assert context is not None, "streams run in tasks"
     query, batch = (context.getLocalProperty(key) for key in ("sql.streaming.queryId", "streaming.sql.batchId"))
     return StreamTask(query or "", int(batch or 0), context.partitionId())
+
+
+def earlier_attempts() -> list[Healed]:
+    """That Spark tries this task again is told too: what failed was in another process."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    failed = context.attemptNumber() if context is not None else 0
+    return [Healed("Spark", _FAILED_ATTEMPT, failed, 0.0)] if failed else []
 
 
 def _checked_record(options: WriteOptions, schema: StructType) -> StructType | None:

@@ -5,11 +5,11 @@ import pytest
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
-from interpulse.spark.job.route import Route
-from interpulse.spark.job.route_lag import RouteLag
+from interpulse.spark.job.routes.route import Route
+from interpulse.spark.job.routes.route_lag import RouteLag
 from interpulse.spark.job.selection import select
 from interpulse.spark.offsets import StreamOffset, pack_ranges, ranges_between
-from interpulse.spark.options import Purpose
+from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading.planner import Following, StreamPlanner, TopicEnd
 from interpulse.spark.reading.read_options import parse_read_options
 

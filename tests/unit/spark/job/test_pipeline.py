@@ -7,15 +7,15 @@ import pytest
 from interpulse.model.errors import NotConnected
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.spark.access import Access
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.job.replication_job import ReplicationJob
 from interpulse.spark.job.reports.progress import BatchProgress
-from interpulse.spark.job.route_query import sink_options, source_options
-from interpulse.spark.job.route_topics import TopicState
+from interpulse.spark.job.routes.route_query import sink_options, source_options
+from interpulse.spark.job.routes.route_topics import TopicState
 from interpulse.spark.job.source_backlog import Backlog
-from interpulse.spark.options import Purpose
+from interpulse.spark.options.access import Access
+from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading.read_options import parse_read_options
 from interpulse.spark.writing.write_options import parse_write_options
 
@@ -165,3 +165,27 @@ async def test_topic_that_the_target_refuses_in_a_batch_is_told_once_and_when_it
     assert [(each["event"], each["topic"]) for each in events] == [("held", str(topic)), ("released", str(topic))]
     assert events[0]["reason"] == "backlog quota exceeded"
     assert events[0]["remedy"].startswith("consume or clear the backlog")
+
+
+async def test_what_healed_within_a_batch_is_an_event_and_counted_in_the_status(tmp_path):
+    topic, west, source = TopicName.parse("x"), address("west", Access()), address("east", Access())
+    config = PipelineConfig(name="t", state=tmp_path, source=source, target=west, select=Selection(namespaces=("a/b",)))
+    told = []
+    async with source.admin() as admin:
+        pipeline = Pipeline(config, admin, west, None, told.append, "interpulse.t")
+        pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
+        (before,) = pipeline.records()[topic.namespace_name]
+        for batch, count in ((1, 2), (2, 0), (3, 1)):
+            each = {"place": "p", "reason": f"why {batch}", "remedy": "none", "count": count, "seconds": 1.0}
+            pipeline.route.files.write_summary({"batchId": batch, "healed": [each] if count else [], "topics": {}})
+        for batch in (1, 2, 3):  # told late, as Spark does under load
+            pipeline.take_progress(BatchProgress("west", batch, 1))
+        pipeline.take_progress(BatchProgress("west", 4, 1))
+        (after,) = pipeline.records()[topic.namespace_name]
+        await pipeline.stop()
+    assert [(each["reason"], each["count"]) for each in told if each["event"] == "healed"] == [
+        ("why 1", 2),
+        ("why 3", 1),
+    ]
+    assert (before["healedCount"], before["healedReason"]) == (0, None)
+    assert (after["healedCount"], after["healedReason"], after["healedRemedy"]) == (3, "why 3", "none")

@@ -9,9 +9,9 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import ClusterNotFound, NotAllowed, NotSupported
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.spark.access import Access
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.job.selection import select
+from interpulse.spark.options.access import Access
 
 CONFIG = PipelineConfig(
     name="test",

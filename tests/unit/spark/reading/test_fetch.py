@@ -6,7 +6,7 @@ import queue
 from interpulse.model.errors import AlreadyClosed
 from interpulse.model.ids import Position
 from interpulse.spark.offsets import TopicRange
-from interpulse.spark.options import Purpose
+from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading import fetch
 from interpulse.spark.reading.read_options import parse_read_options
 

@@ -5,7 +5,7 @@ import pytest
 from interpulse.model.errors import AuthenticationError, DataLoss, NotConnected, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import StreamOffset, ranges_between
-from interpulse.spark.options import Purpose
+from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading.planner import Beginning, Following, HeldBack, StreamPlanner, TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import parse_read_options
 from interpulse.spark.throttle import Rate
@@ -543,6 +543,9 @@ def test_source_that_is_away_for_an_hour_is_waited_for_and_told_in_the_progress(
     source.failure, source.topics[A] = None, {3: 7}
     assert stream.latest_offset(read, 3603).positions == {A: Position(3, 6)}
     assert "waiting" not in stream.report(3603)
+    healed = stream.report(3603)["healed"]
+    assert (healed["count"], healed["ms"], healed["reason"]) == (1, 3_601_000, "no route")
+    assert healed["remedy"].startswith("start the cluster")
 
 
 def test_source_that_is_away_for_longer_than_is_waited_ends_the_stream():

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.spark.options import OptionError, Purpose
+from interpulse.spark.options.option import OptionError, Purpose
 from interpulse.spark.reading.read_columns import columns_of_query, schema_of_query
 from interpulse.spark.reading.read_options import parse_read_options
 

@@ -7,7 +7,7 @@ import pytest
 
 from interpulse.model.errors import NotConnected, PersistenceError, TopicNotFound
 from interpulse.model.ids import Position
-from interpulse.spark.options import Purpose
+from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading import source_view
 from interpulse.spark.reading.planner import TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import parse_read_options

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.rows.columns import Layout, check_schema, read_schema
 
 TYPED = Layout(payload=StructType([StructField("name", StringType()), StructField("age", LongType())]))

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.schemas.avro_columns import avro_type, json_shaper, parse_definition
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}

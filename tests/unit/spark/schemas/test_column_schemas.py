@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from interpulse.model.schemas import SchemaType
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.schemas.column_schemas import schema_of_columns
 from interpulse.spark.schemas.payload_columns import payload_fields
 

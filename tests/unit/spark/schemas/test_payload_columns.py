@@ -5,7 +5,7 @@ import json
 import pytest
 
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.schemas.payload_columns import check_same_schemas, payload_fields
 
 

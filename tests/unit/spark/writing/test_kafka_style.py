@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from interpulse.model.errors import InvalidRequest
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.writing.kafka_style import with_own_names
 from interpulse.spark.writing.sink_rows import check_write_schema, outgoing_messages, record_columns
 from interpulse.spark.writing.write_options import parse_write_options

@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql.types import ArrayType, BinaryType, DayTimeIntervalType, LongType, StringType, StructField, StructType
 
 from interpulse.model.errors import InvalidRequest
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.writing.sink_rows import build_messages, check_write_schema, outgoing_messages
 from interpulse.spark.writing.write_options import parse_write_options
 from interpulse.wire import pulsar_api_pb2 as pb

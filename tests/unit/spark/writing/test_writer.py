@@ -3,9 +3,10 @@
 import pytest
 from pyspark.sql.types import BinaryType
 
+from interpulse.client.outages import Healed
 from interpulse.model.ids import Position
 from interpulse.spark.lanes import LaneState
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.writer import PulsarStreamWriter, WrittenMessage
@@ -30,6 +31,15 @@ def test_lane_that_several_tasks_used_in_turn_keeps_its_highest_id(tmp_path):
     writer_of(checkpointLocation=str(tmp_path)).commit([WrittenMessage([each]) for each in reports], 0)
     assert LaneFiles(str(tmp_path / "interpulse")).newest()[1] == {"t\napp": LaneState(9, Position(1, 9))}
     assert (LaneFiles(str(tmp_path / "interpulse")).summary() or {})["topics"] == {"t": [2, 0, 0]}
+
+
+def test_what_healed_within_tasks_is_told_with_reason_and_remedy(tmp_path, caplog):
+    gone = Healed("pulsar://who:secret@a:1", "no answer within 3 s", 1, 2.5)
+    writer_of(checkpointLocation=str(tmp_path)).commit([WrittenMessage([gone]), None, WrittenMessage([gone])], 0)
+    (healed,) = (LaneFiles(str(tmp_path / "interpulse")).summary() or {})["healed"]
+    assert (healed["place"], healed["count"], healed["seconds"]) == ("pulsar://***@a:1", 2, 5.0)
+    assert healed["remedy"].startswith("start the cluster")
+    assert "failed and healed within a task place=pulsar://***@a:1 count=2 seconds=5.0" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from interpulse.model.names import TopicName
 from interpulse.spark.job.inspection.checkpoint_positions import committed_positions
 from interpulse.spark.job.inspection.copied_entries import last_copied
 from interpulse.spark.job.pipeline_config import PipelineConfig, check_cluster_name
-from interpulse.spark.job.route import Route
+from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.selection import RemoteSelection, select
 from interpulse.spark.job.source_backlog import Backlog, SourceBacklog, cursor_position, last_entry
 from interpulse.spark.job.source_kind import cursor_name

@@ -14,7 +14,7 @@ from interpulse.model.errors import AlreadyExists, OperationTimeout, TopicNotFou
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.spark.job.inspection.inspection import Inspection, at_once
 from interpulse.spark.job.pipeline_config import PipelineConfig, PipelineConfigError
-from interpulse.spark.job.route import Route
+from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.source_backlog import cursor_position, last_entry
 
 __all__ = ["Begin", "Takeover", "find_begins", "move_cursors", "open_cursors"]

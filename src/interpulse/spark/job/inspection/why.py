@@ -14,7 +14,7 @@ from interpulse.spark.job.inspection.finding import Finding
 from interpulse.spark.job.inspection.inspection import Inspection
 from interpulse.spark.job.inspection.lag import lag_as_text, lag_fields
 from interpulse.spark.job.pipeline_config import PipelineConfig
-from interpulse.spark.job.route import Route
+from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.selection import RemoteSelection, partitions_of
 from interpulse.spark.state_files import HeldRange
 

@@ -32,6 +32,7 @@ class JobMetrics:
         }
         self._skipped = self._counter("skipped_total", "Entries that are not for the target.", "reason")
         self._errors = self._counter("errors_total", "Failures of a cluster's query or topics.")
+        self._healed = self._counter("healed_total", "Failures that healed within a task.", "place")
         self._batch = self._gauge("batch_id", "The newest micro-batch that is over.")
         self._succeeded = self._gauge("last_success_timestamp", "When it was over, in seconds since the epoch.")
         self._heartbeat = self._gauge("heartbeat_seconds", "How long the last heartbeat took to the target.")
@@ -69,6 +70,8 @@ class JobMetrics:
         cluster = str(event.get("cluster"))
         if event.get("event") == "error":
             self._errors.labels(cluster).inc()
+        if event.get("event") == "healed":
+            self._healed.labels(cluster, event["place"]).inc(event["count"])
         if event.get("event") == "heartbeat":
             self._heartbeat.labels(cluster).set(event["delayMs"] / 1000)
             self._heard.labels(cluster).set(now_ms() / 1000)

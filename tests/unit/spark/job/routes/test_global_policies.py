@@ -7,8 +7,8 @@ import pytest
 from interpulse.model.errors import NotSupported, PreconditionFailed
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.topic_policies import TopicPolicies
-from interpulse.spark.job import global_policies
-from interpulse.spark.job.global_policies import GlobalPolicies
+from interpulse.spark.job.routes import global_policies
+from interpulse.spark.job.routes.global_policies import GlobalPolicies
 
 X = TopicName.parse("t/ns/x")
 NAMESPACE = NamespaceName("t", "ns")

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interpulse.client.outages import remedy_for
 from interpulse.clock import now_ms
-from interpulse.spark.connection_options import access_as_options
 from interpulse.spark.copying.copy_source import COPY_FORMAT, CopyDataSource, copy_options
 from interpulse.spark.job.pipeline_config import FORWARD_ORIGIN
-from interpulse.spark.job.route import Emit, Route
-from interpulse.spark.options import OptionError
+from interpulse.spark.job.routes.route import Emit, Route
+from interpulse.spark.options.connection_options import access_as_options
+from interpulse.spark.options.option import OptionError
 from interpulse.spark.session import file_url, starting_a_query
 
 if TYPE_CHECKING:

@@ -35,18 +35,18 @@ from interpulse.replication.provision import (
     describe_problem,
     partition_metadata,
 )
-from interpulse.spark.job.dispatch_rates import DispatchRates
-from interpulse.spark.job.global_policies import GlobalPolicies
 from interpulse.spark.job.pipeline_config import ON_MISMATCH_EXPAND, ON_MISMATCH_FAIL
-from interpulse.spark.job.route import Emit, Route
+from interpulse.spark.job.routes.dispatch_rates import DispatchRates
+from interpulse.spark.job.routes.global_policies import GlobalPolicies
+from interpulse.spark.job.routes.route import Emit, Route
+from interpulse.spark.job.routes.target_presence import TargetPresence
 from interpulse.spark.job.selection import partitions_of
 from interpulse.spark.job.start import Begin, first_message
-from interpulse.spark.job.target_presence import TargetPresence
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.state_files import write_atomically
 from interpulse.spark.throttle import Rate
-from interpulse.spark.writing.broker_target import lane_start
-from interpulse.spark.writing.target_topics import check_deduplicating, ensure_deduplication
+from interpulse.spark.writing.target.broker_target import lane_start
+from interpulse.spark.writing.target.target_topics import check_deduplicating, ensure_deduplication
 
 __all__ = ["JobEnds", "RouteTopics", "TopicState"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from interpulse.client.session import Session
 from interpulse.model.errors import ServiceNotReady
-from interpulse.spark.job.target_presence import TargetPresence
+from interpulse.spark.job.routes.target_presence import TargetPresence
 
 NAMES = [f"persistent://public/default/t{number}" for number in range(40)]
 
@@ -47,7 +47,7 @@ class Sender:
 @pytest.fixture
 def senders(monkeypatch: pytest.MonkeyPatch) -> type[Sender]:
     fresh = type("Fresh", (Sender,), {"open_now": [], "opened": [], "refused": set(), "stuck": set()})
-    monkeypatch.setattr("interpulse.spark.job.target_presence.EntrySender", fresh)
+    monkeypatch.setattr("interpulse.spark.job.routes.target_presence.EntrySender", fresh)
     return cast(type[Sender], fresh)
 
 

@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
 )
 
 from interpulse.model.ids import Position
-from interpulse.spark.reading.narrowing import Interval, Narrowing, narrowed_by
+from interpulse.spark.reading.ranges.narrowing import Interval, Narrowing, narrowed_by
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import java_string_hash, murmur3_hash
 

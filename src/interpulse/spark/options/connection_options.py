@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from interpulse.spark.access import Access
-from interpulse.spark.option_values import (
+from interpulse.spark.options.access import Access
+from interpulse.spark.options.option import Option, Purpose, option, option_group
+from interpulse.spark.options.option_values import (
     parse_flag,
     parse_positive,
     parse_positive_duration_ms,
     parse_service_url,
     parse_web_url,
 )
-from interpulse.spark.options import Option, Purpose, option, option_group
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

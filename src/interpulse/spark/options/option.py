@@ -2,7 +2,7 @@
 
 Spark lower-cases keys, so they are looked up without case. A key that is not known is refused with the nearest known
 ones: a misspelt option that is silently ignored is the worst kind of default. All problems are reported together.
-The options themselves stand in ``read_options.py``, ``write_options.py`` and ``connection_options.py``.
+The options themselves stand in ``connection_options.py``, ``reading/read_options.py`` and ``writing/write_options.py``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import Flag, auto
 from typing import Any, NamedTuple, TypeVar
 
 from interpulse.model.ids import LATEST
-from interpulse.spark.replaced_options import replacement_of
+from interpulse.spark.options.replaced_options import replacement_of
 
 __all__ = [
     "Option",

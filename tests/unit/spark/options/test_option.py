@@ -3,10 +3,10 @@
 import pytest
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
-from interpulse.spark.access import Access
-from interpulse.spark.connection_options import access_as_options
-from interpulse.spark.option_values import parse_duration_ms, parse_size
-from interpulse.spark.options import OptionError, Purpose, documented_options
+from interpulse.spark.options.access import Access
+from interpulse.spark.options.connection_options import access_as_options
+from interpulse.spark.options.option import OptionError, Purpose, documented_options
+from interpulse.spark.options.option_values import parse_duration_ms, parse_size
 from interpulse.spark.reading.read_options import ReadOptions, parse_read_options
 from interpulse.spark.writing.write_options import WriteOptions, parse_write_options
 

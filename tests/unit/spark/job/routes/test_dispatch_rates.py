@@ -7,7 +7,7 @@ import pytest
 from interpulse.model.errors import AuthorizationError, NotAllowed, NotConnected, NotSupported, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.policies.messaging_policies import DispatchRate
-from interpulse.spark.job.dispatch_rates import DispatchRates
+from interpulse.spark.job.routes.dispatch_rates import DispatchRates
 from interpulse.spark.throttle import Rate
 
 A, B = TopicName.parse("persistent://t/ns/a"), TopicName.parse("persistent://t/ns/b")

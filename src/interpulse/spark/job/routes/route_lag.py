@@ -10,7 +10,7 @@ from typing import Final
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.errors import PulsarError
 from interpulse.spark.job.reports.progress import BatchProgress
-from interpulse.spark.job.route import Route
+from interpulse.spark.job.routes.route import Route
 from interpulse.spark.job.source_backlog import Backlog, SourceBacklog, cursor_position
 
 __all__ = ["RouteLag"]

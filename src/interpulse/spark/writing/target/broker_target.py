@@ -20,8 +20,8 @@ from interpulse.spark.lanes import LaneState, starting_lane
 from interpulse.spark.process_client import patiently
 from interpulse.spark.topic_map import TopicMap
 from interpulse.spark.writing.lane import StoredEntry
-from interpulse.spark.writing.target_schemas import TargetSchemas
-from interpulse.spark.writing.target_topics import TargetTopics, check_takes_entries, is_deduplicating
+from interpulse.spark.writing.target.target_schemas import TargetSchemas
+from interpulse.spark.writing.target.target_topics import TargetTopics, check_takes_entries, is_deduplicating
 from interpulse.wire.ids import signed
 
 __all__ = ["BrokerTarget", "SenderLane", "lane_start", "last_position"]
@@ -143,12 +143,13 @@ class BrokerTarget:
         self._is_deduplicating = is_deduplicating
         self._map = topic_map or TopicMap()
         self._schemas = TargetSchemas(session, source, self._map)
-        self._producer_name: str | None = None
+        self._producer_names: dict[str, str] = {}
+        """Of the lanes, by their topic-partition."""
 
     async def open_lane(
         self, topic: str, producer_name: str, *, is_new: bool, schema: SchemaInfo | None = None
     ) -> SenderLane:
-        self._producer_name = producer_name
+        self._producer_names[topic] = producer_name
         name = self._map.target(TopicName.parse(topic))
         if is_new:
             await check_takes_entries(TargetTopics(self._session), str(name))
@@ -210,7 +211,7 @@ class BrokerTarget:
                         yield StoredEntry(first, entry.position, max(first, highest), entry.parsed)
 
     async def schema_version(self, topic: str, version: bytes) -> bytes | None:
-        name = self._producer_name
+        name = self._producer_names.get(topic)
         return await patiently(self._session, lambda: self._schemas.version(topic, version, producer_name=name))
 
 

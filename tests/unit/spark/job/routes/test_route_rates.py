@@ -1,6 +1,6 @@
 """How fast topic-partitions are copied."""
 
-from interpulse.spark.job.route_rates import CopyRate, RouteRates
+from interpulse.spark.job.routes.route_rates import CopyRate, RouteRates
 
 
 def test_rate_is_what_was_written_in_the_last_ten_seconds():

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import TopicName
-from interpulse.spark.reading.splitting import Ledger
+from interpulse.spark.reading.ranges.splitting import Ledger
 
 __all__ = ["ledger_tables"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from interpulse.spark.offsets import check_points_named, point_of
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
 
 __all__ = ["check_not_late", "times_of"]
 

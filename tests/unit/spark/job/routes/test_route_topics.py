@@ -2,8 +2,8 @@
 
 from interpulse.model.ids import Position
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
-from interpulse.spark.job.route import Route
-from interpulse.spark.job.route_topics import RouteTopics
+from interpulse.spark.job.routes.route import Route
+from interpulse.spark.job.routes.route_topics import RouteTopics
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.state_files import LaneFiles
 
@@ -30,7 +30,7 @@ async def test_lanes_are_anchored_once_and_their_file_is_not_read_at_each_look(t
     route = Route(config, at("west"), "cursor")
     asked, files = [], Files(str(route.directory))
     monkeypatch.setattr(Route, "files", files)
-    monkeypatch.setattr("interpulse.spark.job.route_topics.lane_start", lane_start)
+    monkeypatch.setattr("interpulse.spark.job.routes.route_topics.lane_start", lane_start)
     monkeypatch.setattr(RouteTopics, "session", None)
     files.write_anchors({KNOWN: START})
     topics = RouteTopics(route, None, print)

@@ -1,8 +1,8 @@
 """The query of a route when it cannot be started."""
 
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
-from interpulse.spark.job.route import Route
-from interpulse.spark.job.route_query import RouteQuery
+from interpulse.spark.job.routes.route import Route
+from interpulse.spark.job.routes.route_query import RouteQuery
 
 
 class Session:
@@ -46,7 +46,7 @@ async def test_query_to_a_target_that_is_away_is_started_again_when_it_answers(t
         raise RuntimeError("NotConnected: west is away")
 
     monkeypatch.setattr(RouteQuery, "_begin", begin)
-    monkeypatch.setattr("interpulse.spark.job.route_query._BACKOFF_FIRST_S", 0.0)
+    monkeypatch.setattr("interpulse.spark.job.routes.route_query._BACKOFF_FIRST_S", 0.0)
     query = RouteQuery(route(tmp_path), lambda event: None)
     for is_away, starts in ((True, 1), (True, 1), (False, 2), (True, 2)):
         await query.keep(Session(), is_away=is_away)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from interpulse.spark.options import OptionError
+from interpulse.spark.options.option import OptionError
+from interpulse.spark.options.replaced_options import replacement_of
 from interpulse.spark.reading.read_options import parse_read_options
-from interpulse.spark.replaced_options import replacement_of
 from interpulse.spark.writing.write_options import parse_write_options
 
 URL = {"service.url": "pulsar://127.0.0.1:6650", "topic": "x"}

@@ -1,0 +1,1 @@
+"""Where ranges of entries begin and end, by times and by filters, and how they are split over tasks."""

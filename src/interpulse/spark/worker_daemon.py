@@ -31,9 +31,8 @@ def main() -> None:
             importlib.import_module(name)
         import pyarrow as pa
 
-        pa.array(
-            [b""]
-        )  # with its first Python object Arrow imports pandas, where that is installed: that takes seconds
+        # With its first Python object Arrow imports pandas, where that is installed, which takes seconds.
+        pa.array([b""])
         gc.freeze()  # what is shared stays shared: no worker looks for garbage in it
     manager()
 

@@ -7,6 +7,7 @@ import pytest
 from interpulse.spark import register
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.session import starting_a_query
+from interpulse.spark.workers import WORKER_DAEMON
 from interpulse.sync import Client
 
 # Every read and write starts interpreters; one that is given up for its time takes the session of all others along.
@@ -224,4 +225,4 @@ def test_workers_that_the_daemon_forks_are_known_by_its_name(spark):
         yield from (pa.RecordBatch.from_pydict({"name": [sys.modules["__main__"].__spec__.name]}) for _ in batches)
 
     rows = spark.range(1).mapInArrow(name_of_main, "name string").collect()
-    assert {row.name for row in rows} == {"pyspark.daemon"}
+    assert {row.name for row in rows} == {WORKER_DAEMON}

@@ -284,7 +284,7 @@ class TopicLog:
         self._pending_since = begun = time.monotonic()
         await self._durable(last)
         while True:
-            self._check_usable()
+            self._check_open()  # a `terminate` waits for what is held back
             try:
                 await self._write_record(self._final_records())
                 break
@@ -296,7 +296,7 @@ class TopicLog:
                     raise
                 _log.warning("ledger waits for its record log=%s ledger=%d error=%s", self._name, new.ledger_id, error)
                 await asyncio.sleep(_AGAIN_S)
-        self._check_usable()
+        self._check_open()
         self._held = False
         self._queued = bool(self._pending)
         if self._queued:
@@ -344,6 +344,7 @@ class TopicLog:
         self._refusal = lambda: LogTerminated(self._name)
         await self._durable(self.last_appended)
         async with self._changing:
+            self._check_open()
             self._end = self.last_position
             try:
                 await self._write_record(self._final_records())

@@ -255,6 +255,43 @@ async def test_roll_when_the_record_waits_then_new_entries_are_held_back_and_non
     assert await read_all(log) == sent
 
 
+@pytest.mark.parametrize("held", [[], [b"5", b"6"]])
+async def test_log_when_terminated_while_its_roll_waits_then_both_end_and_nothing_is_lost(
+    start: Start, metadata: CheckedMetadata, ledgers: LedgerMetadataStore, held: list[bytes]
+) -> None:
+    broker, next_one = await start(), await start()
+    log, listener = await broker.open()
+    sent = await fill(log, listener, 5)
+    asked, may_commit = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        asked.set()
+        await may_commit.wait()
+
+    metadata.before_commit = wait
+    rolling = asyncio.create_task(log.roll())
+    await asked.wait()
+    for entry in held:
+        log.append(entry)
+    terminating = asyncio.create_task(log.terminate())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    metadata.before_commit = None
+    may_commit.set()
+    async with asyncio.timeout(30):
+        end = await terminating
+        await rolling
+    assert not log._held
+    old, new = (row.ledger_id for row in log.ledgers)
+    assert end == (Position(new, 1) if held else Position(old, 4))
+    await eventually(lambda: not broker.journal._open)
+    assert [(await state(ledgers, each)).closed for each in (old, new)] == [True, True]
+    log, _ = await next_one.open()
+    assert log.terminated
+    assert log.last_position == end
+    assert await read_all(log) == sent + held
+
+
 async def test_roll_when_metadata_is_away_for_too_long_then_the_log_fails_and_can_be_opened_again(
     start: Start, metadata: CheckedMetadata, monkeypatch: pytest.MonkeyPatch
 ) -> None:

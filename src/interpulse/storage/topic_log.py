@@ -348,8 +348,10 @@ class TopicLog:
             self._end = self.last_position
             try:
                 await self._write_record(self._final_records())
-            except PulsarError:
+            except PulsarError as error:
                 self._end = None  # it is not terminated, so it goes on, unless it failed meanwhile
+                if not self._journal.counts_may_follow:
+                    self.failed(error)  # the commit may have been applied: who opens the log next reads the record
                 self._refusal = None if self._failure is None else self._fenced(str(self._failure))
                 raise
         self._store.spawn(self._seal(self._ledger_id))

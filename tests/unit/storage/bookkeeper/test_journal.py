@@ -292,6 +292,36 @@ async def test_log_when_terminated_while_its_roll_waits_then_both_end_and_nothin
     assert await read_all(log) == sent + held
 
 
+@pytest.mark.parametrize("applied", [True, False])
+async def test_log_when_nobody_knows_whether_it_was_terminated_then_it_fails_and_the_record_tells(
+    start: Start, metadata: CheckedMetadata, monkeypatch: pytest.MonkeyPatch, applied: bool
+) -> None:
+    broker = await start()
+    log, listener = await broker.open()
+    sent = await fill(log, listener, 5)
+    commit = metadata.commit
+
+    async def answer_lost(changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+        if applied:
+            await commit(changes, expect)
+        raise MetadataUnavailable("no answer")
+
+    monkeypatch.setattr(metadata, "commit", answer_lost)
+    with pytest.raises(MetadataUnavailable):
+        await log.terminate()
+    monkeypatch.setattr(metadata, "commit", commit)
+    assert isinstance(listener.error, MetadataUnavailable)
+    with pytest.raises(LogFenced) as fenced:
+        log.append(b"5")
+    assert fenced.value.cause is FenceCause.FAILED
+    await log.close()
+    log, listener = await broker.open()
+    assert log.terminated is applied
+    if not applied:
+        sent += await fill(log, listener, 5, first=5)
+    assert await read_all(log) == sent
+
+
 async def test_roll_when_metadata_is_away_for_too_long_then_the_log_fails_and_can_be_opened_again(
     start: Start, metadata: CheckedMetadata, monkeypatch: pytest.MonkeyPatch
 ) -> None:

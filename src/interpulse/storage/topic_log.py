@@ -318,7 +318,8 @@ class TopicLog:
             try:
                 await self._journal.seal(ledger_id)
             except PulsarError as error:
-                if self._failure is not None or not error.retriable:
+                trimmed = all(row.ledger_id != ledger_id for row in self._ledgers.records)
+                if trimmed or self._failure is not None or not error.retriable:
                     self._journal.abandon(ledger_id)
                     return
                 _log.debug("ledger is not sealed yet log=%s ledger=%d error=%s", self._name, ledger_id, error)

@@ -147,6 +147,8 @@ class BookKeeperJournal:
     def abandon(self, ledger_id: int) -> None:
         ledger = self._open.pop(ledger_id, None)
         if ledger is not None:
+            if ledger.writer.last_confirmed == ledger.writer.last_appended:
+                ledger.sender = None  # nothing of its log goes with it
             ledger.writer.abandon()
 
     # writing

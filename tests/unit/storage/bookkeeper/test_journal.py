@@ -388,6 +388,34 @@ async def test_ledger_when_its_end_cannot_be_written_then_tried_again_and_read_a
     assert await read_all(log) == sent
 
 
+async def test_ledger_when_trimmed_before_its_end_is_written_then_its_log_goes_on(
+    start: Start, ledgers: LedgerMetadataStore, nodes: ZooKeeperClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interpulse.storage.topic_log._AGAIN_S", 0.01)
+    broker = await start()
+    log, listener = await broker.open()
+    await fill(log, listener, 5)
+    tried = 0
+
+    async def away(path: str, *arguments: Any) -> Any:
+        nonlocal tried
+        tried += 1
+        raise NotConnected("nowhere", 1, path)
+
+    monkeypatch.setattr(nodes, "set", away)
+    await log.roll()
+    await eventually(lambda: tried > 0)
+    old, new = (row.ledger_id for row in log.ledgers)
+    sent = await fill(log, listener, 5, first=5)
+    log.append(b"on its way")
+    await log.trim(Position(new, 0))
+    assert not await exists(ledgers, old)
+    await eventually(lambda: not broker.store._tasks)  # nobody writes its end any more
+    sent += [b"on its way", *await fill(log, listener, 5, first=10)]
+    assert listener.error is None
+    assert await read_all(log) == sent
+
+
 async def test_log_when_closed_without_zookeeper_then_the_next_one_recovers_its_ledger(
     start: Start, nodes: ZooKeeperClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

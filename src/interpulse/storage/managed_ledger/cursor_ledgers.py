@@ -32,7 +32,7 @@ from interpulse.storage.api import (
 )
 from interpulse.storage.bookkeeper.errors import BookKeeperError, LedgerFenced, NoLedger
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
 from interpulse.storage.cursors.cursor_store import TopicCursors, cursor_key
 from interpulse.storage.managed_ledger.cursor_codec import (
     IN_RECORD,
@@ -245,7 +245,7 @@ class _TopicCursors:
         if cursor.ledger is not None and not self._is_full(cursor):
             await cursor.ledger.add(entry)
             cursor.entries += 1
-            cursor.state = replace(state, numbers={**cursor.state.numbers, **state.numbers})
+            cursor.state = _as_stored(name, state, cursor.state)
             return
         old = cursor.ledger
         ledger: CursorLedger = await self._ledgers.create(self._quorum, custom=self._custom(name))
@@ -296,7 +296,7 @@ class _TopicCursors:
             self._taken_over(key)
         cursor.version = stored.version
         cursor.kept = decode_record(value).plain
-        cursor.state = replace(state, numbers={**cursor.state.numbers, **state.numbers})
+        cursor.state = _as_stored(name, state, cursor.state)
 
     async def _commit(
         self,
@@ -349,6 +349,11 @@ class _TopicCursors:
             "pulsar/cursor": name.encode(),
             "application": b"pulsar",
         }
+
+
+def _as_stored(name: str, state: CursorRecord, old: CursorRecord) -> CursorRecord:
+    """The cursor of sequence ids says them all; numbers of others stay."""
+    return state if name == DEDUPLICATION_CURSOR else replace(state, numbers={**old.numbers, **state.numbers})
 
 
 def _ledger_named(record: bytes) -> int:

@@ -334,6 +334,17 @@ async def test_sequence_ids_when_flushed_first_then_have_a_record_and_later_a_le
     assert await bench.open().load() == {DEDUPLICATION_CURSOR: at(1, numbers={"q": 5})}
 
 
+async def test_sequence_ids_when_a_producer_is_forgotten_then_it_does_not_come_back_when_the_topic_is_closed(
+    bench: Bench,
+) -> None:
+    cursors = bench.open()
+    await cursors.put(DEDUPLICATION_CURSOR, at(0, numbers={"gone": 9}))
+    await cursors.flush({DEDUPLICATION_CURSOR: at(1, numbers={"gone": 9, "b": 1})})
+    await cursors.flush({DEDUPLICATION_CURSOR: at(2, numbers={"b": 2})})
+    await cursors.flush({}, last=True)
+    assert await bench.open().load() == {DEDUPLICATION_CURSOR: at(2, numbers={"b": 2})}
+
+
 async def test_numbers_that_are_pulsars_own_stay_with_the_cursor(bench: Bench) -> None:
     record = encode_record("__compaction", at(6, numbers={"CompactedTopicLedger": 33}))
     await bench.metadata.commit([Put(f"{ABOVE}/__compaction", record)])

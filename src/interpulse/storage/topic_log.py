@@ -32,6 +32,7 @@ from interpulse.storage.api import (
     LogListener,
     LogNotFound,
     LogTerminated,
+    NotReadableNow,
 )
 from interpulse.storage.compacted import CompactedLog, CompactedStore
 from interpulse.storage.journals import TOPIC_LEDGER, LedgerGone, Run
@@ -181,6 +182,10 @@ class TopicLog:
                 raise damage from error
             except LogDamaged as error:
                 self.failed(error)
+                raise
+            except NotReadableNow:
+                if result:
+                    break
                 raise
             result += as_log_entries(ledger, first, entries)
             if len(entries) < left:

@@ -15,12 +15,12 @@ from interpulse.storage.api import (
     LogDamaged,
     LogFenced,
     MetadataUnavailable,
+    NotReadableNow,
     Put,
 )
 from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.errors import (
     EntryTooLarge,
-    EntryUnreachable,
     LedgerFailed,
     NoLedger,
     RecoveryStopped,
@@ -530,7 +530,7 @@ async def test_entry_when_damaged_everywhere_then_log_damaged_and_when_away_then
     log, listener = await broker.open()
     for bookie in bookies:
         await bookie.kill()
-    with pytest.raises(EntryUnreachable):
+    with pytest.raises(NotReadableNow, match="cannot be read now"):
         await log.read(EARLIEST, entries_max=5, bytes_max=99)
     assert listener.error is None
     for bookie in bookies:
@@ -541,6 +541,34 @@ async def test_entry_when_damaged_everywhere_then_log_damaged_and_when_away_then
         bookie.damage(ledger, 3)
     with pytest.raises(LogDamaged, match=f"damaged in entry {ledger}:3: bookie"):
         await log.read(Position(ledger, 3), entries_max=1, bytes_max=99)
+
+
+async def test_ledger_when_nobody_can_say_where_it_ends_then_what_is_before_it_is_read_and_the_rest_later(
+    start: Start, nodes: ZooKeeperClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await start()
+    log, listener = await broker.open()
+    sent = await fill(log, listener, 5)
+    await log.roll()
+    sent += await fill(log, listener, 5, first=5)
+    await log.close()
+    log, listener = await broker.open()
+    second = log.ledgers[1].ledger_id
+    read, away = broker.client.recover, {second}
+
+    async def recover(ledger_id: int) -> Any:
+        if ledger_id in away:
+            raise RecoveryStopped(ledger_id, "too few bookies")
+        return await read(ledger_id)
+
+    monkeypatch.setattr(broker.client, "recover", recover)
+    broker.journal._readers.clear()
+    assert [each.entry for each in await log.read(EARLIEST, entries_max=50, bytes_max=999)] == sent[:5]
+    with pytest.raises(NotReadableNow, match="too few bookies"):
+        await log.read(Position(second, 0), entries_max=50, bytes_max=999)
+    away.clear()
+    assert await read_all(log) == sent
+    assert listener.error is None
 
 
 async def test_record_when_it_counts_more_than_its_ledger_has_then_damage(

@@ -15,6 +15,7 @@ from interpulse.broker.config.config_sources import load_config
 from interpulse.broker.tenancy.cluster_setup import NewCluster, set_up_cluster
 from interpulse.client import Client
 from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import InvalidRequest
 from interpulse.storage.bookkeeper.ledger_paths import id_of
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, decode_record
 from interpulse.storage.zookeeper.client import ZooKeeperClient
@@ -95,6 +96,22 @@ async def test_topic_when_its_broker_was_stopped_then_goes_on_where_it_was(
     async with Client(app.service_url) as client:
         consumer = await client.subscribe("x", "s")
         assert [(await consumer.receive()).content for _ in range(5)] == [b"%d" % number for number in range(5, 10)]
+
+
+async def test_message_when_as_large_as_told_then_is_stored_and_a_larger_one_is_refused_before(start: Start) -> None:
+    app = await start(
+        brokerEntryMetadataInterceptors="org.apache.pulsar.common.intercept.AppendBrokerTimestampMetadataInterceptor"
+    )
+    async with Client(app.service_url) as client:
+        consumer = await client.subscribe("x", "s")
+        async with await client.create_producer("x", batching_enabled=False) as producer:
+            with pytest.raises(InvalidRequest, match="above the limit of 5232416 bytes"):
+                await producer.send(bytes(5 * 1024 * 1024))
+            await producer.send(bytes(5_232_300))
+            topic = next(iter(app.registry.topics()))
+            await producer.send(b"small")
+        assert [len((await consumer.receive()).content) for _ in range(2)] == [5_232_300, 5]
+        assert next(iter(app.registry.topics())) is topic
 
 
 async def test_namespace_when_deleted_by_force_then_no_ledger_of_its_topics_is_left(

@@ -343,7 +343,7 @@ class BrokerApp:
         )
         limits = ConnectionLimits(
             keep_alive_seconds=config.keep_alive_interval_seconds,
-            message_bytes_max=config.max_message_size,
+            message_bytes_max=self.stores.message_bytes_max(config.max_message_size),
             pending_publishes_max=config.max_pending_publish_requests_per_connection,
             liveness_check_seconds=config.connection_liveness_check_timeout_millis / 1000,
             patterns_evaluated=config.enable_broker_side_subscription_pattern_evaluation,

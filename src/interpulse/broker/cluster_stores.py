@@ -25,12 +25,14 @@ from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.link import LinkConfig
 from interpulse.storage.zookeeper.servers import Servers, parse_servers
 from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
+from interpulse.wire.frames import MESSAGE_BYTES_MAX
 
 __all__ = ["check_settings", "in_cluster"]
 
 log = logging.getLogger(__name__)
 
 _OWN_METADATA: Final = "metadata.sqlite"
+_ADDED_BYTES_MAX: Final = 128  # broker entry metadata, or what compaction puts before an entry
 
 
 async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
@@ -57,13 +59,25 @@ async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
     opened.push_async_callback(logs.close)
     cursors = LedgerCursors(guarded, bookkeeper, quorum)
     return Stores(
-        metadata, logs, guarded=guarded, layout=IN_CLUSTER, cursors=cursors, ledgers=bookkeeper, quorum=quorum
+        metadata,
+        logs,
+        guarded=guarded,
+        layout=IN_CLUSTER,
+        cursors=cursors,
+        ledgers=bookkeeper,
+        quorum=quorum,
+        entry_bytes_max=bookkeeper.entry_bytes_max - _ADDED_BYTES_MAX,
     )
 
 
 def check_settings(config: BrokerConfig) -> None:
     """Refuse what a broker of a cluster cannot be started with; raises ConfigError with every problem."""
     problems = [*_problems_of_addresses(config), *_problems_of_quorum(config)]
+    if config.max_message_size > MESSAGE_BYTES_MAX:
+        problems.append(
+            f"maxMessageSize={config.max_message_size}: bookies take frames of {MESSAGE_BYTES_MAX} bytes, so a broker "
+            "of a cluster takes no larger messages; leave it out, and let producers send larger ones in chunks"
+        )
     if (Path(config.data_dir) / _OWN_METADATA).exists():
         problems.append(
             f"dataDir={config.data_dir} holds the metadata and messages of a standalone broker, which a cluster does "

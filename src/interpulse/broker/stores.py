@@ -25,6 +25,7 @@ from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.sqlite import SqliteMetadataStore
 from interpulse.storage.topic_log import LogConfig
 from interpulse.storage.topic_log_store import TopicLogStore
+from interpulse.wire.frames import FRAME_OVERHEAD
 
 __all__ = ["OpenStores", "Stores", "in_data_directory", "log_config"]
 
@@ -46,6 +47,12 @@ class Stores:
     """How they are spread."""
     guarded: GuardedMetadata | None = None
     """Where other brokers work on the same stores: the metadata as the logs write it, under locks of bundles."""
+    entry_bytes_max: int | None = None
+    """The largest entry, as producers send it; None = any can be stored."""
+
+    def message_bytes_max(self, configured: int) -> int:
+        """The largest message that producers are told of: a frame with more than a whole entry is not taken."""
+        return configured if self.entry_bytes_max is None else min(configured, self.entry_bytes_max - FRAME_OVERHEAD)
 
     def check_disk_space(self) -> None:
         """Raises NoRoomLeft while messages cannot be stored."""

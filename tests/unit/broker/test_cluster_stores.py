@@ -44,6 +44,7 @@ def test_settings_of_one_zookeeper_pass(tmp_path: Path, settings: dict[str, str]
         ({"bookkeeper_metadata_service_uri": "metadata-store:zk:h1:2181"}, "bookkeeperMetadataServiceUri=.*: another"),
         ({"managed_ledger_default_write_quorum": 3}, "EnsembleSize=2, managedLedgerDefaultWriteQuorum=3 and"),
         ({"managed_ledger_default_ack_quorum": 3}, "managedLedgerDefaultAckQuorum=3 are impossible"),
+        ({"max_message_size": 5_242_881}, "maxMessageSize=5242881: bookies take frames of 5242880 bytes"),
     ],
     ids=lambda each: str(each)[:40],
 )

@@ -45,6 +45,11 @@ class BookKeeperClient:
         self._store = LedgerMetadataStore(nodes)
         self._bookies = Bookies(self._store, self._config.connection)
 
+    @property
+    def entry_bytes_max(self) -> int:
+        """The largest entry that bookies take."""
+        return self._config.writer.entry_bytes_max
+
     async def check(self) -> None:
         """Raise `BookKeeperError` if this cluster's ledgers do not lie where Pulsar has them."""
         await self._store.check_layout()

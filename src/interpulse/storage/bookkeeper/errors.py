@@ -142,8 +142,7 @@ class EntryTooLarge(BookKeeperError):
 
     def __init__(self, size: int, size_max: int) -> None:
         super().__init__(
-            f"an entry of {size} bytes is larger than bookies take, {size_max};"
-            " raise bookkeeperMaxFrameBytes, and nettyMaxFrameSizeBytes of every bookie before"
+            f"an entry of {size} bytes is larger than bookies take, {size_max}; divide it into smaller ones"
         )
         self.size = size
         self.size_max = size_max

@@ -48,13 +48,18 @@ _BEHIND_AT_ONCE: Final = 4  # times the limit: a bookie so far behind gets no ti
 class WriterConfig:
     """How a writer behaves."""
 
-    frame_bytes_max: int = 5_242_880  # `bookkeeperMaxFrameBytes`; bookies have `nettyMaxFrameSizeBytes`
+    frame_bytes_max: int = 5_242_880  # the default of bookies' nettyMaxFrameSizeBytes
     behind_entries: int = 5_000  # how far a bookie may lag behind the acknowledgements
     behind_bytes: int = 32 << 20
     behind_s: float = 5.0
     retry_s: float = 5.0  # how often another bookie is looked for while there is none
     stall_s: float = 30.0  # how long nothing can be acknowledged before the ledger has failed
     replica: ReplicaConfig = field(default_factory=ReplicaConfig)
+
+    @property
+    def entry_bytes_max(self) -> int:
+        """The largest entry that bookies take."""
+        return self.frame_bytes_max - FRAME_OVERHEAD
 
 
 class LedgerListener(Protocol):
@@ -142,7 +147,7 @@ class LedgerWriter:
             raise self._error
         if self._closing:
             raise LedgerFailed(self.ledger_id, "it is being closed")
-        size_max = self._config.frame_bytes_max - FRAME_OVERHEAD
+        size_max = self._config.entry_bytes_max
         if len(payload) > size_max:
             raise EntryTooLarge(len(payload), size_max)
         pending = self._pending

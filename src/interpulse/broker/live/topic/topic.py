@@ -427,7 +427,7 @@ class Topic:
         try:
             await self.subscription_set.flush(snapshot, last=last)
         except PulsarError as error:
-            self.sequences.snapshot_due = due
+            self.sequences.snapshot_due |= due  # it may have become due meanwhile
             if isinstance(error, LogFenced) and not last:
                 log.error("topic fenced topic=%s error=%s", self.name, error)
                 self._give_up(error)

@@ -57,6 +57,24 @@ async def test_snapshot_that_could_not_be_stored_is_tried_again(
     assert topic.sequences.needed_from == Position(1, 2)
 
 
+async def test_snapshot_that_becomes_due_while_cursors_cannot_be_stored_is_stored_with_the_next(
+    bench: Any, topic: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer, _ = await bench.consumer(topic)
+    await bench.publish(topic, 0, 1)
+    consumer.acknowledge_cumulative(topic.positions.durable)
+
+    async def becomes_due(*_: Any) -> None:
+        topic.sequences.request_snapshot()
+        raise MetadataError("full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.metadata, "commit", becomes_due)
+        await bench.registry.flush()
+    await bench.registry.flush()
+    assert topic.sequences.needed_from == Position(1, 1)
+
+
 async def test_resume_counts_what_it_replayed_towards_the_next_snapshot(bench: Any, topic: Any) -> None:
     await bench.publish(topic, 0, 1)
     await bench.crash()

@@ -1,7 +1,7 @@
 """One log, over any journal; all of them are in `topic_log_store`.
 
-A journal keeps runs of entries per ledger (`SegmentJournal` on disk, `MemoryJournal` in memory). Everything else is
-here: which ledgers a log has, when it rolls, what it has promised. Invariants:
+A journal keeps runs of entries per ledger (`SegmentJournal` on disk, `BookKeeperJournal` on bookies, `MemoryJournal`
+in memory). Everything else is here: which ledgers a log has, when it rolls, what it has promised. Invariants:
 
 * All of this runs in the event loop. The order of `append` calls is the order of the log.
 * A ledger takes entries only after its id stands durably in the record of its log.
@@ -268,8 +268,10 @@ class TopicLog:
                     await self._begin_recorded(new)
                 else:
                     await self._begin_held(new)
-            except (LogFenced, LogNotFound):
-                if self._newest != new.ledger_id:
+            except PulsarError as error:
+                if self._ledger_id != ended:
+                    self._journal.abandon(ended)  # nobody seals it now
+                if isinstance(error, LogFenced | LogNotFound) and self._newest != new.ledger_id:
                     await self._journal.forget([new.ledger_id])
                 raise
         self._store.spawn(self._seal(ended))

@@ -339,6 +339,7 @@ async def test_roll_when_metadata_is_away_for_too_long_then_the_log_fails_and_ca
         await log.roll()
     assert isinstance(listener.error, MetadataUnavailable)
     await log.close()
+    assert broker.journal._open == {}
     metadata.before_commit = None
     log, _ = await broker.open()
     assert await read_all(log) == sent

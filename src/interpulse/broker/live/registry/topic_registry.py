@@ -50,6 +50,7 @@ OpenRule = Callable[[TopicName, Requester, bool], Awaitable[None]]
 
 _NAME_COUNTER_KEY = "/counters/producer-name"
 _FLUSH_SECONDS = 1.0
+_FLUSH_WITHIN_SECONDS = 1.0  # what takes longer goes on, and other topics need not wait for it
 _COMPACTIONS_AT_ONCE = 2  # each of them has memory for its keys
 
 
@@ -112,6 +113,7 @@ class TopicRegistry:
         )
         self._executor = KeyedExecutor()
         self._changed: set[HostedTopic] = set()
+        self._flushing: set[HostedTopic] = set()
         self._unstored: set[HostedTopic] = set()
         """Whose cursors could not be stored when that was tried last; the log says it once."""
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -127,7 +129,8 @@ class TopicRegistry:
     async def start(self) -> None:
         """Count this start, so that generated producer names are never used twice; begin the upkeep."""
         self._starts = await self._count_start()
-        self.spawn(run_periodically("cursors", lambda: _FLUSH_SECONDS, self.flush))
+        flush = partial(self.flush, within_seconds=_FLUSH_WITHIN_SECONDS)
+        self.spawn(run_periodically("cursors", lambda: _FLUSH_SECONDS, flush))
         self.topic_tasks.begin(self.spawn)
 
     async def close(self) -> None:
@@ -449,18 +452,47 @@ class TopicRegistry:
 
     # --- cursors
 
-    async def flush(self) -> None:
-        """Store every cursor that changed; the store puts what comes together into one sync."""
-        changed, self._changed = self._changed, set()
+    async def flush(self, *, within_seconds: float | None = None) -> None:
+        """Store every cursor that changed; the store puts what comes together into one sync.
+
+        With ``within_seconds`` a topic that takes longer goes on by itself, and is left out while it does.
+        """
+        changed = self._changed - (set() if within_seconds is None else self._flushing)
+        self._changed -= changed
+        flushes: list[asyncio.Task[None]] = []
         try:
-            async with asyncio.TaskGroup() as flushes:
-                for number, topic in enumerate(changed, 1):
-                    flushes.create_task(self._flush(topic))
-                    if number % TOPICS_AT_ONCE == 0:
-                        await asyncio.sleep(0)
+            for number, topic in enumerate(changed, 1):
+                flush = asyncio.create_task(self._flush_again_if_it_fails(topic))
+                self._tasks.add(flush)
+                flush.add_done_callback(self._tasks.discard)
+                flushes.append(flush)
+                if number % TOPICS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            if not flushes:
+                return
+            done, late = await asyncio.wait(flushes, timeout=within_seconds)
         except BaseException:
             self._changed |= changed
+            for flush in flushes:
+                flush.cancel()
             raise
+        for flush in late:
+            flush.add_done_callback(self._finished)
+        failures = [
+            failure for each in done if not each.cancelled() and isinstance(failure := each.exception(), Exception)
+        ]
+        if failures:
+            raise ExceptionGroup("cursors of topics are not stored", failures)
+
+    async def _flush_again_if_it_fails(self, topic: HostedTopic) -> None:
+        self._flushing.add(topic)
+        try:
+            await self._flush(topic)
+        except BaseException:
+            self._changed.add(topic)
+            raise
+        finally:
+            self._flushing.discard(topic)
 
     async def _flush(self, topic: HostedTopic) -> None:
         try:

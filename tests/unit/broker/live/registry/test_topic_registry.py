@@ -383,6 +383,36 @@ async def test_seek_when_the_topic_is_unloaded_meanwhile_then_it_is_refused(
         await seeking
 
 
+async def test_cursor_that_waits_for_its_store_then_those_of_other_topics_are_stored_and_it_is_not_asked_twice(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, other = await bench.topic(), await bench.topic(TopicName.parse("other"))
+    for topic in (slow, other):
+        consumer, _ = await bench.consumer(topic)
+        await bench.publish(topic, 1)
+        consumer.acknowledge_cumulative(topic.positions.durable)
+    may_store, asked, flush = asyncio.Event(), [], slow.flush
+
+    async def wait() -> None:
+        asked.append(1)
+        await may_store.wait()
+        await flush()
+
+    monkeypatch.setattr(slow, "flush", wait)
+    seen: list[str] = []
+    bench.metadata.watch("/managed-ledgers", seen.append)
+    for _ in range(3):
+        slow.cursor_changed(slow.subscription("s"))
+        await bench.registry.flush(within_seconds=0.0)
+        await bench.settle()
+    assert (len(asked), seen) == (1, [f"/managed-ledgers/{other.name.log_name}/s"])
+    may_store.set()
+    await bench.settle()
+    assert seen[1:] == [f"/managed-ledgers/{slow.name.log_name}/s"]
+    await bench.registry.flush(within_seconds=0.0)
+    assert len(asked) == 2
+
+
 async def test_cursors_that_cannot_be_stored_are_told_once_and_once_more_when_they_are(
     bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

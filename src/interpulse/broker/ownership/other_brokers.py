@@ -54,9 +54,15 @@ class OtherBrokers:
         """The decoded answer of the broker there; raises what it refuses."""
         session = self._sessions.get(web_url)
         if session is None:
-            session = self._sessions[web_url] = HttpSession(web_url, credentials=self._credentials)
+            session = HttpSession(web_url, credentials=self._credentials, trusted=self._is_registered)
+            self._sessions[web_url] = session
             self._opened.push_async_callback(session.close)
         return await session.request(method, path, kind=kind, read=_as_it_is, query=query, body=body)
+
+    async def _is_registered(self, root: str) -> bool:
+        """Whether a broker of this cluster is there: only those get this broker's token (cluster 11.4)."""
+        registered = [report.broker.addresses for report in (await self.ownership.brokers.view()).reports.values()]
+        return root in {url.rstrip("/") for each in registered for url in (each.web_url, each.web_url_tls)}
 
     async def owners(self, bundles: list[Bundle]) -> dict[Bundle, BundleLock]:
         """The locks of those of these bundles that have an owner."""

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from interpulse.broker.ownership.ownership import NO_OPTIONS, LookupOptions
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import existing_partitions
-from interpulse.model.errors import NotFound, ServiceNotReady
+from interpulse.model.errors import NotFound, PreconditionFailed, ServiceNotReady
 from interpulse.model.names import TopicName, encode_local_name
 from interpulse.rules.lookup import LookupTarget
 
@@ -93,6 +93,9 @@ async def answers_of_partitions(
 async def _asked(call: Call, target: LookupTarget, method: str, path: str, params: Mapping[str, str]) -> Any:
     others = call.context.others
     assert others is not None, "asked only where there are others"
+    if not target.broker_id:  # what this broker may do there is not for its callers to use
+        peer = target.web_url or target.web_url_tls
+        raise PreconditionFailed(f"Namespace {call.namespace} is served by a peer cluster, ask that one: {peer}")
     if not target.web_url:
         raise ServiceNotReady(f"Broker {target.broker_id} offers no web service without TLS")
     query = {key: value for key, value in call.query.items() if key != "authoritative"}

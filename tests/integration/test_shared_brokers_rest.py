@@ -10,7 +10,7 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.client import AdminClient
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import UnknownError
-from interpulse.model.names import NamespaceName
+from interpulse.model.names import NamespaceName, TopicName
 from tests.support.rest_client import call
 from tests.support.shared_brokers import SharedBrokers, shared_brokers
 from tests.support.stub_web import StubWeb
@@ -65,3 +65,36 @@ async def test_another_broker_when_it_redirects_then_is_followed_to_registered_b
         broker.answer_raw("GET", "/y", b"", status=307, headers={"Location": f"{brokers[1].web_url}/livez"})
         assert await others.ask(broker.url, "GET", "/y", kind="topic") == "ok"
         assert stranger.asked == []
+
+
+# --- subscriptions of partitioned topics
+
+
+async def test_subscription_when_no_partition_was_opened_yet_then_all_get_it(brokers: SharedBrokers) -> None:
+    await brokers[0].app.dynamic.set("allowAutoTopicCreationType", "partitioned")
+    await brokers[0].app.dynamic.set("defaultNumPartitions", "8")
+    await brokers[0].app.lifecycle.partitions(TopicName.parse(BASE), create=True)
+    path = f"{PATH}/subscription/s"
+    for broker in brokers.brokers:
+        assert (await call(broker.web_url, "GET", f"{PATH}/subscriptions")).json == []
+        assert (await call(broker.web_url, "GET", f"{path}/properties")).json == {}
+    async with AdminClient(brokers[0].web_url) as admin:
+        await admin.topics.create_subscription(BASE, "s", properties={"a": "1"})
+        assert await admin.topics.list("public/default") == [f"{BASE}-partition-{index}" for index in range(8)]
+        assert await admin.topics.subscriptions(BASE) == ["s"]
+        for index in range(8):
+            assert await admin.topics.subscriptions(f"{BASE}-partition-{index}") == ["s"]
+    assert (await call(brokers[0].web_url, "GET", f"{path}/properties")).json == {"a": "1"}
+    assert (await call(brokers[1].web_url, "PUT", path, {})).status == 409
+
+
+async def test_subscription_when_the_topic_is_absent_then_all_partitions_are_created_with_it(
+    brokers: SharedBrokers,
+) -> None:
+    for broker in brokers.brokers:
+        await broker.app.dynamic.set("allowAutoTopicCreationType", "partitioned")
+        await broker.app.dynamic.set("defaultNumPartitions", "8")
+    async with AdminClient(brokers[0].web_url) as admin:
+        await admin.topics.create_subscription(BASE, "s")
+        for index in range(8):
+            assert await admin.topics.subscriptions(f"{BASE}-partition-{index}") == ["s"]

@@ -20,7 +20,14 @@ from interpulse.model.errors import NotFound, PreconditionFailed, ServiceNotRead
 from interpulse.model.names import TopicName, encode_local_name
 from interpulse.rules.lookup import LookupTarget
 
-__all__ = ["answers_of_partitions", "at_owner", "by_partition", "redirect_to"]
+__all__ = [
+    "answers_of_partitions",
+    "at_owner",
+    "by_partition",
+    "joined_lists",
+    "joined_objects",
+    "redirect_to",
+]
 
 _ASKED_AT_ONCE: Final = 16
 
@@ -59,14 +66,19 @@ def redirect_to(call: Call, target: LookupTarget) -> Answer:
 
 
 def by_partition(values: Mapping[TopicName, Any]) -> Answer:
-    """Lists and objects of all partitions in one, or nothing where none has something to say."""
-    found = [value for value in values.values() if value is not None]
-    if not found:
-        return DONE
-    if all(isinstance(value, list) for value in found):
-        return answer_json(sorted({each for value in found for each in value}))
+    """What was to be done is done at all partitions; there is nothing to say of it."""
+    return DONE
+
+
+def joined_lists(values: Mapping[TopicName, Any]) -> Answer:
+    """What any partition has, each once."""
+    return answer_json(sorted({each for value in values.values() for each in value}))
+
+
+def joined_objects(values: Mapping[TopicName, Any]) -> Answer:
+    """The fields of all partitions in one object."""
     joined: dict[str, Any] = {}
-    for value in found:
+    for value in values.values():
         joined |= value
     return answer_json(joined)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.client import AdminClient
+from interpulse.client import AdminClient, Client
 from interpulse.model.clusters import ClusterData
-from interpulse.model.errors import UnknownError
+from interpulse.model.errors import PreconditionFailed, UnknownError
 from interpulse.model.names import NamespaceName, TopicName
 from tests.support.rest_client import call
 from tests.support.shared_brokers import SharedBrokers, shared_brokers
@@ -98,3 +100,41 @@ async def test_subscription_when_the_topic_is_absent_then_all_partitions_are_cre
         await admin.topics.create_subscription(BASE, "s")
         for index in range(8):
             assert await admin.topics.subscriptions(f"{BASE}-partition-{index}") == ["s"]
+
+
+# --- refusals of some
+
+
+async def test_unsubscribe_when_an_owner_refuses_then_the_others_are_asked_all_the_same(brokers: SharedBrokers) -> None:
+    topics = [f"persistent://public/default/t{number}" for number in range(12)]
+    async with AdminClient(brokers[0].web_url) as admin, Client(brokers[0].service_url) as client:
+        for topic in topics:
+            await client.create_producer(topic)
+            await admin.topics.create_subscription(topic, "s")
+        [busy, *_] = [topic for topic in topics if await brokers.owner(topic) is not brokers[0]]
+        await client.subscribe(busy, "s")
+        reply = await call(brokers[0].web_url, "POST", "namespaces/public/default/unsubscribe/s")
+        assert reply.status == 412
+        assert [topic for topic in topics if await admin.topics.subscriptions(topic)] == [busy]
+
+
+async def test_partitions_when_one_refuses_then_the_answer_comes_when_all_have_answered(
+    brokers: SharedBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answered = [], []
+
+    async def ask(web_url: str, method: str, path: str, **options: Any) -> None:
+        asked.append(path)
+        if len(asked) == 1:
+            raise PreconditionFailed("refused")
+        for _ in range(50):
+            await asyncio.sleep(0)
+        answered.append(path)
+
+    async with AdminClient(brokers[0].web_url) as admin:
+        await admin.topics.create_partitioned(BASE, 8)
+        await admin.topics.create_subscription(BASE, "s")
+        monkeypatch.setattr(brokers[0].app.others, "ask", ask)
+        with pytest.raises(PreconditionFailed, match="refused"):
+            await admin.topics.delete_subscription(BASE, "s")
+        assert asked[1:] == answered != []

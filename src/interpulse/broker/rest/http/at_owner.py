@@ -86,7 +86,10 @@ def joined_objects(values: Mapping[TopicName, Any]) -> Answer:
 async def answers_of_partitions(
     call: Call, method: str, path: str, names: Sequence[TopicName], route: Route
 ) -> dict[TopicName, Any]:
-    """What each of these answers to the call of ``route``, sent to ``path`` where it is another broker's."""
+    """What each of these answers to the call of ``route``, sent to ``path`` where it is another broker's.
+
+    Each is asked, then the first failure raised.
+    """
     permits = asyncio.Semaphore(_ASKED_AT_ONCE)
 
     async def ask(name: TopicName) -> Any:
@@ -98,7 +101,10 @@ async def answers_of_partitions(
                 return json.loads(answer.body) if answer.body else None
             return await _asked(call, target, method, path, params)
 
-    answers = await asyncio.gather(*map(ask, names))
+    answers = await asyncio.gather(*map(ask, names), return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
     return dict(zip(names, answers, strict=True))
 
 

@@ -18,6 +18,7 @@ from tests.support.shared_brokers import SharedBrokers, shared_brokers
 from tests.support.stub_web import StubWeb
 
 NAMESPACE = NamespaceName("public", "default")
+TOPIC = "persistent://public/default/x"
 BASE = "persistent://public/default/p"
 PATH = "persistent/public/default/p"
 
@@ -138,3 +139,19 @@ async def test_partitions_when_one_refuses_then_the_answer_comes_when_all_have_a
         with pytest.raises(PreconditionFailed, match="refused"):
             await admin.topics.delete_subscription(BASE, "s")
         assert asked[1:] == answered != []
+
+
+# --- bundles
+
+
+async def test_topics_of_a_bundle_when_it_was_split_then_the_parts_are_known(brokers: SharedBrokers) -> None:
+    async with AdminClient(brokers[0].web_url) as admin:
+        await admin.topics.create(TOPIC)
+        whole = await brokers[0].app.lookups.bundle(TopicName.parse(TOPIC))
+        await admin.namespaces.split_bundle("public/default", whole)
+        part = await brokers[0].app.lookups.bundle(TopicName.parse(TOPIC))
+        assert part != whole
+        for broker in brokers.brokers:
+            listed = await call(broker.web_url, "GET", f"persistent/public/default?bundle={part}")
+            assert (listed.status, listed.json) == (200, [TOPIC])
+            assert (await call(broker.web_url, "GET", f"persistent/public/default?bundle={whole}")).status == 412

@@ -16,7 +16,7 @@ from interpulse.model.errors import InvalidRequest, OperationNotAllowed, Precond
 from interpulse.model.names import Domain, TopicName
 from interpulse.model.permissions import NamespaceOperation, TopicOperation
 from interpulse.model.topics import Requester
-from interpulse.rules.bundles import boundaries_of, bundle_of, checked_bundle
+from interpulse.rules.bundles import bundle_of, checked_bundle
 from interpulse.serving.web_pages import check_source_of_creation
 
 __all__ = ["ROUTES"]
@@ -24,11 +24,11 @@ __all__ = ["ROUTES"]
 
 async def list_topics(call: Call) -> Answer:
     """Those of the namespace, or of its ``bundle``."""
-    policies = await call.context.namespaces.get_policies(call.namespace)
+    await call.context.namespaces.get_policies(call.namespace)
     include_system = call.flag("includeSystemTopic")
     names = await call.context.lifecycle.list_topics(call.namespace, _domain(call), include_system=include_system)
     if text := call.query.get("bundle"):
-        boundaries = boundaries_of(policies)
+        boundaries = await call.context.namespaces.boundaries(call.namespace)
         bundle = checked_bundle(text, boundaries)
         names = [name for name in names if bundle_of(name, boundaries) == bundle]
     return answer_json([str(name) for name in names])

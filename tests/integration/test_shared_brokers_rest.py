@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -11,15 +11,16 @@ import pytest
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.client import AdminClient, Client
 from interpulse.model.clusters import ClusterData
-from interpulse.model.errors import PreconditionFailed, UnknownError
+from interpulse.model.errors import PreconditionFailed, PulsarError, ServiceNotReady, TopicNotFound, UnknownError
 from interpulse.model.names import NamespaceName, TopicName
 from tests.support.rest_client import call
-from tests.support.shared_brokers import SharedBrokers, shared_brokers
+from tests.support.shared_brokers import SharedBroker, SharedBrokers, shared_brokers
 from tests.support.stub_web import StubWeb
 
 NAMESPACE = NamespaceName("public", "default")
 TOPIC = "persistent://public/default/x"
 BASE = "persistent://public/default/p"
+PARTITION = TopicName.parse(f"{BASE}-partition-0")
 PATH = "persistent/public/default/p"
 
 
@@ -155,3 +156,88 @@ async def test_topics_of_a_bundle_when_it_was_split_then_the_parts_are_known(bro
             listed = await call(broker.web_url, "GET", f"persistent/public/default?bundle={part}")
             assert (listed.status, listed.json) == (200, [TOPIC])
             assert (await call(broker.web_url, "GET", f"persistent/public/default?bundle={whole}")).status == 412
+
+
+# --- deleting partitioned topics
+
+
+def meanwhile(
+    monkeypatch: pytest.MonkeyPatch, asking: SharedBroker, act: Callable[[], Awaitable[object]]
+) -> list[BaseException]:
+    """Have ``act`` done after each answer of another broker to this one; what it raised."""
+    others = asking.app.others
+    assert others is not None
+    ask, raised = others.ask, []
+
+    async def ask_and_act(*arguments: Any, **options: Any) -> Any:
+        answer = await ask(*arguments, **options)
+        try:
+            await act()
+        except PulsarError as error:
+            raised.append(error)
+        return answer
+
+    monkeypatch.setattr(others, "ask", ask_and_act)
+    return raised
+
+
+async def one_partition(brokers: SharedBrokers) -> tuple[SharedBroker, SharedBroker]:
+    """The owner of the only partition of a topic, and another broker."""
+    async with AdminClient(brokers[0].web_url) as admin, Client(brokers[0].service_url) as client:
+        await admin.topics.create_partitioned(BASE, 1)
+        await client.lookup_batch([str(PARTITION)])
+    owner = await brokers.owner(str(PARTITION))
+    return owner, brokers.other(owner)
+
+
+async def test_delete_when_a_client_comes_back_and_it_is_forced_then_nothing_comes_back(
+    brokers: SharedBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, other = await one_partition(brokers)
+    refusals = meanwhile(monkeypatch, other, lambda: owner.app.registry.open(PARTITION))
+    reply = await call(other.web_url, "DELETE", f"{PATH}/partitions?force=true")
+    assert reply.status == 204
+    assert [type(refusal) for refusal in refusals] == [TopicNotFound]
+    assert PARTITION not in owner.app.registry.names
+    assert await other.app.lifecycle.metadata(TopicName.parse(BASE)) is None
+    assert not [key for key in brokers.tree.values if "/p-partition-" in key]
+
+
+async def test_delete_when_a_client_comes_back_and_it_is_not_forced_then_is_refused(
+    brokers: SharedBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, other = await one_partition(brokers)
+    meanwhile(monkeypatch, other, lambda: owner.app.registry.open(PARTITION))
+    reply = await call(other.web_url, "DELETE", f"{PATH}/partitions")
+    assert reply.status == 412
+    assert reply.reason.startswith(f"A partition of {BASE} was opened while it was deleted, delete it again")
+    assert PARTITION in owner.app.registry.names
+    assert (await call(other.web_url, "GET", f"{PATH}/partitions")).json["partitions"] == 1
+
+
+async def test_delete_when_an_owner_fails_then_the_topic_can_be_used_on(
+    brokers: SharedBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, other = await one_partition(brokers)
+
+    async def fail(*arguments: Any, **options: Any) -> None:
+        raise ServiceNotReady("not now")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(other.app.others, "ask", fail)
+        reply = await call(other.web_url, "DELETE", f"{PATH}/partitions?force=true")
+    assert (reply.status, reply.reason) == (503, "not now")
+    metadata = await other.app.lifecycle.metadata(TopicName.parse(BASE))
+    assert metadata is not None
+    assert not metadata.deleted
+    await owner.app.registry.open(PARTITION)
+
+
+async def test_delete_when_its_broker_died_before_the_end_then_another_finishes_it(brokers: SharedBrokers) -> None:
+    owner, other = await one_partition(brokers)
+    await owner.app.registry.open(PARTITION)
+    assert await other.app.lifecycle.mark_deleted(TopicName.parse(BASE))
+    await other.app.deletion.resume()
+    assert PARTITION not in owner.app.registry.names
+    assert await other.app.lifecycle.metadata(TopicName.parse(BASE)) is None
+    assert not [key for key in brokers.tree.values if "/p-partition-" in key]

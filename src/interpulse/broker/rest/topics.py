@@ -103,9 +103,15 @@ async def create_missed_partitions(call: Call) -> Answer:
 
 async def delete_partitioned(call: Call) -> Answer:
     """Among several brokers each partition goes where it is, the partition metadata last."""
-    if call.context.others is not None and await call.context.lifecycle.metadata(call.topic) is not None:
-        await answers_of_partitions(call, "DELETE", TOPIC_PATH, await existing_partitions(call, call.topic), _DELETE)
-    await call.context.deletion.partitioned_topic(call.topic, force=call.flag("force"))
+    topic, force = call.topic, call.flag("force")
+
+    async def delete_partitions() -> None:
+        await answers_of_partitions(call, "DELETE", TOPIC_PATH, await existing_partitions(call, topic), _DELETE)
+
+    if call.context.others is None:
+        await call.context.deletion.partitioned_topic(topic, force=force)
+    else:
+        await call.context.deletion.spread_topic(topic, delete_partitions, force=force)
     return DONE
 
 

@@ -241,3 +241,42 @@ async def test_delete_when_its_broker_died_before_the_end_then_another_finishes_
     assert PARTITION not in owner.app.registry.names
     assert await other.app.lifecycle.metadata(TopicName.parse(BASE)) is None
     assert not [key for key in brokers.tree.values if "/p-partition-" in key]
+
+
+# --- topics that keep nothing
+
+
+async def test_non_persistent_partitions_when_at_several_brokers_then_all_are_seen_and_deleted(
+    brokers: SharedBrokers,
+) -> None:
+    base = "non-persistent://public/default/n"
+    names = [f"{base}-partition-{index}" for index in range(8)]
+    async with AdminClient(brokers[0].web_url) as admin, Client(brokers[0].service_url) as client:
+        await admin.topics.create_partitioned(base, 8)
+        await client.create_producer(base)
+        assert max(len(each.app.registry.names) for each in brokers.brokers) < 8
+        for broker in brokers.brokers:
+            async with AdminClient(broker.web_url) as asked:
+                assert len((await asked.topics.partitioned_stats(base))["partitions"]) == 8
+            listed = [f"namespaces/public/default/topics?mode={mode}" for mode in ("ALL", "NON_PERSISTENT")]
+            for path in (*listed, "non-persistent/public/default"):
+                assert (await call(broker.web_url, "GET", path)).json == names
+            bundle = await broker.app.lookups.bundle(TopicName.parse(names[0]))
+            assert (
+                names[0] in (await call(broker.web_url, "GET", f"non-persistent/public/default?bundle={bundle}")).json
+            )
+        await admin.topics.delete_partitioned(base, force=True)
+        assert not any(each.app.registry.names for each in brokers.brokers)
+
+
+async def test_namespace_when_a_client_is_at_another_broker_then_is_not_deleted(brokers: SharedBrokers) -> None:
+    topic = "non-persistent://public/n/t"
+    async with AdminClient(brokers[0].web_url) as admin, Client(brokers[0].service_url) as client:
+        await admin.namespaces.create("public/n")
+        consumer = await client.subscribe(topic, "s")
+        owner = await brokers.owner(topic)
+        reply = await call(brokers.other(owner).web_url, "DELETE", "namespaces/public/n")
+        assert (reply.status, reply.reason) == (409, "Cannot delete non empty namespace public/n")
+        await consumer.close()
+        await admin.topics.delete(topic)
+        assert (await call(brokers.other(owner).web_url, "DELETE", "namespaces/public/n")).status == 204

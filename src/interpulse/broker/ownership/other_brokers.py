@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any
@@ -21,6 +22,7 @@ from interpulse.storage.api import Delete, MetadataStore, Put
 __all__ = ["OtherBrokers"]
 
 _NAMES_TRIED_MAX = 1_000_000
+_ASKED_AT_ONCE = 16
 
 
 class OtherBrokers:
@@ -77,6 +79,27 @@ class OtherBrokers:
             except ValueError as error:
                 raise MetadataError(f"The lock {key} cannot be understood: {error}") from error
         return owners
+
+    async def loaded_topics(
+        self, namespace: NamespaceName, bundle: str | None = None, *, include_system: bool = False
+    ) -> list[TopicName]:
+        """The non-persistent topics of a namespace, or of one bundle, that are loaded at others: those brokers say."""
+        bundles = [each for each in await self.ownership.bundles_of(namespace) if bundle in (None, each.range)]
+        permits = asyncio.Semaphore(_ASKED_AT_ONCE)
+
+        async def ask(owned: Bundle, owner: BundleLock) -> Any:
+            async with permits:
+                return await self.ask(
+                    owner.broker.addresses.web_url,
+                    "GET",
+                    f"/admin/v2/non-persistent/{namespace}",
+                    kind="namespace",
+                    query={"bundle": owned.range, "includeSystemTopic": include_system},
+                )
+
+        owners = (await self.owners(bundles)).items()
+        lists = await asyncio.gather(*(ask(*each) for each in owners if each[1].broker.broker_id != self.own_id))
+        return [TopicName.parse(name) for names in lists for name in names]
 
     async def unload(self, bundle: Bundle, owner: BundleLock) -> None:
         """The owner gives the bundle away."""

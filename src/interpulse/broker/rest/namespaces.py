@@ -8,6 +8,7 @@ from typing import Final
 from interpulse.broker.rest.http.at_owner import redirect_to
 from interpulse.broker.rest.http.bodies import NAMESPACE_POLICIES
 from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.opening import listed_topics
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, super_user, tenant_admin
 from interpulse.model.errors import Conflict, InvalidRequest, NotFound, OperationNotAllowed, PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
@@ -59,7 +60,7 @@ async def list_topics(call: Call) -> Answer:
     names = [
         str(name)
         for domain in _DOMAINS_BY_MODE[mode]
-        for name in await call.context.lifecycle.list_topics(call.namespace, domain, include_system=include_system)
+        for name in await listed_topics(call, domain, include_system=include_system)
     ]
     return answer_json(names)
 

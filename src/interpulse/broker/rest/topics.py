@@ -9,7 +9,7 @@ from interpulse.broker.live.registry import backlog_operations, upkeep
 from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner, by_partition
 from interpulse.broker.rest.http.bodies import PARTITIONED_TOPIC
 from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json
-from interpulse.broker.rest.http.opening import existing_partitions, open_each, open_persistent
+from interpulse.broker.rest.http.opening import existing_partitions, listed_topics, open_each, open_persistent
 from interpulse.broker.rest.http.peers import or_at_peer
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, on_topic, tenant_admin
 from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
@@ -25,12 +25,14 @@ __all__ = ["ROUTES"]
 async def list_topics(call: Call) -> Answer:
     """Those of the namespace, or of its ``bundle``."""
     await call.context.namespaces.get_policies(call.namespace)
-    include_system = call.flag("includeSystemTopic")
-    names = await call.context.lifecycle.list_topics(call.namespace, _domain(call), include_system=include_system)
+    include_system, domain = call.flag("includeSystemTopic"), _domain(call)
     if text := call.query.get("bundle"):
         boundaries = await call.context.namespaces.boundaries(call.namespace)
         bundle = checked_bundle(text, boundaries)
+        names = await listed_topics(call, domain, include_system=include_system, bundle=bundle)
         names = [name for name in names if bundle_of(name, boundaries) == bundle]
+    else:
+        names = await listed_topics(call, domain, include_system=include_system)
     return answer_json([str(name) for name in names])
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 from weakref import WeakValueDictionary
@@ -59,10 +59,12 @@ class Deletion:
         tenants: Tenants,
         config: Callable[[], BrokerConfig],
         collect: Callable[[NamespaceName], Awaitable[None]] | None = None,
+        loaded_elsewhere: Callable[[NamespaceName], Awaitable[Collection[TopicName]]] | None = None,
     ) -> None:
         """``config`` is asked whether namespaces and tenants may be deleted by force.
 
-        ``collect`` has all bundles of a namespace come to this broker; None: they are here.
+        ``collect`` has all bundles of a namespace come to this broker; None: they are here. ``loaded_elsewhere`` names
+        the non-persistent topics that other brokers have loaded; None: there are no others.
         """
         self._store = store
         self._lifecycle = lifecycle
@@ -71,6 +73,7 @@ class Deletion:
         self._tenants = tenants
         self._config = config
         self._collect = collect
+        self._loaded_elsewhere = loaded_elsewhere
         self._emptying: WeakValueDictionary[NamespaceName, asyncio.Lock] = WeakValueDictionary()
 
     async def topic(self, name: TopicName, *, force: bool) -> None:
@@ -240,14 +243,17 @@ class Deletion:
                 raise
 
     async def _holds_topics(self, namespace: NamespaceName) -> bool:
-        """Stored topics count, and topics that are not stored while a client is connected to them."""
+        """Stored topics count, and topics that are not stored while a client is connected to them.
+
+        At other brokers the latter count while they are loaded, as in Pulsar.
+        """
         for domain in _DOMAINS:
             if await self._lifecycle.list_partitioned(namespace, domain, include_system=False):
                 return True
             topics = await self._lifecycle.list_topics(namespace, domain, include_system=False)
             if any(name.is_persistent or self._in_use(name) for name in topics):
                 return True
-        return False
+        return self._loaded_elsewhere is not None and bool(await self._loaded_elsewhere(namespace))
 
     def _in_use(self, name: TopicName) -> bool:
         loaded = self._registry.get(name)

@@ -45,7 +45,7 @@ def at_owner(route: Route, join: Join | None = None) -> Route:
         if not name.is_partition and await _is_partitioned(call, name):
             if join is None:
                 return await route.handler(call)
-            names = await existing_partitions(call, name) if name.is_persistent else await _all_partitions(call, name)
+            names = await existing_partitions(call, name)
             return join(await answers_of_partitions(call, route.method, route.path, names, route))
         options = LookupOptions(call.flag("authoritative"))
         target = await call.context.lookups.find(name, options)
@@ -134,7 +134,3 @@ async def _is_partitioned(call: Call, name: TopicName) -> bool:
         return await call.context.lifecycle.partitions(name, create=False) > 0
     except NotFound:
         return False
-
-
-async def _all_partitions(call: Call, name: TopicName) -> list[TopicName]:
-    return list(map(name.partition, range(await call.context.lifecycle.partitions(name, create=False))))

@@ -17,7 +17,7 @@ from interpulse.model.brokers import BrokerAddresses, BrokerLoad, BundleLock, Li
 from interpulse.model.errors import MetadataError, PreconditionFailed, ServiceNotReady
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_of
-from interpulse.storage.api import Change, CommitConflict, Delete, Put
+from interpulse.storage.api import Change, CommitConflict, Delete, Put, Versioned
 from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.memory import MemoryMetadataStore, MemoryTree
 from tests.support.waiting import eventually
@@ -321,6 +321,23 @@ async def test_register_when_a_report_of_an_earlier_life_is_there_then_is_taken_
     await broker.brokers.register()
     earlier.store.expire_session()
     assert set((await broker.brokers.view()).reports) == {"me:8080"}
+
+
+async def test_leave_when_the_report_is_just_being_written_then_it_does_not_come_back(
+    broker: Broker, tree: MemoryTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await broker.brokers.register()
+    get = broker.store.get
+
+    async def leave_meanwhile(key: str) -> Versioned | None:
+        monkeypatch.undo()
+        stored = await get(key)
+        await broker.brokers.leave()
+        return stored
+
+    monkeypatch.setattr(broker.store, "get", leave_meanwhile)
+    await broker.brokers.renew()
+    assert not tree.values
 
 
 async def test_check_when_a_broker_has_the_extensible_load_manager_then_is_refused(

@@ -262,9 +262,8 @@ async def test_non_persistent_partitions_when_at_several_brokers_then_all_are_se
             for path in (*listed, "non-persistent/public/default"):
                 assert (await call(broker.web_url, "GET", path)).json == names
             bundle = await broker.app.lookups.bundle(TopicName.parse(names[0]))
-            assert (
-                names[0] in (await call(broker.web_url, "GET", f"non-persistent/public/default?bundle={bundle}")).json
-            )
+            reply = await call(broker.web_url, "GET", f"non-persistent/public/default?bundle={bundle}")
+            assert names[0] in reply.json
         await admin.topics.delete_partitioned(base, force=True)
         assert not any(each.app.registry.names for each in brokers.brokers)
 

@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode, urlsplit
@@ -88,10 +88,13 @@ class HttpSession(AsyncCloses):
         credentials: Credentials | None = None,
         timeout_ms: int = 30_000,
         tls: TlsOptions | None = None,
+        trusted: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
+        """``trusted`` says whether a redirect to this root, ``http://host:port``, is followed; None: all are."""
         self._roots = parse_web_urls(web_url)
         self._preferred = 0
         self._credentials = credentials
+        self._trusted = trusted
         self._timeout_ms = timeout_ms
         self._tls = (tls or TlsOptions()).showing(credentials, self._roots[0])
         self._context: ssl.SSLContext | None = None
@@ -208,8 +211,15 @@ class HttpSession(AsyncCloses):
             answer = await self._send(method, url, payload, content_type)
             if answer.status not in _REDIRECT_STATUSES:
                 return answer
-            url = _redirect_target(url, answer.location)
+            url = await self._redirected(url, answer.location)
         raise UnknownError(f"{shown_address(first)} redirects more than {_REDIRECTS_MAX} times")
+
+    async def _redirected(self, url: str, location: str | None) -> str:
+        target = _redirect_target(url, location)
+        parts = urlsplit(target)
+        if self._trusted is not None and not await self._trusted(f"{parts.scheme}://{parts.netloc}"):
+            raise UnknownError(f"{_root(url)} redirects to {_root(target)}, which is not trusted with the credentials")
+        return target
 
     async def _send(self, method: str, url: str, payload: bytes | None, content_type: str) -> HttpAnswer:
         headers = {"Accept": JSON}

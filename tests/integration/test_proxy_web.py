@@ -69,6 +69,17 @@ def test_call_when_it_names_a_principal_then_only_credentials_go_on_and_only_whe
     assert not {"X-Original-Principal", "X-Hop"} & set(broker.last.headers)
 
 
+@pytest.mark.parametrize("forwarded", [True, False])
+def test_call_when_its_host_is_not_the_proxys_then_refused_whatever_credentials_it_brings(
+    broker: StubWeb, forwarded: bool
+) -> None:
+    with proxy_in_thread(SERVICE_URL, broker.url, forwardAuthorizationCredentials=forwarded) as proxy:
+        status, body, _ = call(proxy, "/admin/v2/clusters", Host="evil.example", Authorization="x")
+    assert status == 403
+    assert json.loads(body)["reason"].startswith("Host: evil.example is not a name of this proxy")
+    assert not broker.asked
+
+
 def test_call_when_a_broker_sends_it_on_then_the_proxy_follows_with_its_body(broker: StubWeb) -> None:
     with StubWeb() as owner, proxy_in_thread(SERVICE_URL, broker.url, forwardAuthorizationCredentials=True) as proxy:
         location = f"{owner.url}/admin/v2/topic?authoritative=true"

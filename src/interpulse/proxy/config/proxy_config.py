@@ -81,7 +81,7 @@ class ProxyConfig:
     tls_key_file_path: str = setting("", "Private key of tlsCertificateFilePath (PEM).")
     web_service_allowed_hosts: str = setting(
         "",
-        "Further names by which the admin API may be called without credentials, with commas between them; "
+        "Further names by which the admin API may be called, with commas between them; "
         ".example.com = everything below it, * = any.",
     )
 

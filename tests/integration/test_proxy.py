@@ -20,6 +20,7 @@ import pytest
 
 from interpulse.client import AdminClient, Client
 from interpulse.client.credentials import Credentials
+from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AuthenticationError, AuthorizationError, TopicNotFound
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.testing import InProcessBroker
@@ -213,6 +214,38 @@ def test_known_broker_when_the_settings_do_not_allow_it_then_refused(
     ):
         client.send(greeting(place_of(behind.service_url)))
         assert client.receive().command.error.message == "Target broker cannot be validated."
+
+
+@pytest.mark.parametrize("ports_allowed", [True, False])
+def test_stranger_when_a_peer_cluster_has_its_address_then_no_client_is_connected_to_it(
+    tmp_path: Path, ports_allowed: bool
+) -> None:
+    """Whoever may register clusters may redirect lookups to any address."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as stranger,
+        InProcessBroker(tmp_path / "data", {"replicationJob": "external"}) as broker,
+    ):
+        place = f"127.0.0.1:{stranger.getsockname()[1]}"
+        evil = ClusterData("http://127.0.0.1:1", broker_service_url=f"pulsar://{place}")
+        broker.admin.clusters.create("evil", evil)
+        broker.admin.clusters.set_peers("standalone", ["evil"])
+        broker.admin.tenants.create("moved", TenantInfo(allowed_clusters=("evil", "standalone")))
+        broker.admin.namespaces.create("moved/away", clusters=["evil"])
+        ports = place_of(broker.service_url).rpartition(":")[2] if ports_allowed else "*"
+        settings = {"brokerProxyAllowedTargetPorts": ports, "brokerProxyConnectTimeoutMs": 300}
+        with proxy_in_thread(broker.service_url, broker.web_url, **settings) as proxy:
+            with RawClient(proxy.service_url) as client:
+                answer = client.ask(commands.lookup(1, "persistent://moved/away/t"))
+                assert answer.error == (pb.MetadataError if ports_allowed else pb.ServiceNotReady)
+            stranger.settimeout(0.1)
+            if ports_allowed:
+                with pytest.raises(TimeoutError):
+                    stranger.accept()
+            else:
+                stranger.accept()[0].close()
+            with RawClient(proxy.service_url, greet=False) as client:
+                client.send(greeting(place))
+                assert client.receive().command.error.message == "Target broker cannot be validated."
 
 
 def test_client_when_it_calls_itself_a_proxy_then_refused(proxy: ProxyInThread) -> None:

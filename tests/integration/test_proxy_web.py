@@ -101,6 +101,25 @@ def test_call_when_a_broker_sends_it_nowhere_then_fails(broker: StubWeb, locatio
     assert len(broker.asked) in (1, 11)
 
 
+@pytest.mark.parametrize("allowed", ["127.0.0.1", "broker-*"])
+def test_call_when_a_broker_sends_it_on_then_only_to_a_host_that_the_settings_allow(
+    broker: StubWeb, allowed: str
+) -> None:
+    with (
+        StubWeb() as owner,
+        proxy_in_thread(SERVICE_URL, broker.url, brokerProxyAllowedHostNames=allowed) as proxy,
+    ):
+        broker.answer_raw("GET", "/admin/v2/a", b"", status=307, headers={"Location": "/admin/v2/b"})
+        broker.answer_raw("GET", "/admin/v2/b", b"", status=307, headers={"Location": f"{owner.url}/admin/v2/b"})
+        status, body, _ = call(proxy, "/admin/v2/a")
+    assert len(broker.asked) == 2
+    if allowed == "127.0.0.1":
+        assert (status, len(owner.asked)) == (204, 1)
+    else:
+        assert (status, len(owner.asked)) == (502, 0)
+        assert "host 127.0.0.1 is not among brokerProxyAllowedHostNames" in json.loads(body)["reason"]
+
+
 def test_call_when_one_broker_is_gone_then_another_answers(broker: StubWeb) -> None:
     with proxy_in_thread(SERVICE_URL, f"http://127.0.0.1:{free_port()},{broker.url}") as proxy:
         assert [call(proxy, "/admin/v2/clusters")[0] for _ in range(4)] == [204] * 4

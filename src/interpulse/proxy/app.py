@@ -157,6 +157,7 @@ class ProxyApp:
         )
         context = GreetingContext(
             brokers=self.brokers,
+            rules=self._rules,
             dialer=dialer,
             answers=Answers(permits, self.meter),
             meter=self.meter,
@@ -176,6 +177,7 @@ class ProxyApp:
         config = self.config
         settings = WebSettings(
             hosts=KnownHosts.of(config, "proxy"),
+            rules=self._rules,
             credentials_forwarded=config.forward_authorization_credentials,
             timeout_seconds=config.http_proxy_timeout / 1000,
             connect_timeout_seconds=config.broker_proxy_connect_timeout_ms / 1000,

@@ -24,6 +24,7 @@ from yarl import URL
 
 from interpulse.model.errors import PulsarError
 from interpulse.proxy.brokers import Brokers
+from interpulse.proxy.targets import TargetRules
 from interpulse.serving.exposition import CONTENT_TYPE
 from interpulse.serving.web_pages import KnownHosts, check_origin
 
@@ -81,6 +82,8 @@ class WebSettings:
     """What of the settings concerns calls of the admin API."""
 
     hosts: KnownHosts
+    rules: TargetRules
+    """Which hosts brokers may send a call on to."""
     credentials_forwarded: bool
     timeout_seconds: float
     connect_timeout_seconds: float
@@ -207,10 +210,18 @@ class WebServer:
             if answer.status not in _REDIRECTS or location is None:
                 return answer
             answer.release()
-            scheme, url = url.scheme, url.join(URL(location, encoded=True))
-            if url.scheme != scheme:  # credentials that were encrypted stay so
-                raise aiohttp.ClientError(f"a broker sends the call on to {url}, which does not begin with {scheme}://")
+            called, url = url, url.join(URL(location, encoded=True))
+            self._check_redirect(called, url)
         raise aiohttp.ClientError(f"the brokers send the call on more than {_REDIRECTS_MAX} times, last to {url}")
+
+    def _check_redirect(self, called: URL, url: URL) -> None:
+        if url.scheme != called.scheme:  # credentials that were encrypted stay so
+            raise aiohttp.ClientError(
+                f"a broker sends the call on to {url}, which does not begin with {called.scheme}://"
+            )
+        refusal = self._settings.rules.refusal_of_host(url.host or "") if url.authority != called.authority else None
+        if refusal is not None:
+            raise aiohttp.ClientError(f"a broker sends the call on to {url}: {refusal}")
 
     def _forwarded_headers(self, request: web.BaseRequest) -> CIMultiDict[str]:
         left_out = _HOP_BY_HOP | _NOT_FORWARDED | _connection_names(request.headers.getall("Connection", ()))

@@ -36,6 +36,7 @@ from tests.support.standalone_process import environment, free_port
 from tests.support.waiting import eventually, until
 
 SECONDS_MAX = 120
+SERVICE_URL, WEB_URL = "pulsar://127.0.0.1:1", "http://127.0.0.1:1"
 
 
 @pytest.fixture(scope="module")
@@ -418,6 +419,15 @@ def test_lookup_when_no_broker_can_be_reached_then_the_client_may_ask_again() ->
 
 
 # --- the command
+
+
+async def test_proxy_when_it_listens_everywhere_then_warns_of_no_address_that_clients_are_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """They are told the addresses of brokers alone."""
+    async with running_proxy(SERVICE_URL, WEB_URL, bindAddress="0.0.0.0") as proxy:
+        assert proxy.service_url.startswith("pulsar://localhost:")
+    assert "advertised" not in caplog.text
 
 
 def test_command_when_asked_to_stop_then_ends_with_clients_connected(behind: InProcessBroker) -> None:

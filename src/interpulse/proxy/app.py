@@ -84,7 +84,7 @@ class ProxyApp:
 
     async def _start(self) -> None:
         config = self.config
-        host = advertised_host(config.advertised_address, listening=config.bind_address)
+        host = advertised_host(config.advertised_address, listening=config.bind_address, told_to_clients=False)
         context = self._listening_context()
         await self._follow_brokers()
         binary = self._binary_server()

@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
@@ -124,6 +124,33 @@ def test_call_when_one_broker_is_gone_then_another_answers(broker: StubWeb) -> N
     with proxy_in_thread(SERVICE_URL, f"http://127.0.0.1:{free_port()},{broker.url}") as proxy:
         assert [call(proxy, "/admin/v2/clusters")[0] for _ in range(4)] == [204] * 4
     assert len(broker.asked) == 4
+
+
+@contextmanager
+def full() -> Iterator[str]:
+    """The URL of a web service whose backlog is full: connecting to it takes for ever."""
+    with ExitStack() as opened:
+        server = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(8):
+            waiting = opened.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(server.getsockname())
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_call_when_one_broker_accepts_no_connection_then_another_answers(broker: StubWeb) -> None:
+    with (
+        full() as silent,
+        proxy_in_thread(SERVICE_URL, f"{silent},{broker.url}", brokerProxyConnectTimeoutMs=100) as proxy,
+    ):
+        assert [call(proxy, "/admin/v2/clusters", "POST", {})[0] for _ in range(4)] == [204] * 4
+    assert len(broker.asked) == 4
+
+
+def test_call_when_no_broker_accepts_a_connection_then_fails_with_the_setting() -> None:
+    with full() as silent, proxy_in_thread(SERVICE_URL, silent, brokerProxyConnectTimeoutMs=100) as proxy:
+        status, body, _ = call(proxy, "/admin/v2/clusters")
+    assert (status, "brokerProxyConnectTimeoutMs=100" in json.loads(body)["reason"]) == (504, True)
 
 
 def test_call_when_the_broker_hangs_up_or_says_nothing_then_fails_within_the_timeout(broker: StubWeb) -> None:

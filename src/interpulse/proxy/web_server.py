@@ -41,6 +41,8 @@ _LINE_BYTES_MAX: Final = 64 * 1024
 _CHUNK_BYTES: Final = 64 * 1024
 _CONNECTIONS_MAX: Final = 512
 """To brokers; calls above that wait for one."""
+_NOT_REACHED: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+"""Failures before anything was sent."""
 
 _HOP_BY_HOP: Final = frozenset(
     {
@@ -140,6 +142,10 @@ class WebServer:
                 return own
         if not is_forwarded(path):
             return _refusal(404, f"{path[:200]} is no path of the admin API; the proxy forwards /admin and /lookup")
+        return await self._admin_call(request, path)
+
+    async def _admin_call(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        """Every failure is an answer."""
         try:
             self._check_no_web_page(request)
             if request.content_length is not None and request.content_length > self._settings.body_bytes_max:
@@ -149,6 +155,9 @@ class WebServer:
             return _refusal(error.http_status, str(error))
         except _TooLarge:
             return self._too_large()
+        except aiohttp.ConnectionTimeoutError:
+            millis = self._settings.connect_timeout_seconds * 1000
+            return _refusal(504, f"No broker took the connection within brokerProxyConnectTimeoutMs={millis:.0f} ms")
         except TimeoutError:
             return _refusal(504, f"No broker answered within {self._settings.timeout_seconds:g} s")
         except (aiohttp.ClientError, OSError) as error:
@@ -191,7 +200,7 @@ class WebServer:
         for base in others:
             try:
                 return await self._call_one(request, base, body)
-            except aiohttp.ClientConnectorError as error:  # nothing was sent
+            except _NOT_REACHED as error:
                 _logger.warning("broker not reached address=%s reason=%s", base, error)
         return await self._call_one(request, last, body)
 

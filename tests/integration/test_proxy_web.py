@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import socket
 import threading
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 
@@ -48,6 +50,33 @@ def test_call_when_forwarded_then_comes_as_it_was_sent_and_so_does_the_answer(br
     assert (asked.headers["Content-Type"], asked.headers["X-Own"]) == ("application/json", "kept")
     assert asked.headers["Host"] == broker.url.removeprefix("http://")
     assert asked.headers["X-Forwarded-For"] == "127.0.0.1"
+
+
+def test_body_when_it_is_compressed_then_comes_as_it_was_sent() -> None:
+    content, received = gzip.compress(json.dumps({"a": 1}).encode()), bytearray()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                while b"\r\n\r\n" not in received or not received.endswith(content):
+                    read = connection.recv(65536)
+                    if not read:
+                        return
+                    received.extend(read)
+                connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+        broker = threading.Thread(target=serve)
+        broker.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with proxy_in_thread(SERVICE_URL, url, httpProxyTimeout=5000) as proxy:
+            request = urllib.request.Request(f"{proxy.web_url}/admin/v2/tenants/t", content, method="PUT")
+            request.add_header("Content-Encoding", "gzip")
+            with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:
+                assert answer.status == 204
+        broker.join()
+    assert b"Content-Encoding: gzip" in received
+    assert f"Content-Length: {len(content)}\r\n".encode() in received
 
 
 @pytest.mark.parametrize("forwarded", [True, False])

@@ -104,7 +104,7 @@ class WebServer:
         self._settings = settings
         self._metrics = metrics
         self._ready = ready
-        server = web.Server(self._serve, access_log=None, max_line_size=_LINE_BYTES_MAX)
+        server = web.Server(self._serve, access_log=None, max_line_size=_LINE_BYTES_MAX, auto_decompress=False)
         self._runner = web.ServerRunner(server, shutdown_timeout=_STOP_SECONDS)
         self._session: aiohttp.ClientSession | None = None
 

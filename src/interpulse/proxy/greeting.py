@@ -151,8 +151,8 @@ class Greeting(asyncio.Protocol):
         relay.client.attach(self._transport)
         self._transport.set_protocol(relay.client)
         greeting = broker_connect(connect, credentials_forwarded=context.credentials_forwarded)
+        self._transport.resume_reading()  # first: a broker that takes no more stops it again
         relay.broker.write(greeting + rest)
-        self._transport.resume_reading()
 
     async def _answer_questions(self, connect: pb.CommandConnect, rest: bytes) -> None:
         context = self._context

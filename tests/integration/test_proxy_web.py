@@ -9,6 +9,7 @@ import socket
 import threading
 import urllib.request
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from tests.support.proxies import ProxyInThread, proxy_in_thread
 from tests.support.standalone_process import free_port
 from tests.support.stub_web import StubWeb
+from tests.support.waiting import until
 
 SECONDS_MAX = 60
 SERVICE_URL = "pulsar://127.0.0.1:1"
@@ -189,6 +191,43 @@ def test_call_when_the_broker_hangs_up_or_says_nothing_then_fails_within_the_tim
         assert call(proxy, "/admin/v2/broken", "POST", {})[0] == 502
         assert call(proxy, "/admin/v2/silent")[0] == 504
     assert len(broker.asked) == 2, "what a broker may have done is not asked again"
+
+
+def test_call_when_too_many_are_under_way_then_refused_until_one_ends(broker: StubWeb) -> None:
+    broker.say_nothing("GET", "/admin/v2/silent")
+    with (
+        proxy_in_thread(SERVICE_URL, broker.url, maxConcurrentHttpRequests=1, httpProxyTimeout=1000) as proxy,
+        ThreadPoolExecutor(1) as beside,
+    ):
+        silent = beside.submit(call, proxy, "/admin/v2/silent")
+        until(lambda: broker.asked)
+        status, body, _ = call(proxy, "/admin/v2/clusters")
+        assert (status, "maxConcurrentHttpRequests=1" in json.loads(body)["reason"]) == (503, True)
+        assert call(proxy, "/livez")[0] == 200
+        assert silent.result()[0] == 504
+        assert call(proxy, "/admin/v2/clusters")[0] == 204
+    assert len(broker.asked) == 2
+
+
+def test_body_when_it_stalls_then_the_call_ends(broker: StubWeb) -> None:
+    with proxy_in_thread(SERVICE_URL, broker.url, httpProxyTimeout=200) as proxy:
+        host, _, port = proxy.web_url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=SECONDS_MAX) as connection:
+            head = f"PUT /admin/v2/tenants/t HTTP/1.1\r\nHost: {host}\r\nContent-Length: 10\r\n\r\n"
+            connection.sendall(head.encode() + b"half")
+            assert connection.makefile("rb").readline().split()[1] == b"408"
+    assert not broker.asked
+
+
+def test_answer_when_the_client_does_not_read_it_then_cut_off(broker: StubWeb) -> None:
+    broker.answer_raw("GET", "/admin/v2/large", bytes(64 * 1024 * 1024))
+    settings = {"maxConcurrentHttpRequests": 1, "httpProxyTimeout": 500}
+    with proxy_in_thread(SERVICE_URL, broker.url, **settings) as proxy:
+        host, _, port = proxy.web_url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=SECONDS_MAX) as connection:
+            connection.sendall(f"GET /admin/v2/large HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            until(lambda: broker.asked)
+            until(lambda: call(proxy, "/admin/v2/clusters")[0] == 204)
 
 
 def test_answer_when_it_is_large_then_comes_whole(broker: StubWeb) -> None:

@@ -179,6 +179,7 @@ class ProxyApp:
             hosts=KnownHosts.of(config, "proxy"),
             rules=self._rules,
             credentials_forwarded=config.forward_authorization_credentials,
+            calls_max=config.max_concurrent_http_requests,
             timeout_seconds=config.http_proxy_timeout / 1000,
             connect_timeout_seconds=config.broker_proxy_connect_timeout_ms / 1000,
             body_bytes_max=config.http_input_max_replay_buffer_size,

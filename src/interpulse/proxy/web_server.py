@@ -6,6 +6,7 @@ here, so that clients need to reach no broker.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -87,7 +88,9 @@ class WebSettings:
     rules: TargetRules
     """Which hosts brokers may send a call on to."""
     credentials_forwarded: bool
+    calls_max: int
     timeout_seconds: float
+    """For the body of a call, then for the answer of a broker, and for the client to take that."""
     connect_timeout_seconds: float
     body_bytes_max: int
     broker_context: ssl.SSLContext | None
@@ -104,6 +107,7 @@ class WebServer:
         self._settings = settings
         self._metrics = metrics
         self._ready = ready
+        self._calls = 0
         server = web.Server(self._serve, access_log=None, max_line_size=_LINE_BYTES_MAX, auto_decompress=False)
         self._runner = web.ServerRunner(server, shutdown_timeout=_STOP_SECONDS)
         self._session: aiohttp.ClientSession | None = None
@@ -142,7 +146,16 @@ class WebServer:
                 return own
         if not is_forwarded(path):
             return _refusal(404, f"{path[:200]} is no path of the admin API; the proxy forwards /admin and /lookup")
-        return await self._admin_call(request, path)
+        if self._calls >= self._settings.calls_max:
+            limit = self._settings.calls_max
+            return _refusal(
+                503, f"maxConcurrentHttpRequests={limit} calls are under way in the proxy; call again later"
+            )
+        self._calls += 1
+        try:
+            return await self._admin_call(request, path)
+        finally:
+            self._calls -= 1
 
     async def _admin_call(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         """Every failure is an answer."""
@@ -155,6 +168,9 @@ class WebServer:
             return _refusal(error.http_status, str(error))
         except _TooLarge:
             return self._too_large()
+        except _BodyStalled:
+            limit = f"httpProxyTimeout={self._settings.timeout_seconds * 1000:.0f}"
+            return _refusal(408, f"The body did not come within {limit} ms of the proxy")
         except aiohttp.ConnectionTimeoutError:
             millis = self._settings.connect_timeout_seconds * 1000
             return _refusal(504, f"No broker took the connection within brokerProxyConnectTimeoutMs={millis:.0f} ms")
@@ -184,10 +200,14 @@ class WebServer:
 
     async def _body(self, request: web.BaseRequest) -> bytes:
         collected = bytearray()
-        async for chunk in request.content.iter_chunked(_CHUNK_BYTES):
-            collected += chunk
-            if len(collected) > self._settings.body_bytes_max:
-                raise _TooLarge
+        try:
+            async with asyncio.timeout(self._settings.timeout_seconds):
+                async for chunk in request.content.iter_chunked(_CHUNK_BYTES):
+                    collected += chunk
+                    if len(collected) > self._settings.body_bytes_max:
+                        raise _TooLarge
+        except TimeoutError as error:
+            raise _BodyStalled from error
         return bytes(collected)
 
     def _too_large(self) -> web.Response:
@@ -250,10 +270,11 @@ class WebServer:
             response.content_length = int(length)
         await response.prepare(request)
         try:
-            if request.method != "HEAD":
-                async for chunk in answer.content.iter_chunked(_CHUNK_BYTES):
-                    await response.write(chunk)
-            await response.write_eof()
+            async with asyncio.timeout(self._settings.timeout_seconds):  # a client may not read
+                if request.method != "HEAD":
+                    async for chunk in answer.content.iter_chunked(_CHUNK_BYTES):
+                        await response.write(chunk)
+                await response.write_eof()
         except (aiohttp.ClientError, OSError) as error:  # too late for another answer: this one is cut off
             _logger.warning("admin call cut off path=%s reason=%s", request.path, error or type(error).__name__)
             if request.transport is not None:
@@ -263,6 +284,10 @@ class WebServer:
 
 class _TooLarge(Exception):
     """The body of a call is above the limit."""
+
+
+class _BodyStalled(Exception):
+    """The body of a call does not come."""
 
 
 def _connection_names(values: Iterable[str]) -> frozenset[str]:

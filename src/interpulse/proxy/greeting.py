@@ -146,6 +146,7 @@ class Greeting(asyncio.Protocol):
             relay.abandon()
             raise
         if relay.broker.transport is None:
+            relay.abandon()
             raise ServiceNotReady("Target broker isn't available.")
         self._hold(relay)
         relay.client.attach(self._transport)

@@ -39,6 +39,8 @@ class Socket(asyncio.Transport):
 
     def close(self) -> None: ...
 
+    def abort(self) -> None: ...
+
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None: ...
@@ -53,8 +55,21 @@ class DialerOfFullBrokers:
         protocol.connection_made(self.broker)
 
 
-async def test_client_when_its_broker_is_full_from_the_first_frame_then_not_read() -> None:
-    dialer, unused = DialerOfFullBrokers(), cast("Any", None)
+class DialerOfLostBrokers:
+    """Brokers that hang up as soon as they are connected to."""
+
+    def __init__(self) -> None:
+        self.relay: Any = None
+
+    async def connect(self, place: str, protocol: RelayEnd) -> None:
+        self.relay = cast("Any", protocol)._relay
+        protocol.connection_made(Socket())
+        protocol.connection_lost(None)
+
+
+def greeted(dialer: object) -> tuple[Socket, list[Greeting], Greeting]:
+    """A client that has named a broker, the connections that were lost, and its own."""
+    unused = cast("Any", None)
     context = GreetingContext(
         brokers=unused,
         rules=unused,
@@ -72,6 +87,12 @@ async def test_client_when_its_broker_is_full_from_the_first_frame_then_not_read
     greeting.connection_made(client)
     connect = pb.CommandConnect(client_version="raw", protocol_version=21, proxy_to_broker_url="broker:6650")
     greeting.data_received(commands.encode(connect) + b"rest")
+    return client, lost, greeting
+
+
+async def test_client_when_its_broker_is_full_from_the_first_frame_then_not_read() -> None:
+    dialer = DialerOfFullBrokers()
+    client, lost, greeting = greeted(dialer)
     await eventually(lambda: hasattr(dialer, "broker") and dialer.broker.written.endswith(b"rest"))
     await asyncio.sleep(0)
     assert not client.reading
@@ -80,4 +101,13 @@ async def test_client_when_its_broker_is_full_from_the_first_frame_then_not_read
     assert client.reading
     for end in (relay.client, relay.broker):
         end.connection_lost(None)
+    assert lost == [greeting]
+
+
+async def test_client_when_its_broker_hangs_up_at_once_then_told_so_and_no_timer_is_left() -> None:
+    dialer = DialerOfLostBrokers()
+    client, lost, greeting = greeted(dialer)
+    await eventually(lambda: b"Target broker isn't available." in client.written)
+    assert dialer.relay._timer.cancelled()
+    greeting.connection_lost(None)
     assert lost == [greeting]

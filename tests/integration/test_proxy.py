@@ -455,6 +455,24 @@ def test_command_when_asked_to_stop_then_ends_with_clients_connected(behind: InP
         process.communicate()
 
 
+def test_command_when_asked_to_stop_while_it_looks_for_zookeeper_then_ends_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        line = [sys.executable, "-c", "from interpulse.cli.main import main; main()", "proxy", "--port", "0"]
+        line += ["--http-port", "0", "--set", f"metadataStoreUrl=zk:127.0.0.1:{silent.getsockname()[1]}"]
+        line += ["--set", "metadataStoreSessionTimeoutMillis=3600000"]
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+        try:
+            silent.settimeout(SECONDS_MAX)
+            with silent.accept()[0]:
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(timeout=SECONDS_MAX) == 0
+            printed, logged = process.communicate()
+            assert (printed, "stopped" in logged) == ("", True)
+        finally:
+            process.kill()
+            process.communicate()
+
+
 # --- encryption and credentials
 
 

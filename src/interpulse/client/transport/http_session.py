@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import socket
 import ssl
@@ -23,20 +22,17 @@ from yarl import URL
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.credentials import Credentials
 from interpulse.client.json_readers import Read, UnexpectedJson, ignored
-from interpulse.client.tls import TlsOptions
+from interpulse.client.tls import KeptContext, TlsOptions
 from interpulse.client.transport.http_errors import HttpAnswer, Kind, error_for_response
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import (
     AlreadyClosed,
     NotConnected,
     OperationTimeout,
-    PulsarError,
     UnknownError,
 )
 
 __all__ = ["HttpSession", "parse_web_urls"]
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -97,8 +93,7 @@ class HttpSession(AsyncCloses):
         self._trusted = trusted
         self._timeout_ms = timeout_ms
         self._tls = (tls or TlsOptions()).showing(credentials, self._roots[0])
-        self._context: ssl.SSLContext | None = None
-        self._context_modified: object = None
+        self._kept_context = KeptContext(self._tls)
         self._session: aiohttp.ClientSession | None = None
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self._closed = False
@@ -296,22 +291,7 @@ class HttpSession(AsyncCloses):
             await asyncio.sleep(0)
 
     def _ssl(self, url: str) -> ssl.SSLContext | bool:
-        """Made anew when one of its files was replaced; connections that are open stay as they are.
-
-        While the new files cannot be used, they may be half replaced, the earlier context stays; the next request tries
-        again.
-        """
-        if not url.startswith("https:"):
-            return True
-        modified = self._tls.modified()
-        if self._context is None or modified != self._context_modified:
-            try:
-                self._context, self._context_modified = self._tls.context(), modified
-            except PulsarError as error:
-                if self._context is None:
-                    raise
-                log.warning("certificate files cannot be read, the earlier ones stay in use error=%s", error)
-        return self._context
+        return self._kept_context.current() if url.startswith("https:") else True
 
 
 def _query_string(query: Mapping[str, object] | None) -> str:

@@ -8,9 +8,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from interpulse.client import Client
-from interpulse.model.ids import EARLIEST, Position
+from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.testing.broker import InProcessBroker
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.support.waiting import until
 
 TOPIC = "persistent://public/default/t"
 
@@ -29,6 +30,13 @@ class Restartable:
     def start(self) -> None:
         port = str(urlsplit(self.service_url).port)
         self._broker = InProcessBroker(self._data_dir, {"brokerServicePort": port}).start()
+
+    def sent_count(self, topic: str) -> int:
+        """How many messages were sent to consumers that are connected."""
+        return sum(each["msgOutCounter"] for each in self._broker.admin.topics.stats(topic)["subscriptions"].values())
+
+    def unload(self, topic: str) -> None:
+        self._broker.admin.topics.unload(topic)
 
     async def restart(self) -> None:
         await asyncio.to_thread(self.stop)
@@ -62,6 +70,24 @@ async def test_producer_and_consumer_when_the_broker_restarts_then_every_message
             if message.content not in seen:
                 seen.append(message.content)
         assert seen == [b"%d" % number for number in range(300)]
+
+
+async def test_readers_at_the_end_when_the_topic_is_unloaded_then_what_waits_for_the_program_comes_once(
+    broker: Restartable,
+) -> None:
+    async with Client(broker.service_url, backoff_max_ms=200) as client:
+        consumer = await client.subscribe(TOPIC, "s", durable=False)
+        reader = await client.create_reader(TOPIC, start=LATEST)
+        producer = await client.create_producer(TOPIC)
+        expected = [b"%d" % number for number in range(20)]
+        for content in expected[:10]:
+            await producer.send(content)
+        await asyncio.to_thread(until, lambda: broker.sent_count(TOPIC) == 20)
+        await asyncio.to_thread(broker.unload, TOPIC)
+        for content in expected[10:]:
+            await producer.send(content)
+        assert [(await consumer.receive(60_000)).content for _ in expected] == expected
+        assert [(await reader.read_next(60_000)).content for _ in expected] == expected
 
 
 async def test_entry_reader_when_the_broker_restarts_then_reads_each_entry_once(broker: Restartable) -> None:

@@ -135,7 +135,7 @@ class ConnectionHandler:
             lost = NotConnected(
                 f"the {self._what} of {self._topic} was closed by its broker, or its connection was lost"
             )
-            outages.note(lost, self._loop.time())
+            outages.note(lost, self._loop.time(), waiter=self)
         try:
             await asyncio.sleep(self._backoff.pause_after(held_s))
             await retry(
@@ -153,6 +153,8 @@ class ConnectionHandler:
             self._owner.on_failed(failure)
         finally:
             self._reconnecting = None
+            if outages is not None:
+                outages.given_up(self)  # unless it has come back: it failed, or is closed meanwhile
 
     def _is_tolerated(self, error: PulsarError) -> bool:
         outages = self._session.outages
@@ -160,7 +162,7 @@ class ConnectionHandler:
 
     def _note_pause(self, failure: PulsarError, pause: float) -> None:
         if self._session.outages is not None:
-            self._session.outages.note(failure, self._loop.time())
+            self._session.outages.note(failure, self._loop.time(), waiter=self)
         _log.info(
             "cannot reconnect yet what=%s topic=%s pause_s=%.1f error=%s", self._what, self._topic, pause, failure
         )

@@ -52,6 +52,7 @@ class Outages:
         self._since: float | None = None
         self._told_at = 0.0
         self._reason = ""
+        self._waiters: set[object] = set()
         self._healed: dict[str, Healed] = {}
 
     def heals(self, error: PulsarError) -> bool:
@@ -64,8 +65,12 @@ class Outages:
             return self._rereads_credentials
         return error.retriable
 
-    def note(self, error: PulsarError, now: float, *, began: float | None = None) -> None:
-        """An attempt, which ``began`` earlier, failed and another one follows. Logged when it lasts, every minute."""
+    def note(self, error: PulsarError, now: float, *, began: float | None = None, waiter: object = None) -> None:
+        """An attempt, which ``began`` earlier, failed and another one follows. Logged when it lasts, every minute.
+
+        A ``waiter`` that may end before the cluster answers calls :meth:`given_up` then.
+        """
+        self._waiters.add(waiter)
         if self._since is None:
             self._since, self._told_at = now if began is None else began, float("-inf")
         self._reason = str(error)
@@ -78,8 +83,16 @@ class Outages:
                 *(self._place, lasted, limit, error),
             )
 
+    def given_up(self, waiter: object) -> None:
+        """This one tries no more, if it still did. With the last one the outage ends: nothing healed, and when the
+        cluster answers is not known."""
+        self._waiters.discard(waiter)
+        if not self._waiters:
+            self._since = None
+
     def over(self, now: float) -> None:
         """It answers."""
+        self._waiters.clear()
         if self._since is None:
             return
         if self._told_at > float("-inf"):

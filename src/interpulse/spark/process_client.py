@@ -129,15 +129,19 @@ async def patiently(session: Session, attempt: Callable[[], Awaitable[Result]]) 
         return await attempt()
     loop = asyncio.get_running_loop()
     began = loop.time()
-    answer = await retry(
-        attempt,
-        backoff=session.backoff(),
-        timeout_ms=outages.timeout_ms,
-        retriable=outages.heals,
-        patient=True,
-        on_pause=lambda error, pause: outages.note(error, loop.time(), began=began),
-    )
-    outages.over(loop.time())
+    waiter = object()
+    try:
+        answer = await retry(
+            attempt,
+            backoff=session.backoff(),
+            timeout_ms=outages.timeout_ms,
+            retriable=outages.heals,
+            patient=True,
+            on_pause=lambda error, pause: outages.note(error, loop.time(), began=began, waiter=waiter),
+        )
+        outages.over(loop.time())
+    finally:
+        outages.given_up(waiter)  # unless there is an answer: it failed, or the task was ended
     return answer
 
 

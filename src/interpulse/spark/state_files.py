@@ -7,6 +7,7 @@ holds all lanes, so the newest one below a batch id is the state that batch star
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -15,7 +16,9 @@ from typing import Any, Final, NamedTuple
 from interpulse.model.ids import Position
 from interpulse.spark.lanes import LaneState, dump_lanes, load_lanes
 
-__all__ = ["HELD_FILE", "LAST_COMMIT_FILE", "HeldRange", "LaneFiles", "load_held", "write_atomically"]
+__all__ = ["HELD_FILE", "LAST_COMMIT_FILE", "HeldRange", "LaneFiles", "load_held", "load_summaries", "write_atomically"]
+
+_log = logging.getLogger(__name__)
 
 HELD_FILE: Final = "held.json"
 LAST_COMMIT_FILE: Final = "last_commit.json"
@@ -42,6 +45,19 @@ def load_held(path: Path) -> dict[str, HeldRange]:
         return {}
     body = json.loads(path.read_text(encoding="utf-8"))
     return {topic: HeldRange(Position.parse(item.pop("after")), **item) for topic, item in body.items()}
+
+
+def load_summaries(path: Path) -> dict[str, Any]:
+    """The summary of the newest batch, and "earlier" ones; nothing of a file that a crash of the machine left empty or
+    cut off: it is written unsynchronized, as no position depends on it."""
+    if not path.exists():
+        return {}
+    try:
+        body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        _log.warning("summary of batches cannot be read, the next batch writes it anew file=%s error=%s", path, error)
+        return {}
+    return body
 
 
 def write_atomically(path: Path, text: str, *, durable: bool = True) -> None:
@@ -139,11 +155,7 @@ class LaneFiles:
         return newest if newest.get("batchId") == batch else earlier.get(str(batch))
 
     def _summaries(self) -> dict[str, Any]:
-        path = self._root / LAST_COMMIT_FILE
-        if not path.exists():
-            return {}
-        body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return body
+        return load_summaries(self._root / LAST_COMMIT_FILE)
 
     def _batches(self) -> list[int]:
         if not self._lanes.is_dir():

@@ -1,13 +1,15 @@
 """The process that forks Spark's Python workers in a local session of ours: ``python -m`` this module, by Spark.
 
 As Spark's own daemon, but the modules that tasks of the replication job need are read once here, and not again in each
-of the four workers or more that a micro-batch goes through. Nothing of a client is made: no thread, socket or loop.
+of the four workers or more that a micro-batch goes through. Nothing of a client is made: no socket or loop; and no
+library runs a thread of its own: what it held locked at a fork would stay locked in the worker.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib
+import os
 import sys
 from typing import Final
 
@@ -20,6 +22,11 @@ _NEEDED: Final = (
     "interpulse.spark.copying.range_copies",
     "interpulse.spark.copying.report_writer",
 )
+_WITHOUT_THREADS: Final = {
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",  # the memory of Arrow
+    "OMP_NUM_THREADS": "1",  # the linear algebra of NumPy, which Arrow imports
+}
+"""Read when the libraries are loaded; what the user has set stays."""
 
 
 def main() -> None:
@@ -27,6 +34,8 @@ def main() -> None:
     from pyspark.daemon import manager
 
     if _OF_TASKS in sys.argv[1:]:
+        for variable, value in _WITHOUT_THREADS.items():
+            os.environ.setdefault(variable, value)
         for name in _NEEDED:
             importlib.import_module(name)
         import pyarrow as pa

@@ -23,6 +23,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import TopicName
 from tests.support.scripted_broker import ScriptedBroker
+from tests.support.waiting import eventually
 
 
 @pytest.mark.parametrize("error", [NotConnected(), ProducerBusy(), ConsumerBusy(), CertificateError()])
@@ -136,4 +137,25 @@ async def test_owner_when_it_is_closed_and_comes_back_at_once_then_that_is_count
             1,
             True,
         )
+        await session.close()
+
+
+@pytest.mark.parametrize("closed", [True, False])
+async def test_owner_when_it_is_closed_or_fails_while_reconnecting_then_it_waits_for_the_cluster_no_more(
+    closed: bool,
+) -> None:
+    async with ScriptedBroker() as broker:
+        outages = Outages("here")
+        session = Session(ClientConfig(broker.url, backoff_initial_ms=1, backoff_max_ms=5), outages)
+        owner = Owner(session)
+        await owner.handler.open(timeout_ms=2000)
+        owner.refusals = [ServiceNotReady("soon")] * 1000 if closed else [ServiceNotReady("soon"), NotAllowed("never")]
+        owner.handler.on_lost()
+        owner.handler.reconnect()
+        if closed:
+            await eventually(lambda: outages.waiting(0.0) is not None)
+            await owner.handler.stop()
+        else:
+            await owner.handler.reconnected()
+        assert (outages.waiting(0.0), outages.take_healed()) == (None, [])
         await session.close()

@@ -74,6 +74,29 @@ def test_short_loss_of_a_connection_is_not_worth_a_line(caplog):
     assert caplog.records == []
 
 
+def test_outage_that_the_last_waiter_gave_up_is_no_part_of_one_an_hour_later():
+    outages = Outages("x")
+    outages.note(GONE, 0.0, waiter="a")
+    outages.note(GONE, 1.0, waiter="b")
+    outages.given_up("a")
+    assert outages.waiting(2.0) == ("no route", 2.0)
+    outages.given_up("b")
+    assert outages.waiting(3.0) is None
+    outages.note(GONE, 3600.0, waiter="a")
+    outages.over(3600.5)
+    outages.given_up("a")
+    assert outages.take_healed() == [Healed("x", "no route", 1, 0.5)]
+
+
+def test_outage_goes_on_for_the_waiters_that_are_left():
+    outages = Outages("x")
+    outages.note(GONE, 0.0, waiter="a")
+    outages.note(GONE, 1.0, waiter="b")
+    outages.given_up("a")
+    outages.over(5.0)
+    assert outages.take_healed() == [Healed("x", "no route", 1, 5.0)]
+
+
 def test_outage_counts_from_where_its_first_attempt_began():
     outages = Outages("x", timeout_ms=60_000)
     outages.note(GONE, 30.0, began=0.0)

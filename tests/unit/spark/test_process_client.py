@@ -7,9 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from interpulse.client.config import ClientConfig
+from interpulse.client.outages import Outages
+from interpulse.client.session import Session
+from interpulse.model.errors import NotAllowed, NotConnected
 from interpulse.spark import process_client
 from interpulse.spark.options.access import Access
-from interpulse.spark.process_client import Patience, process_portal, relaxed_collector, session_for
+from interpulse.spark.process_client import Patience, patiently, process_portal, relaxed_collector, session_for
 
 SERVICE_URL = "pulsar://127.0.0.1:1"
 
@@ -62,3 +66,17 @@ def test_session_when_an_outage_is_not_waited_for_then_waits_no_longer_for_an_an
     session = process_portal().call(lambda: session_for(SERVICE_URL, 30_000, Access(), Patience(outage_ms)))
     assert session.config.operation_timeout_ms == session.config.lookup_timeout_ms == longest_ms
     assert session.config.connect_timeout_ms == min(longest_ms, 10_000)
+
+
+async def test_attempt_when_it_fails_after_waiting_then_is_no_part_of_a_later_outage() -> None:
+    outages = Outages("here")
+    session = Session(ClientConfig("pulsar://x:1", backoff_initial_ms=1, backoff_max_ms=5), outages)
+    failures = [NotConnected("no route"), NotAllowed("never")]
+
+    async def attempt() -> None:
+        raise failures.pop(0)
+
+    with pytest.raises(NotAllowed):
+        await patiently(session, attempt)
+    assert (outages.waiting(0.0), outages.take_healed()) == (None, [])
+    await session.close()

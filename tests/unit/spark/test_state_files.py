@@ -1,8 +1,10 @@
 """Lane files on disk."""
 
+import pytest
+
 from interpulse.model.ids import Position
 from interpulse.spark.lanes import LaneState
-from interpulse.spark.state_files import LaneFiles
+from interpulse.spark.state_files import LAST_COMMIT_FILE, LaneFiles
 
 
 def state(number):
@@ -86,3 +88,14 @@ def test_summaries_of_some_batches_stay_and_one_that_is_written_again_counts_onc
     assert files.summary_of(50) == {"batchId": 50, "topics": {}}
     assert len((files.summary_of(51) or {})["topics"]) == 1000
     assert list(files._summaries()["earlier"]) == [str(batch) for batch in range(31, 51)]
+
+
+@pytest.mark.parametrize("left", ["", "{", '{"batchId": 1, "topi', "\0" * 20])
+def test_summaries_when_a_crash_left_a_part_of_the_file_then_the_next_batch_writes_them_anew(tmp_path, caplog, left):
+    files = LaneFiles(str(tmp_path))
+    (tmp_path / LAST_COMMIT_FILE).write_text(left)
+    assert (files.summary(), files.summary_of(1)) == (None, None)
+    assert f"file={tmp_path / LAST_COMMIT_FILE}" in caplog.text
+    files.write_summary({"batchId": 2})
+    files.write_summary({"batchId": 3})
+    assert (files.summary_of(2), files.summary()) == ({"batchId": 2, "topics": {}}, {"batchId": 3})

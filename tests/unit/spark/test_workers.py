@@ -59,6 +59,19 @@ def test_daemon_when_it_forks_workers_of_tasks_then_has_read_what_they_need() ->
         assert said.strip() == f"{missing} 1 {not missing}"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_daemon_when_it_forks_workers_of_tasks_then_its_libraries_run_no_threads() -> None:
+    """A lock that one of them held would stay locked in the workers."""
+    program = (
+        "import os, pyspark.daemon, interpulse.spark.worker_daemon as ours;"
+        "pyspark.daemon.manager = lambda: print(len(os.listdir('/proc/self/task')));"
+        "ours.main()"
+    )
+    environment = {name: os.environ[name] for name in os.environ if not name.endswith(("_NUM_THREADS", "_MALLOC_CONF"))}
+    command = [sys.executable, "-c", program, "pyspark.worker"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout == "1\n"
+
+
 def run_as(monkeypatch: pytest.MonkeyPatch, module: str | None) -> None:
     main = ModuleType("__main__")
     main.__spec__ = None if module is None else ModuleSpec(module, None)

@@ -67,7 +67,7 @@ class _Policy:
 
 _OF_NAMESPACES: Final = (
     _Policy("allowedTopicPropertyKeysForMetrics", NotOffered.BROKER_STATS),
-    _Policy("antiAffinity", NotOffered.SEVERAL_BROKERS),
+    _Policy("antiAffinity", NotOffered.BUNDLE_PLACEMENT),
     _Policy("dispatcherPauseOnAckStatePersistent", NotOffered.PAUSE_ON_ACK_STATE, shown=False),
     _Policy("entryFilters", NotOffered.ENTRY_FILTERS),
     _Policy("offloadDeletionLagMs", NotOffered.OFFLOADING, method="PUT"),
@@ -133,7 +133,7 @@ _REFUSED_TO_SUPER_USERS: Final[Mapping[NotOffered, tuple[str, ...]]] = {
         f"POST {_ADMIN}/metadata/migration/start",
         f"GET {_ADMIN}/metadata/migration/status",
     ),
-    NotOffered.SEVERAL_BROKERS: (
+    NotOffered.BUNDLE_PLACEMENT: (
         f"GET {_ISOLATION}",
         f"GET {_ISOLATION}/brokers",
         f"GET {_ISOLATION}/brokers/{{broker}}",

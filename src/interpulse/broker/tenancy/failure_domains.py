@@ -1,6 +1,6 @@
 """Failure domains: the brokers of a cluster that fail together.
 
-They are kept for tools that place namespaces; one broker that serves everything has nothing to place.
+They are kept for tools that place namespaces; the brokers here place none by them.
 """
 
 from __future__ import annotations

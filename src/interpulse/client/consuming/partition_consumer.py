@@ -20,7 +20,7 @@ from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import AlreadyClosed, NotConnected, NotSupported, PulsarError
-from interpulse.model.ids import MessageId, Position
+from interpulse.model.ids import LATEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -182,6 +182,7 @@ class PartitionConsumer:
         if messages and messages[0].is_encrypted and self._config.crypto_failure_action != "consume":
             self._on_encrypted(message, messages[0], permits)
             return
+        self._keep_start(position)
         if messages and self._candidates.is_dead(messages[0]):
             self._start_dead_letters(messages)
             messages = []
@@ -199,6 +200,14 @@ class PartitionConsumer:
         if not start.first_position <= position < start.id.position:
             self._start = None
         return start if start.first_position <= position else None
+
+    def _keep_start(self, position: Position) -> None:
+        """Who began at the end of the topic goes on at the first entry that came: by the next connection the end is
+        further on. While a seek is under way, entries from before it may still come."""
+        if self._durable or self._seeking is not None:
+            return
+        if self._start is None or self._start.id.position == LATEST:
+            self._start = Start(MessageId.of(position), included=True)
 
     def _on_encrypted(self, command: pb.CommandMessage, message: Message, permits: int) -> None:
         if self._config.crypto_failure_action == "discard":

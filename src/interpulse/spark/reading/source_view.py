@@ -31,7 +31,7 @@ from interpulse.spark.reading.ranges.time_search import positions_before
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
 from interpulse.spark.reading.source_cursor import SourceCursor
 from interpulse.spark.reading.topic_selection import CONCURRENT_MAX, selected_topics
-from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, HeldRange, load_held
+from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, HeldRange, load_held, load_summaries
 from interpulse.spark.throttle import Rate
 
 __all__ = ["BrokerSourceView"]
@@ -318,9 +318,10 @@ class BrokerSourceView:
             return None
         seen = (found.st_mtime_ns, found.st_ino)
         if seen != self._written_seen:
-            body = json.loads(path.read_text(encoding="utf-8"))
-            topics = {name: (entries, size) for name, (entries, _, size) in body.get("topics", {}).items()}
-            self._written, self._written_seen = WrittenBatch(int(body["batchId"]), topics), seen
+            newest = load_summaries(path)
+            topics = {name: (entries, size) for name, (entries, _, size) in newest.get("topics", {}).items()}
+            self._written = WrittenBatch(int(newest["batchId"]), topics) if newest else None
+            self._written_seen = seen
         return self._written
 
     # ---- The durable subscription

@@ -26,6 +26,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.entries import build_entry
 from tests.support.scripted_broker import ScriptedBroker
+from tests.support.waiting import eventually
 
 TOPIC = TopicName.parse("t")
 
@@ -328,6 +329,70 @@ async def test_reader_when_it_comes_back_then_goes_on_behind_the_last_message_ta
         stage.deliver(entry_id, single(content))
     assert [message.content for message in await stage.take()] == [b"b"]
     await stage.consumer.close()
+
+
+@pytest.mark.parametrize("durable", [True, False])  # as of a reader, as of a consumer
+async def test_what_begins_at_the_end_when_nothing_was_taken_then_comes_back_to_the_first_that_came(
+    stage: Stage, durable: bool
+) -> None:
+    await stage.open(start=MessageId(*LATEST), durable=durable)
+    stage.deliver(5, batch(b"a", b"b"))
+    stage.deliver(6, single(b"c"))
+    await eventually(lambda: len(stage.inbox) == 3)
+    stage.broker.peers[-1].drop()
+    await stage.broker.heard(pb.BaseCommand.FLOW, 2)
+    assert start_of(stage, -1) == (1, 5)
+    stage.deliver(5, batch(b"a", b"b"))
+    stage.deliver(6, single(b"c"))
+    assert [message.content for message in await stage.take(3)] == [b"a", b"b", b"c"]
+    assert stage.consumer.start == Start(MessageId(1, 6))
+    await stage.consumer.close()
+
+
+async def test_reader_at_the_end_when_a_part_of_a_batch_was_taken_then_only_the_rest_comes_again(stage: Stage) -> None:
+    await stage.open(start=MessageId(*LATEST))
+    stage.deliver(5, batch(b"a", b"b"))
+    await stage.take(1)
+    stage.broker.peers[-1].drop()
+    await stage.broker.heard(pb.BaseCommand.FLOW, 2)
+    assert start_of(stage, -1) == (1, 5)
+    stage.deliver(5, batch(b"a", b"b"))
+    assert [message.content for message in await stage.take()] == [b"b"]
+    await stage.consumer.close()
+
+
+async def test_reader_at_the_end_when_a_message_is_incomplete_then_comes_back_to_its_first_chunk(stage: Stage) -> None:
+    await stage.open(start=MessageId(*LATEST))
+    first, last = (single(b"%d" % chunk, uuid="u", num_chunks_from_msg=2, chunk_id=chunk) for chunk in (0, 1))
+    stage.deliver(5, first)
+    await eventually(lambda: stage.consumer.start != Start(MessageId(*LATEST)))
+    stage.broker.peers[-1].drop()
+    await stage.broker.heard(pb.BaseCommand.FLOW, 2)
+    assert start_of(stage, -1) == (1, 5)
+    stage.deliver(5, first)
+    stage.deliver(6, last)
+    assert [message.content for message in await stage.take()] == [b"01"]
+    await stage.consumer.close()
+
+
+async def test_reader_when_it_seeks_the_end_then_older_messages_on_their_way_do_not_move_it(stage: Stage) -> None:
+    await stage.open(start=MessageId(*EARLIEST))
+
+    def seek(peer, frame) -> None:  # type: ignore[no-untyped-def]
+        stage.deliver(0, single(b"old"))
+        peer.say(commands.close_consumer(stage.consumer_id))
+        peer.say(commands.success(frame.command.seek.request_id))
+
+    stage.broker.scripts[pb.BaseCommand.SEEK] = seek
+    await stage.consumer.seek(MessageId(*LATEST))
+    assert start_of(stage, -1) == LATEST
+    await stage.consumer.close()
+
+
+def start_of(stage: Stage, subscribe: int) -> tuple[int, int]:
+    """The position that a SUBSCRIBE named."""
+    start = stage.broker.all_of(pb.BaseCommand.SUBSCRIBE)[subscribe].subscribe.start_message_id
+    return start.ledgerId, start.entryId
 
 
 async def test_seek_when_the_broker_closes_first_then_old_messages_are_gone_and_it_subscribes_again(

@@ -11,7 +11,7 @@ from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading import source_view
 from interpulse.spark.reading.planner import TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import parse_read_options
-from interpulse.spark.state_files import LaneFiles
+from interpulse.spark.state_files import LAST_COMMIT_FILE, LaneFiles
 from interpulse.spark.throttle import Rate
 
 A, B = "persistent://t/ns/a", "persistent://t/ns/b"
@@ -95,6 +95,9 @@ def test_rates_and_what_was_written_are_read_from_the_files_of_the_job(tmp_path)
     given = {"service.url": "pulsar://x:1", "topicsFile": str(tmp_path / "topics.json")}
     view = source_view.BrokerSourceView(parse_read_options(given, Purpose.STREAM_READ))
     assert (view.discover(), view.rates(), view.written()) == ((A, B), {A: Rate(10, -1)}, None)
+    for left in ("", "{"):  # by a crash of the machine
+        (tmp_path / LAST_COMMIT_FILE).write_text(left)
+        assert view.written() is None
     for batch in (4, 5):
         LaneFiles(str(tmp_path)).write_summary({"batchId": batch, "topics": {A: (batch, 20, 300)}})
         assert view.written() == WrittenBatch(batch, {A: (batch, 300)})

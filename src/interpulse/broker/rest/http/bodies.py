@@ -172,7 +172,7 @@ NAMESPACE_POLICIES: Final = Body(
         "offload_threshold": Unoffered(NotOffered.OFFLOADING, (-1,)),
         "offload_threshold_in_seconds": Unoffered(NotOffered.OFFLOADING, (-1,)),
         "offload_deletion_lag_ms": Unoffered(NotOffered.OFFLOADING),
-        "antiAffinityGroup": Unoffered(NotOffered.SEVERAL_BROKERS),
+        "antiAffinityGroup": Unoffered(NotOffered.BUNDLE_PLACEMENT),
         "resource_group_name": Unoffered(NotOffered.RESOURCE_GROUPS),
         "entryFilters": Unoffered(NotOffered.ENTRY_FILTERS),
         "dispatcherPauseOnAckStatePersistentEnabled": Unoffered(NotOffered.PAUSE_ON_ACK_STATE, (False,)),

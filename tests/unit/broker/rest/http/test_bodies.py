@@ -76,9 +76,9 @@ def test_body_when_an_official_client_wrote_it_then_it_is_taken(body: Body, give
         (bodies.RESET_POSITION, JAVA_RESET | {"properties": {"a": "b"}}, "properties of a message id has no effect"),
         (bodies.NEW_SUBSCRIPTION, JAVA_RESET, "excluded of a new subscription has no effect"),
         (bodies.DELAYED_DELIVERY, {"maxDelayInMillis": 5}, r"did you mean maxDeliveryDelayInMillis\?"),
-        (bodies.NAMESPACE_POLICIES, {"persistence": {"bookkeeperEnsemble": 2}}, "on the one disk of this broker"),
+        (bodies.NAMESPACE_POLICIES, {"persistence": {"bookkeeperEnsemble": 2}}, "a broker alone has no bookies"),
         (bodies.NAMESPACE_POLICIES, {"offload_threshold": 0}, "offload_threshold of the policies"),
-        (bodies.NAMESPACE_POLICIES, {"antiAffinityGroup": "a"}, "one broker serves everything"),
+        (bodies.NAMESPACE_POLICIES, {"antiAffinityGroup": "a"}, "bundles are not placed by rules"),
         (bodies.CLUSTER, {"serviceURL": "http://a"}, r"did you mean serviceUrl\?"),
     ],
 )

@@ -20,6 +20,7 @@ import pytest
 
 from interpulse.client import AdminClient, Client
 from interpulse.client.credentials import Credentials
+from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AuthenticationError, AuthorizationError, TopicNotFound
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.testing import InProcessBroker
@@ -35,6 +36,7 @@ from tests.support.standalone_process import environment, free_port
 from tests.support.waiting import eventually, until
 
 SECONDS_MAX = 120
+SERVICE_URL, WEB_URL = "pulsar://127.0.0.1:1", "http://127.0.0.1:1"
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +217,38 @@ def test_known_broker_when_the_settings_do_not_allow_it_then_refused(
         assert client.receive().command.error.message == "Target broker cannot be validated."
 
 
+@pytest.mark.parametrize("ports_allowed", [True, False])
+def test_stranger_when_a_peer_cluster_has_its_address_then_no_client_is_connected_to_it(
+    tmp_path: Path, ports_allowed: bool
+) -> None:
+    """Whoever may register clusters may redirect lookups to any address."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as stranger,
+        InProcessBroker(tmp_path / "data", {"replicationJob": "external"}) as broker,
+    ):
+        place = f"127.0.0.1:{stranger.getsockname()[1]}"
+        evil = ClusterData("http://127.0.0.1:1", broker_service_url=f"pulsar://{place}")
+        broker.admin.clusters.create("evil", evil)
+        broker.admin.clusters.set_peers("standalone", ["evil"])
+        broker.admin.tenants.create("moved", TenantInfo(allowed_clusters=("evil", "standalone")))
+        broker.admin.namespaces.create("moved/away", clusters=["evil"])
+        ports = place_of(broker.service_url).rpartition(":")[2] if ports_allowed else "*"
+        settings = {"brokerProxyAllowedTargetPorts": ports, "brokerProxyConnectTimeoutMs": 300}
+        with proxy_in_thread(broker.service_url, broker.web_url, **settings) as proxy:
+            with RawClient(proxy.service_url) as client:
+                answer = client.ask(commands.lookup(1, "persistent://moved/away/t"))
+                assert answer.error == (pb.MetadataError if ports_allowed else pb.ServiceNotReady)
+            stranger.settimeout(0.1)
+            if ports_allowed:
+                with pytest.raises(TimeoutError):
+                    stranger.accept()
+            else:
+                stranger.accept()[0].close()
+            with RawClient(proxy.service_url, greet=False) as client:
+                client.send(greeting(place))
+                assert client.receive().command.error.message == "Target broker cannot be validated."
+
+
 def test_client_when_it_calls_itself_a_proxy_then_refused(proxy: ProxyInThread) -> None:
     with RawClient(proxy.service_url, greet=False) as client:
         client.send(greeting(proxy_version="1"))
@@ -387,6 +421,15 @@ def test_lookup_when_no_broker_can_be_reached_then_the_client_may_ask_again() ->
 # --- the command
 
 
+async def test_proxy_when_it_listens_everywhere_then_warns_of_no_address_that_clients_are_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """They are told the addresses of brokers alone."""
+    async with running_proxy(SERVICE_URL, WEB_URL, bindAddress="0.0.0.0") as proxy:
+        assert proxy.service_url.startswith("pulsar://localhost:")
+    assert "advertised" not in caplog.text
+
+
 def test_command_when_asked_to_stop_then_ends_with_clients_connected(behind: InProcessBroker) -> None:
     line = [sys.executable, "-c", "from interpulse.cli.main import main; main()", "proxy", "--port", "0"]
     line += ["--http-port", "0", "--set", f"brokerServiceURL={behind.service_url}", "--log-format", "json"]
@@ -410,6 +453,24 @@ def test_command_when_asked_to_stop_then_ends_with_clients_connected(behind: InP
     finally:
         process.kill()
         process.communicate()
+
+
+def test_command_when_asked_to_stop_while_it_looks_for_zookeeper_then_ends_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        line = [sys.executable, "-c", "from interpulse.cli.main import main; main()", "proxy", "--port", "0"]
+        line += ["--http-port", "0", "--set", f"metadataStoreUrl=zk:127.0.0.1:{silent.getsockname()[1]}"]
+        line += ["--set", "metadataStoreSessionTimeoutMillis=3600000"]
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+        try:
+            silent.settimeout(SECONDS_MAX)
+            with silent.accept()[0]:
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(timeout=SECONDS_MAX) == 0
+            printed, logged = process.communicate()
+            assert (printed, "stopped" in logged) == ("", True)
+        finally:
+            process.kill()
+            process.communicate()
 
 
 # --- encryption and credentials

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import socket
 import threading
+import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
 from tests.support.proxies import ProxyInThread, proxy_in_thread
 from tests.support.standalone_process import free_port
 from tests.support.stub_web import StubWeb
+from tests.support.waiting import until
 
 SECONDS_MAX = 60
 SERVICE_URL = "pulsar://127.0.0.1:1"
@@ -50,6 +54,33 @@ def test_call_when_forwarded_then_comes_as_it_was_sent_and_so_does_the_answer(br
     assert asked.headers["X-Forwarded-For"] == "127.0.0.1"
 
 
+def test_body_when_it_is_compressed_then_comes_as_it_was_sent() -> None:
+    content, received = gzip.compress(json.dumps({"a": 1}).encode()), bytearray()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                while b"\r\n\r\n" not in received or not received.endswith(content):
+                    read = connection.recv(65536)
+                    if not read:
+                        return
+                    received.extend(read)
+                connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+        broker = threading.Thread(target=serve)
+        broker.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with proxy_in_thread(SERVICE_URL, url, httpProxyTimeout=5000) as proxy:
+            request = urllib.request.Request(f"{proxy.web_url}/admin/v2/tenants/t", content, method="PUT")
+            request.add_header("Content-Encoding", "gzip")
+            with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:
+                assert answer.status == 204
+        broker.join()
+    assert b"Content-Encoding: gzip" in received
+    assert f"Content-Length: {len(content)}\r\n".encode() in received
+
+
 @pytest.mark.parametrize("forwarded", [True, False])
 def test_call_when_it_names_a_principal_then_only_credentials_go_on_and_only_where_set(
     broker: StubWeb, forwarded: bool
@@ -67,6 +98,17 @@ def test_call_when_it_names_a_principal_then_only_credentials_go_on_and_only_whe
     assert broker.last.headers.get("Authorization") == ("Bearer mine" if forwarded else None)
     assert broker.last.headers["X-Forwarded-For"] == "127.0.0.1"
     assert not {"X-Original-Principal", "X-Hop"} & set(broker.last.headers)
+
+
+@pytest.mark.parametrize("forwarded", [True, False])
+def test_call_when_its_host_is_not_the_proxys_then_refused_whatever_credentials_it_brings(
+    broker: StubWeb, forwarded: bool
+) -> None:
+    with proxy_in_thread(SERVICE_URL, broker.url, forwardAuthorizationCredentials=forwarded) as proxy:
+        status, body, _ = call(proxy, "/admin/v2/clusters", Host="evil.example", Authorization="x")
+    assert status == 403
+    assert json.loads(body)["reason"].startswith("Host: evil.example is not a name of this proxy")
+    assert not broker.asked
 
 
 def test_call_when_a_broker_sends_it_on_then_the_proxy_follows_with_its_body(broker: StubWeb) -> None:
@@ -90,10 +132,56 @@ def test_call_when_a_broker_sends_it_nowhere_then_fails(broker: StubWeb, locatio
     assert len(broker.asked) in (1, 11)
 
 
+@pytest.mark.parametrize("allowed", ["127.0.0.1", "broker-*"])
+def test_call_when_a_broker_sends_it_on_then_only_to_a_host_that_the_settings_allow(
+    broker: StubWeb, allowed: str
+) -> None:
+    with (
+        StubWeb() as owner,
+        proxy_in_thread(SERVICE_URL, broker.url, brokerProxyAllowedHostNames=allowed) as proxy,
+    ):
+        broker.answer_raw("GET", "/admin/v2/a", b"", status=307, headers={"Location": "/admin/v2/b"})
+        broker.answer_raw("GET", "/admin/v2/b", b"", status=307, headers={"Location": f"{owner.url}/admin/v2/b"})
+        status, body, _ = call(proxy, "/admin/v2/a")
+    assert len(broker.asked) == 2
+    if allowed == "127.0.0.1":
+        assert (status, len(owner.asked)) == (204, 1)
+    else:
+        assert (status, len(owner.asked)) == (502, 0)
+        assert "host 127.0.0.1 is not among brokerProxyAllowedHostNames" in json.loads(body)["reason"]
+
+
 def test_call_when_one_broker_is_gone_then_another_answers(broker: StubWeb) -> None:
     with proxy_in_thread(SERVICE_URL, f"http://127.0.0.1:{free_port()},{broker.url}") as proxy:
         assert [call(proxy, "/admin/v2/clusters")[0] for _ in range(4)] == [204] * 4
     assert len(broker.asked) == 4
+
+
+@contextmanager
+def full() -> Iterator[str]:
+    """The URL of a web service whose backlog is full: connecting to it takes for ever."""
+    with ExitStack() as opened:
+        server = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(8):
+            waiting = opened.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(server.getsockname())
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_call_when_one_broker_accepts_no_connection_then_another_answers(broker: StubWeb) -> None:
+    with (
+        full() as silent,
+        proxy_in_thread(SERVICE_URL, f"{silent},{broker.url}", brokerProxyConnectTimeoutMs=100) as proxy,
+    ):
+        assert [call(proxy, "/admin/v2/clusters", "POST", {})[0] for _ in range(4)] == [204] * 4
+    assert len(broker.asked) == 4
+
+
+def test_call_when_no_broker_accepts_a_connection_then_fails_with_the_setting() -> None:
+    with full() as silent, proxy_in_thread(SERVICE_URL, silent, brokerProxyConnectTimeoutMs=100) as proxy:
+        status, body, _ = call(proxy, "/admin/v2/clusters")
+    assert (status, "brokerProxyConnectTimeoutMs=100" in json.loads(body)["reason"]) == (504, True)
 
 
 def test_call_when_the_broker_hangs_up_or_says_nothing_then_fails_within_the_timeout(broker: StubWeb) -> None:
@@ -103,6 +191,43 @@ def test_call_when_the_broker_hangs_up_or_says_nothing_then_fails_within_the_tim
         assert call(proxy, "/admin/v2/broken", "POST", {})[0] == 502
         assert call(proxy, "/admin/v2/silent")[0] == 504
     assert len(broker.asked) == 2, "what a broker may have done is not asked again"
+
+
+def test_call_when_too_many_are_under_way_then_refused_until_one_ends(broker: StubWeb) -> None:
+    broker.say_nothing("GET", "/admin/v2/silent")
+    with (
+        proxy_in_thread(SERVICE_URL, broker.url, maxConcurrentHttpRequests=1, httpProxyTimeout=1000) as proxy,
+        ThreadPoolExecutor(1) as beside,
+    ):
+        silent = beside.submit(call, proxy, "/admin/v2/silent")
+        until(lambda: broker.asked)
+        status, body, _ = call(proxy, "/admin/v2/clusters")
+        assert (status, "maxConcurrentHttpRequests=1" in json.loads(body)["reason"]) == (503, True)
+        assert call(proxy, "/livez")[0] == 200
+        assert silent.result()[0] == 504
+        assert call(proxy, "/admin/v2/clusters")[0] == 204
+    assert len(broker.asked) == 2
+
+
+def test_body_when_it_stalls_then_the_call_ends(broker: StubWeb) -> None:
+    with proxy_in_thread(SERVICE_URL, broker.url, httpProxyTimeout=200) as proxy:
+        host, _, port = proxy.web_url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=SECONDS_MAX) as connection:
+            head = f"PUT /admin/v2/tenants/t HTTP/1.1\r\nHost: {host}\r\nContent-Length: 10\r\n\r\n"
+            connection.sendall(head.encode() + b"half")
+            assert connection.makefile("rb").readline().split()[1] == b"408"
+    assert not broker.asked
+
+
+def test_answer_when_the_client_does_not_read_it_then_cut_off(broker: StubWeb) -> None:
+    broker.answer_raw("GET", "/admin/v2/large", bytes(64 * 1024 * 1024))
+    settings = {"maxConcurrentHttpRequests": 1, "httpProxyTimeout": 500}
+    with proxy_in_thread(SERVICE_URL, broker.url, **settings) as proxy:
+        host, _, port = proxy.web_url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=SECONDS_MAX) as connection:
+            connection.sendall(f"GET /admin/v2/large HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            until(lambda: broker.asked)
+            until(lambda: call(proxy, "/admin/v2/clusters")[0] == 204)
 
 
 def test_answer_when_it_is_large_then_comes_whole(broker: StubWeb) -> None:

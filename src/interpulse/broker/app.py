@@ -300,6 +300,7 @@ class BrokerApp:
             self.tenants,
             self._current,
             collect=None if self.others is None else self.others.collect,
+            loaded_elsewhere=None if self.others is None else self.others.loaded_topics,
         )
         self.inactive_topics = InactiveTopics(self.registry, self.deletion, self._current)
         self.inconsistencies = InconsistencyCounters(self._clock.now_ms)

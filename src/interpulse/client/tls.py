@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import re
 import socket
 import ssl
@@ -20,7 +21,9 @@ from interpulse.model.errors import CertificateError, PulsarError
 if TYPE_CHECKING:
     from interpulse.client.credentials import Credentials
 
-__all__ = ["TlsOptions"]
+__all__ = ["KeptContext", "TlsOptions"]
+
+_logger = logging.getLogger(__name__)
 
 _CERTIFICATE_MARK: Final = b"-----BEGIN CERTIFICATE-----"
 _KEY_MARK: Final = b"PRIVATE KEY-----"
@@ -154,6 +157,32 @@ class TlsOptions:
                 f"the certificate {certificate} and the key {key} cannot be used: {error.reason or error}; replace the "
                 "file that is damaged"
             ) from error
+
+
+class KeptContext:
+    """The context of options, made anew when one of their files was replaced: making one reads all trusted certificates
+    and takes tens of milliseconds. Connections that are open stay as they are.
+    """
+
+    def __init__(self, options: TlsOptions) -> None:
+        self._options = options
+        self._context: ssl.SSLContext | None = None
+        self._modified: object = None
+
+    def current(self) -> ssl.SSLContext:
+        """Raises what `TlsOptions.context` does, for the first context only.
+
+        While new files cannot be used, they may be half replaced, the earlier context stays; the next call tries again.
+        """
+        modified = self._options.modified()
+        if self._context is None or modified != self._modified:
+            try:
+                self._context, self._modified = self._options.context(), modified
+            except PulsarError as error:
+                if self._context is None:
+                    raise
+                _logger.warning("certificate files cannot be read, the earlier ones stay in use error=%s", error)
+        return self._context
 
 
 def _check_file(what: str, path: str, mark: bytes) -> None:

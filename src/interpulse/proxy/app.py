@@ -84,7 +84,7 @@ class ProxyApp:
 
     async def _start(self) -> None:
         config = self.config
-        host = advertised_host(config.advertised_address, listening=config.bind_address)
+        host = advertised_host(config.advertised_address, listening=config.bind_address, told_to_clients=False)
         context = self._listening_context()
         await self._follow_brokers()
         binary = self._binary_server()
@@ -157,6 +157,7 @@ class ProxyApp:
         )
         context = GreetingContext(
             brokers=self.brokers,
+            rules=self._rules,
             dialer=dialer,
             answers=Answers(permits, self.meter),
             meter=self.meter,
@@ -176,7 +177,9 @@ class ProxyApp:
         config = self.config
         settings = WebSettings(
             hosts=KnownHosts.of(config, "proxy"),
+            rules=self._rules,
             credentials_forwarded=config.forward_authorization_credentials,
+            calls_max=config.max_concurrent_http_requests,
             timeout_seconds=config.http_proxy_timeout / 1000,
             connect_timeout_seconds=config.broker_proxy_connect_timeout_ms / 1000,
             body_bytes_max=config.http_input_max_replay_buffer_size,

@@ -1,7 +1,9 @@
 """The brokers behind the proxy: those it asks, and those it connects clients to.
 
-A broker is known if the settings name it, if it is registered in the metadata store, or if a known broker named it in
-the answer to a lookup. Clients are connected to known brokers only: the proxy is never an open relay.
+A broker is ours if the settings name it, or if it is registered in the metadata store. Known are those, the owners of
+topics that one of them names in the answer to a lookup, and a broker that a lookup was redirected to and that names
+itself. A redirect alone makes none known: it may lead to any address, as that of a peer cluster does. Clients are
+connected to known brokers only: the proxy is never an open relay.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ class Brokers:
         self._registered_places = frozenset(place_of(broker.service_url) for broker in self._registered)
 
     def note_named(self, address: BrokerAddress) -> None:
-        """A known broker names this one in the answer to a lookup."""
+        """One of our brokers, or this one itself, names it as the owner of a topic."""
         place = place_of(address)
         self._named[place] = None
         self._named.move_to_end(place)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import ssl
 from urllib.parse import urlsplit
 
-from interpulse.client.tls import TlsOptions
+from interpulse.client.tls import KeptContext, TlsOptions
 from interpulse.model.errors import PulsarError
 from interpulse.proxy.brokers import Brokers
 from interpulse.proxy.targets import TargetRules
@@ -34,7 +33,7 @@ class Dialer:
         self._brokers = brokers
         self._rules = rules
         self._timeout_seconds = timeout_seconds
-        self._tls = tls
+        self._kept_context = None if tls is None else KeptContext(tls)
 
     async def connect(self, place: str, protocol: asyncio.Protocol) -> None:
         """Connect ``protocol`` to the broker. Raises TargetRefused or TargetUnreachable."""
@@ -72,7 +71,7 @@ class Dialer:
         allowed = [address for address in addresses if self._rules.allows_ip(address)]
         if not allowed:
             raise TargetRefused(f"{', '.join(addresses)} is not among brokerProxyAllowedIPAddresses")
-        context: ssl.SSLContext | None = None if self._tls is None else self._tls.context()
+        context = None if self._kept_context is None else self._kept_context.current()
         name = host if context is not None else None
         for address in allowed[:-1]:
             try:

@@ -21,6 +21,7 @@ from interpulse.proxy.lookup.lookup_session import LookupSession
 from interpulse.proxy.lookup.questions import Questions
 from interpulse.proxy.meter import ProxyMeter
 from interpulse.proxy.relay import Relay
+from interpulse.proxy.targets import TargetRules
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
@@ -38,6 +39,7 @@ class GreetingContext:
     """What every connection needs."""
 
     brokers: Brokers
+    rules: TargetRules
     dialer: Dialer
     answers: Answers
     meter: ProxyMeter
@@ -144,19 +146,20 @@ class Greeting(asyncio.Protocol):
             relay.abandon()
             raise
         if relay.broker.transport is None:
+            relay.abandon()
             raise ServiceNotReady("Target broker isn't available.")
         self._hold(relay)
         relay.client.attach(self._transport)
         self._transport.set_protocol(relay.client)
         greeting = broker_connect(connect, credentials_forwarded=context.credentials_forwarded)
+        self._transport.resume_reading()  # first: a broker that takes no more stops it again
         relay.broker.write(greeting + rest)
-        self._transport.resume_reading()
 
     async def _answer_questions(self, connect: pb.CommandConnect, rest: bytes) -> None:
         context = self._context
         credentials = forwarded_credentials(connect) if context.credentials_forwarded else None
         self._pool = ConnectionPool(context.new_config(credentials))
-        questions = Questions(context.brokers, self._pool, tls=context.tls_with_brokers)
+        questions = Questions(context.brokers, context.rules, self._pool, tls=context.tls_with_brokers)
         if credentials is not None:
             await questions.connection()  # what a broker says of the credentials is the answer to CONNECT
         self._protocol.accept()

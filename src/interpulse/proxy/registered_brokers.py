@@ -81,6 +81,8 @@ class RegisteredBrokers:
                 await self._read()
             except ZooKeeperError as error:  # the brokers known so far stay known
                 _logger.warning("registered brokers not read reason=%s", error)
+            except Exception:  # a fault of the proxy must not leave it with the brokers of today for ever
+                _logger.exception("registered brokers not read")
 
     async def _read(self) -> None:
         try:
@@ -93,12 +95,12 @@ class RegisteredBrokers:
             try:
                 if node is not None:
                     found[broker_id] = registered_broker(node.value, tls=self._tls)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 _logger.warning("registered broker left out broker=%s reason=%s", broker_id, error)
         if found != self._known:
             _logger.info("registered brokers count=%d brokers=%s", len(found), ", ".join(found) or "none")
-            self._known = found
             self._told(found)
+            self._known = found
 
 
 def registered_broker(report: bytes, *, tls: bool) -> RegisteredBroker:

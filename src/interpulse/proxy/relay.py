@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from typing import Final, cast
 
@@ -32,6 +33,7 @@ class RelayEnd(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.other: RelayEnd
         self._aborting: asyncio.TimerHandle | None = None
+        self._deadline = math.inf
         self.peer_sends = True
 
     def attach(self, transport: asyncio.Transport) -> None:
@@ -85,12 +87,17 @@ class RelayEnd(asyncio.Protocol):
             self.close()
 
     def close(self, seconds: float = _DRAIN_SECONDS_MAX) -> None:
-        """Deliver what waits, for so long at most, and close."""
-        if self.transport is not None:
-            self.transport.close()
+        """Deliver what waits, for so long at most, and close. Of several deadlines the first to pass holds."""
+        if self.transport is None:
+            return
+        self.transport.close()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        if deadline < self._deadline:
+            self._deadline = deadline
             if self._aborting is not None:
                 self._aborting.cancel()
-            self._aborting = asyncio.get_running_loop().call_later(seconds, self.transport.abort)
+            self._aborting = loop.call_at(deadline, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._aborting is not None:

@@ -1,4 +1,4 @@
-"""Which addresses a client may be connected to, as ``brokerProxyAllowed...`` of the settings say."""
+"""Where clients, and what they ask, may be sent, as ``brokerProxyAllowed...`` of the settings say."""
 
 from __future__ import annotations
 
@@ -41,8 +41,14 @@ class TargetRules:
         """Why this place may not be connected to, before its name is resolved; None if it may."""
         if self.ports is not None and not any(port in allowed for allowed in self.ports):
             return f"port {port} is not among brokerProxyAllowedTargetPorts"
+        return self.refusal_of_host(host)
+
+    def refusal_of_host(self, host: str) -> str | None:
+        """The same on whatever port."""
         if self.hosts is not None and not any(pattern.fullmatch(host.lower()) for pattern in self.hosts):
             return f"host {host} is not among brokerProxyAllowedHostNames"
+        if _is_ip(host) and not self.allows_ip(host):
+            return f"{host} is not among brokerProxyAllowedIPAddresses"
         return None
 
     def allows_ip(self, address: str) -> bool:
@@ -52,6 +58,14 @@ class TargetRules:
         number = ipaddress.ip_address(address.partition("%")[0])
         mapped = number.ipv4_mapped if isinstance(number, ipaddress.IPv6Address) else None
         return any((mapped or number) in network for network in self.networks)
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
 
 
 def _read(key: str, text: str, rule: Callable[[str], Rule], problems: list[str]) -> tuple[Rule, ...] | None:

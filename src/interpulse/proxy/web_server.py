@@ -6,6 +6,7 @@ here, so that clients need to reach no broker.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -24,6 +25,7 @@ from yarl import URL
 
 from interpulse.model.errors import PulsarError
 from interpulse.proxy.brokers import Brokers
+from interpulse.proxy.targets import TargetRules
 from interpulse.serving.exposition import CONTENT_TYPE
 from interpulse.serving.web_pages import KnownHosts, check_origin
 
@@ -40,6 +42,8 @@ _LINE_BYTES_MAX: Final = 64 * 1024
 _CHUNK_BYTES: Final = 64 * 1024
 _CONNECTIONS_MAX: Final = 512
 """To brokers; calls above that wait for one."""
+_NOT_REACHED: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+"""Failures before anything was sent."""
 
 _HOP_BY_HOP: Final = frozenset(
     {
@@ -81,8 +85,12 @@ class WebSettings:
     """What of the settings concerns calls of the admin API."""
 
     hosts: KnownHosts
+    rules: TargetRules
+    """Which hosts brokers may send a call on to."""
     credentials_forwarded: bool
+    calls_max: int
     timeout_seconds: float
+    """For the body of a call, then for the answer of a broker, and for the client to take that."""
     connect_timeout_seconds: float
     body_bytes_max: int
     broker_context: ssl.SSLContext | None
@@ -99,7 +107,8 @@ class WebServer:
         self._settings = settings
         self._metrics = metrics
         self._ready = ready
-        server = web.Server(self._serve, access_log=None, max_line_size=_LINE_BYTES_MAX)
+        self._calls = 0
+        server = web.Server(self._serve, access_log=None, max_line_size=_LINE_BYTES_MAX, auto_decompress=False)
         self._runner = web.ServerRunner(server, shutdown_timeout=_STOP_SECONDS)
         self._session: aiohttp.ClientSession | None = None
 
@@ -137,6 +146,19 @@ class WebServer:
                 return own
         if not is_forwarded(path):
             return _refusal(404, f"{path[:200]} is no path of the admin API; the proxy forwards /admin and /lookup")
+        if self._calls >= self._settings.calls_max:
+            limit = self._settings.calls_max
+            return _refusal(
+                503, f"maxConcurrentHttpRequests={limit} calls are under way in the proxy; call again later"
+            )
+        self._calls += 1
+        try:
+            return await self._admin_call(request, path)
+        finally:
+            self._calls -= 1
+
+    async def _admin_call(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        """Every failure is an answer."""
         try:
             self._check_no_web_page(request)
             if request.content_length is not None and request.content_length > self._settings.body_bytes_max:
@@ -146,6 +168,12 @@ class WebServer:
             return _refusal(error.http_status, str(error))
         except _TooLarge:
             return self._too_large()
+        except _BodyStalled:
+            limit = f"httpProxyTimeout={self._settings.timeout_seconds * 1000:.0f}"
+            return _refusal(408, f"The body did not come within {limit} ms of the proxy")
+        except aiohttp.ConnectionTimeoutError:
+            millis = self._settings.connect_timeout_seconds * 1000
+            return _refusal(504, f"No broker took the connection within brokerProxyConnectTimeoutMs={millis:.0f} ms")
         except TimeoutError:
             return _refusal(504, f"No broker answered within {self._settings.timeout_seconds:g} s")
         except (aiohttp.ClientError, OSError) as error:
@@ -166,17 +194,20 @@ class WebServer:
         return None
 
     def _check_no_web_page(self, request: web.BaseRequest) -> None:
-        """Raise Forbidden: brokers that let in callers without credentials rely on the names they are called by."""
+        """Raise Forbidden. A script writes Authorization into a call as well, and brokers may not look at it."""
         check_origin(request.headers)
-        if "Authorization" not in request.headers:
-            self._settings.hosts.check(request.headers)
+        self._settings.hosts.check(request.headers)
 
     async def _body(self, request: web.BaseRequest) -> bytes:
         collected = bytearray()
-        async for chunk in request.content.iter_chunked(_CHUNK_BYTES):
-            collected += chunk
-            if len(collected) > self._settings.body_bytes_max:
-                raise _TooLarge
+        try:
+            async with asyncio.timeout(self._settings.timeout_seconds):
+                async for chunk in request.content.iter_chunked(_CHUNK_BYTES):
+                    collected += chunk
+                    if len(collected) > self._settings.body_bytes_max:
+                        raise _TooLarge
+        except TimeoutError as error:
+            raise _BodyStalled from error
         return bytes(collected)
 
     def _too_large(self) -> web.Response:
@@ -189,7 +220,7 @@ class WebServer:
         for base in others:
             try:
                 return await self._call_one(request, base, body)
-            except aiohttp.ClientConnectorError as error:  # nothing was sent
+            except _NOT_REACHED as error:
                 _logger.warning("broker not reached address=%s reason=%s", base, error)
         return await self._call_one(request, last, body)
 
@@ -208,10 +239,18 @@ class WebServer:
             if answer.status not in _REDIRECTS or location is None:
                 return answer
             answer.release()
-            scheme, url = url.scheme, url.join(URL(location, encoded=True))
-            if url.scheme != scheme:  # credentials that were encrypted stay so
-                raise aiohttp.ClientError(f"a broker sends the call on to {url}, which does not begin with {scheme}://")
+            called, url = url, url.join(URL(location, encoded=True))
+            self._check_redirect(called, url)
         raise aiohttp.ClientError(f"the brokers send the call on more than {_REDIRECTS_MAX} times, last to {url}")
+
+    def _check_redirect(self, called: URL, url: URL) -> None:
+        if url.scheme != called.scheme:  # credentials that were encrypted stay so
+            raise aiohttp.ClientError(
+                f"a broker sends the call on to {url}, which does not begin with {called.scheme}://"
+            )
+        refusal = self._settings.rules.refusal_of_host(url.host or "") if url.authority != called.authority else None
+        if refusal is not None:
+            raise aiohttp.ClientError(f"a broker sends the call on to {url}: {refusal}")
 
     def _forwarded_headers(self, request: web.BaseRequest) -> CIMultiDict[str]:
         left_out = _HOP_BY_HOP | _NOT_FORWARDED | _connection_names(request.headers.getall("Connection", ()))
@@ -231,10 +270,11 @@ class WebServer:
             response.content_length = int(length)
         await response.prepare(request)
         try:
-            if request.method != "HEAD":
-                async for chunk in answer.content.iter_chunked(_CHUNK_BYTES):
-                    await response.write(chunk)
-            await response.write_eof()
+            async with asyncio.timeout(self._settings.timeout_seconds):  # a client may not read
+                if request.method != "HEAD":
+                    async for chunk in answer.content.iter_chunked(_CHUNK_BYTES):
+                        await response.write(chunk)
+                await response.write_eof()
         except (aiohttp.ClientError, OSError) as error:  # too late for another answer: this one is cut off
             _logger.warning("admin call cut off path=%s reason=%s", request.path, error or type(error).__name__)
             if request.transport is not None:
@@ -244,6 +284,10 @@ class WebServer:
 
 class _TooLarge(Exception):
     """The body of a call is above the limit."""
+
+
+class _BodyStalled(Exception):
+    """The body of a call does not come."""
 
 
 def _connection_names(values: Iterable[str]) -> frozenset[str]:

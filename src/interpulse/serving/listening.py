@@ -52,15 +52,15 @@ class ServiceAddress:
             raise CannotListen(f"{self.service}: cannot listen on {self.host} port {self.port}: {reason}") from error
 
 
-def advertised_host(advertised: str, *, listening: str) -> str:
-    """The host in the addresses that clients are told; that of ``listening`` where nothing is advertised.
+def advertised_host(advertised: str, *, listening: str, told_to_clients: bool = True) -> str:
+    """The host in the addresses of a program; that of ``listening`` where nothing is advertised.
 
-    Raises CannotListen for what is no host.
+    ``told_to_clients`` False: they are shown to operators only. Raises CannotListen for what is no host.
     """
     if is_every_address(advertised):
         raise CannotListen(
             f"advertisedAddress={advertised}: no client can connect to it; give a name or an address by which clients "
-            f"reach this machine, as advertisedAddress or --advertised-address"
+            "reach this machine"
         )
     told = advertised or listening
     try:
@@ -69,12 +69,12 @@ def advertised_host(advertised: str, *, listening: str) -> str:
         raise CannotListen(
             f"advertisedAddress={told}: must be a host name or address, without scheme and port"
         ) from None
-    if is_every_address(told):
+    if told_to_clients and is_every_address(told):
         _logger.warning(
             "clients on other machines cannot reach the advertised address advertised=%s listening=%s remedy=%s",
             host,
             listening,
-            "advertisedAddress=NAME (--advertised-address), a name or address by which they reach this machine",
+            "advertisedAddress=NAME, a name or address by which they reach this machine",
         )
     return host
 

@@ -7,8 +7,8 @@ Two rules, for every route that is not open to all, and a third for a GET that c
   for GET too, which can create a topic). Programs send neither header.
 * ``Host`` has to be a name of the program. A page whose own name is made to resolve to its address (DNS
   rebinding) is of the same origin for its browser, but the name it calls is not ours. A literal address is always
-  accepted: it has no name that could have been pointed here. Asked only where callers without credentials
-  are let in; credentials of ours are never sent by a browser on its own.
+  accepted: it has no name that could have been pointed here. A broker asks only where it lets in callers without
+  credentials, since credentials of ours are never sent by a browser on its own; a proxy, which checks none, always.
 * What a browser asks for without saying for whom creates nothing. Over plain HTTP to an address of the network browsers
   send neither of those headers with the GET of an image or a script. They call themselves ``Mozilla/``, which no page
   can change; ``Accept`` would not tell, as that of a script is the one of curl.

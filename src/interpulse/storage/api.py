@@ -43,6 +43,7 @@ __all__ = [
     "MetadataFull",
     "MetadataStore",
     "MetadataUnavailable",
+    "NotReadableNow",
     "Put",
     "StorageFull",
     "Versioned",
@@ -164,6 +165,10 @@ class LogDamaged(PersistenceError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.name, self.segment, self.offset, self.reason)
+
+
+class NotReadableNow(PersistenceError):
+    """Those who have the entries do not answer; nothing is lost or damaged, so read again a little later."""
 
 
 class StorageFull(PersistenceError):
@@ -377,7 +382,7 @@ class Log(Protocol):
     async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
         """Entries from ``start`` on, in order, across ledgers; at least one if there is one.
 
-        Raises `LogDamaged`.
+        Raises `LogDamaged`, and `NotReadableNow` where entries lie with others.
         """
 
     def next_position(self, after: Position) -> Position | None:

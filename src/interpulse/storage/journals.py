@@ -130,7 +130,10 @@ class Journal(Protocol):
         """
 
     async def read(self, name: str, ledger_id: int, first: int, entries_max: int, bytes_max: int) -> list[bytes]:
-        """Durable entries of one ledger from ``first`` on; at least one. Raises `LogDamaged` or `LedgerGone`."""
+        """Durable entries of one ledger from ``first`` on; at least one.
+
+        Raises `LogDamaged`, `LedgerGone`, or `NotReadableNow`.
+        """
 
     async def forget(self, ledger_ids: Iterable[int]) -> None:
         """Give back the room of ledgers that no record names any more, now or when that is possible again."""

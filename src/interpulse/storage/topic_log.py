@@ -32,6 +32,7 @@ from interpulse.storage.api import (
     LogListener,
     LogNotFound,
     LogTerminated,
+    NotReadableNow,
 )
 from interpulse.storage.compacted import CompactedLog, CompactedStore
 from interpulse.storage.journals import TOPIC_LEDGER, LedgerGone, Run
@@ -182,6 +183,10 @@ class TopicLog:
             except LogDamaged as error:
                 self.failed(error)
                 raise
+            except NotReadableNow:
+                if result:
+                    break
+                raise
             result += as_log_entries(ledger, first, entries)
             if len(entries) < left:
                 break
@@ -284,7 +289,7 @@ class TopicLog:
         self._pending_since = begun = time.monotonic()
         await self._durable(last)
         while True:
-            self._check_usable()
+            self._check_open()  # a `terminate` waits for what is held back
             try:
                 await self._write_record(self._final_records())
                 break
@@ -296,7 +301,7 @@ class TopicLog:
                     raise
                 _log.warning("ledger waits for its record log=%s ledger=%d error=%s", self._name, new.ledger_id, error)
                 await asyncio.sleep(_AGAIN_S)
-        self._check_usable()
+        self._check_open()
         self._held = False
         self._queued = bool(self._pending)
         if self._queued:
@@ -318,7 +323,8 @@ class TopicLog:
             try:
                 await self._journal.seal(ledger_id)
             except PulsarError as error:
-                if self._failure is not None or not error.retriable:
+                trimmed = all(row.ledger_id != ledger_id for row in self._ledgers.records)
+                if trimmed or self._failure is not None or not error.retriable:
                     self._journal.abandon(ledger_id)
                     return
                 _log.debug("ledger is not sealed yet log=%s ledger=%d error=%s", self._name, ledger_id, error)
@@ -344,11 +350,14 @@ class TopicLog:
         self._refusal = lambda: LogTerminated(self._name)
         await self._durable(self.last_appended)
         async with self._changing:
+            self._check_open()
             self._end = self.last_position
             try:
                 await self._write_record(self._final_records())
-            except PulsarError:
+            except PulsarError as error:
                 self._end = None  # it is not terminated, so it goes on, unless it failed meanwhile
+                if not self._journal.counts_may_follow:
+                    self.failed(error)  # the commit may have been applied: who opens the log next reads the record
                 self._refusal = None if self._failure is None else self._fenced(str(self._failure))
                 raise
         self._store.spawn(self._seal(self._ledger_id))

@@ -58,3 +58,39 @@ async def test_brokers_when_they_come_and_go_then_the_proxy_is_told() -> None:
         await brokers.close()
         await eventually(lambda: not told[-1])
         await followed.stop()
+
+
+async def test_brokers_when_one_report_nests_too_deeply_then_only_that_broker_is_left_out() -> None:
+    told: list[Mapping[str, RegisteredBroker]] = []
+    async with scripted_zookeeper() as zookeeper:
+        where = await zookeeper.listen()
+        brokers = await ZooKeeperClient.connect(where)
+        await brokers.create_parents("/loadbalance/brokers/b:2")
+        await brokers.create("/loadbalance/brokers/a:2", b"[" * 100_000, ephemeral=True)
+        await brokers.create("/loadbalance/brokers/b:2", report(1), ephemeral=True)
+        followed = await RegisteredBrokers.follow(f"zk:{where}", told.append, tls=False, session_timeout_ms=30_000)
+        assert set(told[-1]) == {"b:2"}
+        await brokers.close()
+        await followed.stop()
+
+
+async def test_brokers_when_telling_fails_then_logged_and_told_again(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[Mapping[str, RegisteredBroker]] = []
+
+    def fail_once(brokers: Mapping[str, RegisteredBroker]) -> None:
+        told.append(brokers)
+        if len(told) == 1:
+            raise RuntimeError("a fault of the proxy")
+
+    async with scripted_zookeeper() as zookeeper:
+        where = await zookeeper.listen()
+        brokers = await ZooKeeperClient.connect(where)
+        followed = await RegisteredBrokers.follow(f"zk:{where}", fail_once, tls=False, session_timeout_ms=30_000)
+        await brokers.create_parents("/loadbalance/brokers/b:2")
+        await brokers.create("/loadbalance/brokers/b:2", report(1), ephemeral=True)
+        await eventually(lambda: told)
+        await brokers.create("/loadbalance/brokers/b:12", report(11), ephemeral=True)
+        await eventually(lambda: set(told[-1]) == {"b:2", "b:12"})
+        await brokers.close()
+        await followed.stop()
+    assert "a fault of the proxy" in caplog.text

@@ -95,6 +95,17 @@ async def test_end_when_it_is_gone_then_the_other_gets_what_was_read_and_is_clos
         await eventually(lambda: ends.lost)
 
 
+@pytest.mark.parametrize("deadlines", [(0.05, 3600), (3600, 0.05)])
+async def test_end_when_it_is_closed_twice_then_the_sooner_deadline_holds(deadlines: tuple[float, float]) -> None:
+    async with joined() as ends:
+        ends.client[0]._transport.pause_reading()  # type: ignore[attr-defined]
+        ends.broker[1].write(bytes(64 * 1024 * 1024))
+        await eventually(lambda: ends.relay.broker.transport and not ends.relay.broker.transport.is_reading())
+        for seconds in deadlines:
+            ends.relay.client.close(seconds)
+        await eventually(lambda: ends.relay.client.transport is None)
+
+
 async def test_relay_when_nothing_moves_then_closed() -> None:
     async with joined(idle_seconds=0.05) as ends:
         assert await ends.client[0].read() == b""

@@ -23,6 +23,7 @@ from interpulse.serving.settings import ConfigError
         ("*", "6650,6651", ("a", 6652), False),
         ("*", "6650-6660", ("a", 6660), True),
         ("*", "6650-6660", ("a", 6661), False),
+        ("", "*", ("10.0.0.1", 6650), False),
     ],
 )
 def test_place_when_looked_up_in_the_rules_then_allowed_or_not(

@@ -51,4 +51,14 @@ def test_address_when_this_machine_has_none_such_then_is_named_with_the_reason()
 def test_advertised_address_when_it_is_every_address_then_is_refused_with_the_remedy(address: str) -> None:
     with pytest.raises(CannotListen, match=f"^advertisedAddress={address}: no client can connect to it; give a name"):
         advertised_host(address, listening="0.0.0.0")
-    assert advertised_host("", listening=address) == "localhost"
+
+
+@pytest.mark.parametrize("told_to_clients", [True, False])
+@pytest.mark.parametrize("address", ["0.0.0.0", "::"])
+def test_address_when_none_is_advertised_then_warned_of_if_clients_are_told(
+    caplog: pytest.LogCaptureFixture, address: str, told_to_clients: bool
+) -> None:
+    assert advertised_host("", listening=address, told_to_clients=told_to_clients) == "localhost"
+    warned = [record.getMessage() for record in caplog.records]
+    assert len(warned) == told_to_clients
+    assert not any("--" in text for text in warned), "not every program has the flag"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any
@@ -21,6 +22,7 @@ from interpulse.storage.api import Delete, MetadataStore, Put
 __all__ = ["OtherBrokers"]
 
 _NAMES_TRIED_MAX = 1_000_000
+_ASKED_AT_ONCE = 16
 
 
 class OtherBrokers:
@@ -54,9 +56,15 @@ class OtherBrokers:
         """The decoded answer of the broker there; raises what it refuses."""
         session = self._sessions.get(web_url)
         if session is None:
-            session = self._sessions[web_url] = HttpSession(web_url, credentials=self._credentials)
+            session = HttpSession(web_url, credentials=self._credentials, trusted=self._is_registered)
+            self._sessions[web_url] = session
             self._opened.push_async_callback(session.close)
         return await session.request(method, path, kind=kind, read=_as_it_is, query=query, body=body)
+
+    async def _is_registered(self, root: str) -> bool:
+        """Whether a broker of this cluster is there: only those get this broker's token (cluster 11.4)."""
+        registered = [report.broker.addresses for report in (await self.ownership.brokers.view()).reports.values()]
+        return root in {url.rstrip("/") for each in registered for url in (each.web_url, each.web_url_tls)}
 
     async def owners(self, bundles: list[Bundle]) -> dict[Bundle, BundleLock]:
         """The locks of those of these bundles that have an owner."""
@@ -71,6 +79,27 @@ class OtherBrokers:
             except ValueError as error:
                 raise MetadataError(f"The lock {key} cannot be understood: {error}") from error
         return owners
+
+    async def loaded_topics(
+        self, namespace: NamespaceName, bundle: str | None = None, *, include_system: bool = False
+    ) -> list[TopicName]:
+        """The non-persistent topics of a namespace, or of one bundle, that are loaded at others: those brokers say."""
+        bundles = [each for each in await self.ownership.bundles_of(namespace) if bundle in (None, each.range)]
+        permits = asyncio.Semaphore(_ASKED_AT_ONCE)
+
+        async def ask(owned: Bundle, owner: BundleLock) -> Any:
+            async with permits:
+                return await self.ask(
+                    owner.broker.addresses.web_url,
+                    "GET",
+                    f"/admin/v2/non-persistent/{namespace}",
+                    kind="namespace",
+                    query={"bundle": owned.range, "includeSystemTopic": include_system},
+                )
+
+        owners = (await self.owners(bundles)).items()
+        lists = await asyncio.gather(*(ask(*each) for each in owners if each[1].broker.broker_id != self.own_id))
+        return [TopicName.parse(name) for names in lists for name in names]
 
     async def unload(self, bundle: Bundle, owner: BundleLock) -> None:
         """The owner gives the bundle away."""

@@ -115,6 +115,8 @@ class RegisteredBrokers:
 
         async def attempt() -> None:
             stored = await self._store.get(self._key)
+            if not self.registered:  # it left meanwhile
+                return
             version = stored.version if stored else None
             try:
                 await self._store.commit([Put(self._key, value, ephemeral=True)], {self._key: version})

@@ -420,11 +420,12 @@ class SharedOwnership:
         bundle: Bundle,
         parts: Sequence[Bundle],
         part_of: Callable[[TopicName], str],
-        commit: Callable[[Sequence[Change]], Awaitable[None]],
+        commit: Callable[[Sequence[Change], Mapping[str, int | None]], Awaitable[None]],
     ) -> None:
         """Divide a bundle of this broker. ``commit`` stores the boundaries with the changes of locks, in one commit.
 
-        Its topics stay open. ``part_of`` names the range that a topic lies in then.
+        That expects the lock to be this broker's. The topics stay open; ``part_of`` names the range that each lies in
+        then. Raises ServiceNotReady if the bundle is not this broker's, or was lost meanwhile.
         """
         old = self._held.get(_key(bundle))
         if old is None or not self._holds(old):
@@ -436,11 +437,14 @@ class SharedOwnership:
             self._held[held.key] = held
         puts = [Put(held.key, self._lock.dump(), ephemeral=True) for held in new.values()]
         try:
-            await commit([*puts, Delete(old.key)])
-        except BaseException:
+            await commit([*puts, Delete(old.key)], {old.key: old.version})
+        except BaseException as error:
             old.leaving = False
             for held in new.values():
                 self._held.pop(held.key, None)
+            self._on_lock(old.key)  # changes were passed over meanwhile
+            if isinstance(error, CommitConflict) and error.key == old.key:
+                raise ServiceNotReady(f"Namespace bundle {bundle} was lost while it was divided") from error
             raise
         for topic in list(old.topics):
             self._bind(topic, new[part_of(topic)])

@@ -45,13 +45,14 @@ class SoleTask:
         self._end = end
         self._created: tuple[int, int] | None = None  # the version of the key and the session, as it was created here
         self._changed = asyncio.Event()
+        self._look = asyncio.Event()  # at the session, while it is asked who is chosen
         self._task: asyncio.Task[None] | None = None
         self._cancel: list[Callable[[], None]] = []
 
     def start(self) -> None:
         """Do the work whenever this broker is chosen."""
         self._cancel.append(self._store.watch(self._key, lambda key: self._changed.set()))
-        self._cancel.append(self._store.session.on_change(lambda state: self._changed.set()))
+        self._cancel.append(self._store.session.on_change(lambda state: self._on_session()))
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
@@ -69,17 +70,44 @@ class SoleTask:
     async def _run(self) -> None:
         while True:
             self._changed.clear()
-            await self._follow(chosen=await self._is_chosen())
+            await self._follow(chosen=await self._find_out())
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_SECONDS):
                     await self._changed.wait()
 
+    def _on_session(self) -> None:
+        self._changed.set()
+        self._look.set()
+
+    async def _find_out(self) -> bool:
+        """Whether this broker is chosen. The work ends while that is asked, should the session be over: then nothing
+        answers for a while."""
+        asking = asyncio.get_running_loop().create_task(self._is_chosen())
+        asking.add_done_callback(lambda done: self._look.set())
+        try:
+            while not asking.done():
+                self._look.clear()
+                if not self._store.session.holds():
+                    await self._follow(chosen=False)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_SECONDS):
+                        await self._look.wait()
+            return asking.result()
+        finally:
+            asking.cancel()
+            await asyncio.wait([asking])
+
     async def _follow(self, *, chosen: bool) -> None:
+        """An end that is cancelled has not come about."""
         if chosen is self.chosen:
             return
-        self.chosen = chosen
         log.info("work of one broker of the cluster task=%s here=%s", self._name, chosen)
-        await (self._begin() if chosen else self._end())
+        if chosen:
+            self.chosen = True
+            await self._begin()
+        else:
+            await self._end()
+            self.chosen = False
 
     async def _is_chosen(self) -> bool:
         session = self._store.session
@@ -88,7 +116,7 @@ class SoleTask:
         try:
             stored = await self._store.get(self._key)
             if stored is not None and (stored.version, session.id) == self._created:
-                return True
+                return session.holds()
             if stored is not None and stored.value != self._value:
                 return False
             version = None if stored is None else stored.version

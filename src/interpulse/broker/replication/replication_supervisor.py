@@ -184,8 +184,7 @@ class ReplicationSupervisor:
         self._cancel_watches.clear()
         if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])  # whose cancellation is not that of who waits here
             self._task = None
         await self._end_process()
 

@@ -24,21 +24,21 @@ _OWNED: Final = {"broker_assignment": "shared", "is_controlled": False, "is_acti
 
 
 async def list_brokers(call: Call) -> Answer:
-    return answer_json(await _broker_ids(call))
-
-
-async def _broker_ids(call: Call) -> list[str]:
     others = call.context.others
     if others is None:
-        return [call.context.this_broker.broker_id]
-    return sorted((await others.ownership.brokers.view()).reports)
+        return answer_json([call.context.this_broker.broker_id])
+    return answer_json(sorted((await others.ownership.brokers.view()).reports))
 
 
 async def list_brokers_of_cluster(call: Call) -> Answer:
+    _check_cluster(call)
+    return await list_brokers(call)
+
+
+def _check_cluster(call: Call) -> None:
     cluster = call.param("cluster")
     if cluster != call.context.namespaces.local_cluster:
         raise ClusterNotFound(f"Cluster {cluster} is not served by this broker")
-    return await list_brokers(call)
 
 
 async def get_leader(call: Call) -> Answer:
@@ -52,14 +52,14 @@ async def get_leader(call: Call) -> Answer:
 
 async def get_owned(call: Call) -> Answer:
     """The bundles of the broker, of every namespace that has the local cluster; it is asked itself."""
-    await list_brokers_of_cluster(call)
-    known, asked = await _broker_ids(call), call.param("broker")
+    _check_cluster(call)
+    others, own, asked = call.context.others, call.context.this_broker.broker_id, call.param("broker")
+    reports = {} if others is None else (await others.ownership.brokers.view()).reports
+    known = [own] if others is None else sorted(reports)
     if asked not in known:
         raise NotFound(f"Broker id '{asked}' not found in available brokers: there is {', '.join(known)}")
-    others = call.context.others
-    if others is not None and asked != call.context.this_broker.broker_id:
-        view = await others.ownership.brokers.view()
-        return redirect_to(call, sent_to(view.reports[asked].broker, ""))
+    if asked != own:
+        return redirect_to(call, sent_to(reports[asked].broker, ""))
     owned: dict[str, dict[str, Any]] = {}
     for tenant in await call.context.tenants.list():
         for name in await call.context.namespaces.list(tenant):

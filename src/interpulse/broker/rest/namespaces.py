@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 from interpulse.broker.rest.http.at_owner import redirect_to
 from interpulse.broker.rest.http.bodies import NAMESPACE_POLICIES
 from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.opening import listed_topics
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, super_user, tenant_admin
-from interpulse.model.errors import Conflict, InvalidRequest, NotFound, OperationNotAllowed
+from interpulse.model.errors import Conflict, InvalidRequest, NotFound, OperationNotAllowed, PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
 from interpulse.model.permissions import NamespaceOperation
 from interpulse.rules.bundles import RANGE_EQUALLY_DIVIDE
@@ -60,7 +60,7 @@ async def list_topics(call: Call) -> Answer:
     names = [
         str(name)
         for domain in _DOMAINS_BY_MODE[mode]
-        for name in await call.context.lifecycle.list_topics(call.namespace, domain, include_system=include_system)
+        for name in await listed_topics(call, domain, include_system=include_system)
     ]
     return answer_json(names)
 
@@ -94,26 +94,37 @@ def _at_owner(route: Route) -> Route:
 
 
 def _everywhere(route: Route) -> Route:
-    """The route, which the other owners of bundles of its namespace are asked for as well."""
+    """The route, which the other owners of bundles of its namespace are asked for as well.
+
+    Each is asked, then the first failure raised; that no topic has what is meant, only where that holds for all.
+    """
 
     async def answer(call: Call) -> Answer:
         others = call.context.others
         if others is None:
             return await route.handler(call)
         bundles = await call.context.bundles.others_of(call.namespace)
-        found = False
+        found, failures = False, list[PulsarError]()
         for bundle, lock in bundles.items():
             at, _, operation = call.path.partition(f"/namespaces/{bundle.namespace}/")
             path = f"{at}/namespaces/{bundle.namespace}/{bundle.range}/{operation}"
-            with suppress(NotFound):  # no topic of this bundle has it
+            try:
                 await others.ask(lock.broker.addresses.web_url, route.method, path, kind="namespace")
                 found = True
+            except NotFound:  # no topic of this bundle has it
+                continue
+            except PulsarError as error:
+                failures.append(error)
         try:
-            return await route.handler(call)
+            await route.handler(call)
         except NotFound:
-            if found:
-                return DONE
-            raise
+            if not (found or failures):
+                raise
+        except PulsarError as error:
+            failures.append(error)
+        if failures:
+            raise failures[0]
+        return DONE
 
     return replace(route, handler=answer)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any, Final
@@ -10,7 +10,13 @@ from typing import Any, Final
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.registry.expiry import expire_everywhere, expire_older, expire_upto
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.broker.rest.http.at_owner import at_owner, by_partition
+from interpulse.broker.rest.http.at_owner import (
+    answers_of_partitions,
+    at_owner,
+    by_partition,
+    joined_lists,
+    joined_objects,
+)
 from interpulse.broker.rest.http.bodies import MESSAGE_POSITION, NEW_SUBSCRIPTION, RESET_POSITION
 from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import each_name, open_each, open_persistent, open_single
@@ -32,7 +38,7 @@ async def list_subscriptions(call: Call) -> Answer:
 
 
 async def create_subscription(call: Call) -> Answer:
-    """Creates the topic too where a client's question would."""
+    """Creates the topic too where a client's question would; among several brokers each partition where it is."""
     name = call.topic
     if not name.is_persistent:
         raise InvalidRequest("Create subscription on non-persistent topic can only be done through client")
@@ -41,19 +47,22 @@ async def create_subscription(call: Call) -> Answer:
     properties = body.get("properties") or {}
     replicated = call.flag("replicated")
 
-    async def create(topic_name: TopicName) -> None:
-        topic = await call.context.registry.open(topic_name, by=Requester.ADMIN, create=True)
-        await topic.create_subscription(
-            call.subscription, position=position, properties=properties, replicate_state=replicated
-        )
+    async def create(names: Sequence[TopicName]) -> None:
+        if call.context.others is not None and name not in names:
+            await answers_of_partitions(call, "PUT", _SUBSCRIPTION, names, _CREATE)
+            return
+        for topic_name in names:
+            topic = await call.context.registry.open(topic_name, by=Requester.ADMIN, create=True)
+            await topic.create_subscription(
+                call.subscription, position=position, properties=properties, replicate_state=replicated
+            )
 
     count = await call.context.lifecycle.partitions_to_subscribe(name)
-    for topic_name in [name.partition(index) for index in range(count)] or [name]:
-        await create(topic_name)
+    await create([name.partition(index) for index in range(count)] or [name])
     while (grown := await call.context.lifecycle.partitions(name, create=False)) > count:
         for index in range(count, grown):
             with suppress(AlreadyExists):  # an expansion that saw it on the first partition brought it along
-                await create(name.partition(index))
+                await create([name.partition(index)])
         count = grown
     return DONE
 
@@ -191,6 +200,12 @@ _SUBSCRIPTION: Final = f"{TOPIC_PATH}/subscription/{{subscription}}"
 _EXPIRE_MESSAGES: Final = on_topic(TopicOperation.EXPIRE_MESSAGES)
 _GET_REPLICATED: Final = on_topic(TopicOperation.GET_REPLICATED_SUBSCRIPTION_STATUS)
 
+_CREATE: Final = Route("PUT", _SUBSCRIPTION, create_subscription, on_topic(TopicOperation.SUBSCRIBE))
+
+_LIST: Final = Route(
+    "GET", f"{TOPIC_PATH}/subscriptions", list_subscriptions, on_topic(TopicOperation.GET_SUBSCRIPTIONS)
+)
+
 _OF_ONE_LOG: Final = (
     Route("POST", f"{_SUBSCRIPTION}/skip/{{count}}", skip, on_topic(TopicOperation.SKIP)),
     Route("POST", f"{_SUBSCRIPTION}/expireMessages", expire_by_position, _EXPIRE_MESSAGES),
@@ -199,20 +214,24 @@ _OF_ONE_LOG: Final = (
 )
 
 _OF_PARTITIONS_TOO: Final = (
-    Route("GET", f"{TOPIC_PATH}/subscriptions", list_subscriptions, on_topic(TopicOperation.GET_SUBSCRIPTIONS)),
-    Route("PUT", _SUBSCRIPTION, create_subscription, on_topic(TopicOperation.SUBSCRIBE)),
     Route("DELETE", _SUBSCRIPTION, delete_subscription, on_topic(TopicOperation.UNSUBSCRIBE)),
     Route("POST", f"{_SUBSCRIPTION}/resetcursor/{{time}}", reset_to_time, on_topic(TopicOperation.RESET_CURSOR)),
     Route("POST", f"{_SUBSCRIPTION}/resetcursor", reset_to_message, on_topic(TopicOperation.RESET_CURSOR)),
     Route("POST", f"{_SUBSCRIPTION}/skip_all", skip_all, on_topic(TopicOperation.SKIP)),
     Route("POST", f"{_SUBSCRIPTION}/expireMessages/{{seconds}}", expire_by_time, _EXPIRE_MESSAGES),
     Route("POST", f"{TOPIC_PATH}/all_subscription/expireMessages/{{seconds}}", expire_all_by_time, _EXPIRE_MESSAGES),
-    Route("GET", f"{_SUBSCRIPTION}/replicatedSubscriptionStatus", get_replicated_status, _GET_REPLICATED),
-    Route("GET", f"{_SUBSCRIPTION}/properties", get_properties, on_topic(TopicOperation.CONSUME)),
     Route("PUT", f"{_SUBSCRIPTION}/properties", set_properties, on_topic(TopicOperation.SUBSCRIBE)),
 )
 
+_OBJECTS: Final = (
+    Route("GET", f"{_SUBSCRIPTION}/replicatedSubscriptionStatus", get_replicated_status, _GET_REPLICATED),
+    Route("GET", f"{_SUBSCRIPTION}/properties", get_properties, on_topic(TopicOperation.CONSUME)),
+)
+
 ROUTES: Final = (
+    at_owner(_CREATE),
     *map(at_owner, _OF_ONE_LOG),
     *(at_owner(route, by_partition) for route in _OF_PARTITIONS_TOO),
+    at_owner(_LIST, joined_lists),
+    *(at_owner(route, joined_objects) for route in _OBJECTS),
 )

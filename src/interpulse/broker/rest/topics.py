@@ -9,14 +9,14 @@ from interpulse.broker.live.registry import backlog_operations, upkeep
 from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner, by_partition
 from interpulse.broker.rest.http.bodies import PARTITIONED_TOPIC
 from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json
-from interpulse.broker.rest.http.opening import existing_partitions, open_each, open_persistent
+from interpulse.broker.rest.http.opening import existing_partitions, listed_topics, open_each, open_persistent
 from interpulse.broker.rest.http.peers import or_at_peer
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, on_topic, tenant_admin
 from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
 from interpulse.model.names import Domain, TopicName
 from interpulse.model.permissions import NamespaceOperation, TopicOperation
 from interpulse.model.topics import Requester
-from interpulse.rules.bundles import boundaries_of, bundle_of, checked_bundle
+from interpulse.rules.bundles import bundle_of, checked_bundle
 from interpulse.serving.web_pages import check_source_of_creation
 
 __all__ = ["ROUTES"]
@@ -24,13 +24,15 @@ __all__ = ["ROUTES"]
 
 async def list_topics(call: Call) -> Answer:
     """Those of the namespace, or of its ``bundle``."""
-    policies = await call.context.namespaces.get_policies(call.namespace)
-    include_system = call.flag("includeSystemTopic")
-    names = await call.context.lifecycle.list_topics(call.namespace, _domain(call), include_system=include_system)
+    await call.context.namespaces.get_policies(call.namespace)
+    include_system, domain = call.flag("includeSystemTopic"), _domain(call)
     if text := call.query.get("bundle"):
-        boundaries = boundaries_of(policies)
+        boundaries = await call.context.namespaces.boundaries(call.namespace)
         bundle = checked_bundle(text, boundaries)
+        names = await listed_topics(call, domain, include_system=include_system, bundle=bundle)
         names = [name for name in names if bundle_of(name, boundaries) == bundle]
+    else:
+        names = await listed_topics(call, domain, include_system=include_system)
     return answer_json([str(name) for name in names])
 
 
@@ -103,9 +105,15 @@ async def create_missed_partitions(call: Call) -> Answer:
 
 async def delete_partitioned(call: Call) -> Answer:
     """Among several brokers each partition goes where it is, the partition metadata last."""
-    if call.context.others is not None and await call.context.lifecycle.metadata(call.topic) is not None:
-        await answers_of_partitions(call, "DELETE", TOPIC_PATH, await existing_partitions(call, call.topic), _DELETE)
-    await call.context.deletion.partitioned_topic(call.topic, force=call.flag("force"))
+    topic, force = call.topic, call.flag("force")
+
+    async def delete_partitions() -> None:
+        await answers_of_partitions(call, "DELETE", TOPIC_PATH, await existing_partitions(call, topic), _DELETE)
+
+    if call.context.others is None:
+        await call.context.deletion.partitioned_topic(topic, force=force)
+    else:
+        await call.context.deletion.spread_topic(topic, delete_partitions, force=force)
     return DONE
 
 

@@ -22,6 +22,7 @@ from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["Namespaces", "bootstrap", "check_cluster"]
 
+_NOTHING: Final[Mapping[str, int | None]] = {}
 _ALWAYS_THERE: Final = (PUBLIC_DEFAULT, SYSTEM_NAMESPACE)
 
 
@@ -122,9 +123,14 @@ class Namespaces:
         change: Callable[[tuple[str, ...]], tuple[str, ...]],
         *,
         also: Sequence[Change] = (),
+        expect: Mapping[str, int | None] = _NOTHING,
     ) -> None:
-        """Store what ``change`` makes of the boundaries, as in `update_policies`. Raises NamespaceNotFound."""
+        """Store what ``change`` makes of the boundaries, as in `update_policies`. Raises NamespaceNotFound.
+
+        Raises CommitConflict if one of the keys ``expect`` has another version, in a cluster.
+        """
         if not self._layout.shared:
+            assert not expect, "there are no locks"
 
             def changed(old: NamespacePolicies) -> NamespacePolicies:
                 return _with_boundaries(old, change(boundaries_of(old)))
@@ -138,9 +144,10 @@ class Namespaces:
             boundaries, versions = await self.versioned_boundaries(namespace, policies)
             stored = await self._store.get(key)
             body = json.loads(stored.value) if stored and stored.value else {}
-            await self._store.commit([Put(key, _local_policies(body, change(boundaries))), *also], versions)
+            put = Put(key, _local_policies(body, change(boundaries)))
+            await self._store.commit([put, *also], {**versions, **expect})
 
-        await retry_on_conflict(attempt)
+        await retry_on_conflict(attempt, raised_for=expect)
 
     async def removal_of_grants(self, topic: TopicName) -> tuple[Sequence[Change], dict[str, int | None]]:
         """What takes away the permissions on a topic that is deleted, and what that rests on; mostly nothing."""

@@ -2,6 +2,8 @@
 
 A topic, partitioned or not, goes in one commit: its partitions, their cursors, metadata, schemas and policies. Before
 it everything is there, after it nothing, whenever the broker dies. Clients that open the topic meanwhile wait.
+Only where its partitions are at several brokers, these go first; then a mark keeps what is deleted by force from coming
+back, and who finds the mark later finishes.
 
 A namespace is too large for one commit. It is marked first, so that nothing can be created in it, and removed last;
 once something is gone there is no way back, and the next start finishes the deletion.
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 from weakref import WeakValueDictionary
@@ -23,10 +25,18 @@ from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import stored_policies
-from interpulse.model.errors import InvalidTopicName, NotEmpty, NotFound, OperationNotAllowed, PulsarError
+from interpulse.model.errors import (
+    InvalidTopicName,
+    MetadataError,
+    NotEmpty,
+    NotFound,
+    OperationNotAllowed,
+    PreconditionFailed,
+    PulsarError,
+)
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.rules.replication import check_topic_left_by_others, effective_replication_clusters, remote_clusters
-from interpulse.storage.api import Change, MetadataStore, scan_pages
+from interpulse.storage.api import Change, CommitConflict, MetadataStore, scan_pages
 from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["Deletion"]
@@ -49,10 +59,12 @@ class Deletion:
         tenants: Tenants,
         config: Callable[[], BrokerConfig],
         collect: Callable[[NamespaceName], Awaitable[None]] | None = None,
+        loaded_elsewhere: Callable[[NamespaceName], Awaitable[Collection[TopicName]]] | None = None,
     ) -> None:
         """``config`` is asked whether namespaces and tenants may be deleted by force.
 
-        ``collect`` has all bundles of a namespace come to this broker; None: they are here.
+        ``collect`` has all bundles of a namespace come to this broker; None: they are here. ``loaded_elsewhere`` names
+        the non-persistent topics that other brokers have loaded; None: there are no others.
         """
         self._store = store
         self._lifecycle = lifecycle
@@ -61,6 +73,7 @@ class Deletion:
         self._tenants = tenants
         self._config = config
         self._collect = collect
+        self._loaded_elsewhere = loaded_elsewhere
         self._emptying: WeakValueDictionary[NamespaceName, asyncio.Lock] = WeakValueDictionary()
 
     async def topic(self, name: TopicName, *, force: bool) -> None:
@@ -102,6 +115,43 @@ class Deletion:
 
         await retry_on_conflict(attempt)
 
+    async def spread_topic(
+        self, name: TopicName, delete_partitions: Callable[[], Awaitable[object]], *, force: bool
+    ) -> None:
+        """As `partitioned_topic`, where several brokers have partitions: ``delete_partitions`` has each delete its own.
+
+        By force it is marked first: clients that are cut off would bring partitions back, which a mark does not let
+        them. Raises PreconditionFailed if a partition came back all the same; some may be gone then.
+        """
+        await self._lifecycle.plan_delete_partitioned(name)  # whether it may go at all
+        if not force:
+            await self._check_left_by_others(name)
+        marked = force and await self._lifecycle.mark_deleted(name)
+        try:
+            await delete_partitions()
+            await self._remove_metadata(name)
+        except BaseException:
+            if marked:
+                with suppress(MetadataError):  # the next start goes on with the deletion
+                    await self._lifecycle.mark_deleted(name, deleted=False)
+            raise
+
+    async def _remove_metadata(self, name: TopicName) -> None:
+        """What is left of a partitioned topic without partitions."""
+        records: dict[str, int | None] = {}
+
+        async def attempt() -> None:
+            plan = await self._lifecycle.plan_delete_partitioned(name)
+            records.update(dict.fromkeys(map(keys.topic_record, plan.partitions)))
+            await self._store.commit(plan.changes, {**plan.expect, **records})
+
+        try:
+            await retry_on_conflict(attempt, raised_for=records)
+        except CommitConflict as conflict:
+            raise PreconditionFailed(
+                f"A partition of {name} was opened while it was deleted, delete it again: {conflict.key}"
+            ) from conflict
+
     async def namespace(self, namespace: NamespaceName, *, force: bool) -> None:
         """Delete a namespace; raises NotEmpty if it holds topics of its users and it is not forced."""
         if force and not self._config().force_delete_namespace_allowed:
@@ -139,6 +189,8 @@ class Deletion:
                 log.error("unfinished deletion not finished namespace=%s error=%s", namespace, error)
         for name in await self._lifecycle.unfinished_deletions():
             try:
+                if self._collect is not None:
+                    await self._collect(name.namespace_name)
                 await self.partitioned_topic(name, force=True)
                 log.info("unfinished deletion finished topic=%s", name)
             except NotFound:
@@ -191,14 +243,17 @@ class Deletion:
                 raise
 
     async def _holds_topics(self, namespace: NamespaceName) -> bool:
-        """Stored topics count, and topics that are not stored while a client is connected to them."""
+        """Stored topics count, and topics that are not stored while a client is connected to them.
+
+        At other brokers the latter count while they are loaded, as in Pulsar.
+        """
         for domain in _DOMAINS:
             if await self._lifecycle.list_partitioned(namespace, domain, include_system=False):
                 return True
             topics = await self._lifecycle.list_topics(namespace, domain, include_system=False)
             if any(name.is_persistent or self._in_use(name) for name in topics):
                 return True
-        return False
+        return self._loaded_elsewhere is not None and bool(await self._loaded_elsewhere(namespace))
 
     def _in_use(self, name: TopicName) -> bool:
         loaded = self._registry.get(name)

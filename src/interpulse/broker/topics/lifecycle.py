@@ -290,6 +290,23 @@ class TopicLifecycle:
         partitions = tuple(name.partition(index) for index in range(decision.answer))
         return PartitionedDeletion(partitions, tuple(changes), expect)
 
+    async def mark_deleted(self, name: TopicName, *, deleted: bool = True) -> bool:
+        """Mark a partitioned topic as being deleted, so that no partition of it comes back, or take that back.
+
+        Whether that changed something.
+        """
+
+        async def attempt() -> bool:
+            key = keys.partitioned_topic(name)
+            stored = await self._store.get(key)
+            metadata = None if stored is None else parsed_metadata(key, stored.value)
+            if stored is None or metadata is None or metadata.deleted is deleted:
+                return False
+            await self._store.commit([Put(key, replace(metadata, deleted=deleted).dump())], {key: stored.version})
+            return True
+
+        return await retry_on_conflict(attempt)
+
     async def associated_metadata(self, name: TopicName) -> AssociatedMetadata:
         """What goes with a topic, or with the last partition of one: its policies, permissions on it, its schemas.
 

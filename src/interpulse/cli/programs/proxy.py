@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from interpulse import __version__
-from interpulse.cli.programs.serving import CannotStart, announce, config_text, run, stop_signal
+from interpulse.cli.programs.serving import CannotStart, announce, completed, config_text, run, stop_signal
 from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _load(config_file: str | None, settings: tuple[str, ...], options: dict[str,
 
 
 async def _serve(config: ProxyConfig) -> None:
-    """Start, print the addresses, wait for a signal, stop."""
+    """Start, print the addresses, wait for a signal, stop. A signal ends the start too."""
     from interpulse.proxy.app import CannotStartProxy, ProxyApp
 
     stopping = stop_signal()
@@ -85,9 +85,9 @@ async def _serve(config: ProxyConfig) -> None:
     except CannotStartProxy as error:
         raise CannotStart(str(error)) from error
     try:
-        await app.start()
-        _announce(app)
-        await stopping.wait()
+        if await completed(app.start(), stopping):
+            _announce(app)
+            await stopping.wait()
         _logger.info("stopping")
     except CannotStartProxy as error:
         raise CannotStart(str(error)) from error

@@ -13,7 +13,7 @@ import click
 
 from interpulse.cli.support.running import UNUSABLE
 
-__all__ = ["CannotStart", "announce", "config_text", "run", "stop_signal"]
+__all__ = ["CannotStart", "announce", "completed", "config_text", "run", "stop_signal"]
 
 
 class CannotStart(click.ClickException):
@@ -47,6 +47,20 @@ def stop_signal() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, event.set)
     return event
+
+
+async def completed(starting: Coroutine[Any, Any, None], stopping: asyncio.Event) -> bool:
+    """Whether a start came to its end before the signal, which cancels it. Raises what it raises."""
+    tasks = asyncio.create_task(starting), asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if tasks[0].done():
+            tasks[0].result()
+        return not stopping.is_set()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode, urlsplit
@@ -23,20 +22,17 @@ from yarl import URL
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.credentials import Credentials
 from interpulse.client.json_readers import Read, UnexpectedJson, ignored
-from interpulse.client.tls import TlsOptions
+from interpulse.client.tls import KeptContext, TlsOptions
 from interpulse.client.transport.http_errors import HttpAnswer, Kind, error_for_response
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import (
     AlreadyClosed,
     NotConnected,
     OperationTimeout,
-    PulsarError,
     UnknownError,
 )
 
 __all__ = ["HttpSession", "parse_web_urls"]
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -88,14 +84,16 @@ class HttpSession(AsyncCloses):
         credentials: Credentials | None = None,
         timeout_ms: int = 30_000,
         tls: TlsOptions | None = None,
+        trusted: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
+        """``trusted`` says whether a redirect to this root, ``http://host:port``, is followed; None: all are."""
         self._roots = parse_web_urls(web_url)
         self._preferred = 0
         self._credentials = credentials
+        self._trusted = trusted
         self._timeout_ms = timeout_ms
         self._tls = (tls or TlsOptions()).showing(credentials, self._roots[0])
-        self._context: ssl.SSLContext | None = None
-        self._context_modified: object = None
+        self._kept_context = KeptContext(self._tls)
         self._session: aiohttp.ClientSession | None = None
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self._closed = False
@@ -208,8 +206,15 @@ class HttpSession(AsyncCloses):
             answer = await self._send(method, url, payload, content_type)
             if answer.status not in _REDIRECT_STATUSES:
                 return answer
-            url = _redirect_target(url, answer.location)
+            url = await self._redirected(url, answer.location)
         raise UnknownError(f"{shown_address(first)} redirects more than {_REDIRECTS_MAX} times")
+
+    async def _redirected(self, url: str, location: str | None) -> str:
+        target = _redirect_target(url, location)
+        parts = urlsplit(target)
+        if self._trusted is not None and not await self._trusted(f"{parts.scheme}://{parts.netloc}"):
+            raise UnknownError(f"{_root(url)} redirects to {_root(target)}, which is not trusted with the credentials")
+        return target
 
     async def _send(self, method: str, url: str, payload: bytes | None, content_type: str) -> HttpAnswer:
         headers = {"Accept": JSON}
@@ -286,22 +291,7 @@ class HttpSession(AsyncCloses):
             await asyncio.sleep(0)
 
     def _ssl(self, url: str) -> ssl.SSLContext | bool:
-        """Made anew when one of its files was replaced; connections that are open stay as they are.
-
-        While the new files cannot be used, they may be half replaced, the earlier context stays; the next request tries
-        again.
-        """
-        if not url.startswith("https:"):
-            return True
-        modified = self._tls.modified()
-        if self._context is None or modified != self._context_modified:
-            try:
-                self._context, self._context_modified = self._tls.context(), modified
-            except PulsarError as error:
-                if self._context is None:
-                    raise
-                log.warning("certificate files cannot be read, the earlier ones stay in use error=%s", error)
-        return self._context
+        return self._kept_context.current() if url.startswith("https:") else True
 
 
 def _query_string(query: Mapping[str, object] | None) -> str:

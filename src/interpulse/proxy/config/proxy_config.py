@@ -81,7 +81,7 @@ class ProxyConfig:
     tls_key_file_path: str = setting("", "Private key of tlsCertificateFilePath (PEM).")
     web_service_allowed_hosts: str = setting(
         "",
-        "Further names by which the admin API may be called without credentials, with commas between them; "
+        "Further names by which the admin API may be called, with commas between them; "
         ".example.com = everything below it, * = any.",
     )
 
@@ -110,8 +110,14 @@ class ProxyConfig:
     keep_alive_interval_seconds: int = setting(
         30, "Silent clients are pinged after this many seconds while they look up.", least=1
     )
+    max_concurrent_http_requests: int = setting(
+        1024, "Calls of the admin API under way at once; one more is refused.", least=1
+    )
     http_proxy_timeout: int = setting(
-        300_000, "Longest wait for the answer of a broker to a call of the admin API, in milliseconds.", least=1
+        300_000,
+        "Longest wait for the body of a call of the admin API, then for the answer of a broker, and for the client to "
+        "take that; in milliseconds.",
+        least=1,
     )
     http_input_max_replay_buffer_size: int = setting(
         5 * 1024 * 1024,

@@ -115,7 +115,7 @@ class _Batch:
         told |= {name for failure in answer.failures for name in failure.topicname}
         left_out = [name for name in self._expanded(topics) if name not in told]
         self._fail(left_out, UnknownError(f"{connection.address} leaves out topics that it was asked for"))
-        return self._sort(answer)
+        return self._sort(answer, asked=None if first else connection.address)
 
     def _expanded(self, topics: Sequence[str]) -> list[str]:
         """The names that answers are for: those of the partitions, where they are counted."""
@@ -127,7 +127,8 @@ class _Batch:
             expanded += [f"{topic}-partition-{index}" for index in range(count)] if count else [topic]
         return expanded
 
-    def _sort(self, answer: pb.CommandBatchLookupTopicResponse) -> _Redirects:
+    def _sort(self, answer: pb.CommandBatchLookupTopicResponse, asked: BrokerAddress | None) -> _Redirects:
+        """``asked`` as in `Questions.note_owner`."""
         redirects: _Redirects = defaultdict(list)
         for group in answer.groups:
             try:
@@ -136,6 +137,7 @@ class _Batch:
                 self._fail(group.topicname, error)
                 continue
             if group.response == pb.CommandLookupTopicResponse.Connect:
+                self._questions.note_owner(address, asked)
                 self._brokers[str(address)] += group.topicname
             else:
                 redirects[address, group.authoritative] += group.topicname

@@ -18,7 +18,8 @@ from interpulse.model.errors import (
     UnknownError,
     UnsupportedVersion,
 )
-from interpulse.proxy.brokers import Brokers
+from interpulse.proxy.brokers import Brokers, place_of
+from interpulse.proxy.targets import TargetRules
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
@@ -37,10 +38,11 @@ _CONNECT: Final = pb.CommandLookupTopicResponse.Connect
 class Questions:
     """Asks for one client, over the connections of its pool."""
 
-    def __init__(self, brokers: Brokers, pool: ConnectionPool, *, tls: bool) -> None:
-        """``tls``: brokers are talked to inside TLS."""
+    def __init__(self, brokers: Brokers, rules: TargetRules, pool: ConnectionPool, *, tls: bool) -> None:
+        """``rules``: which brokers may be named in answers. ``tls``: brokers are talked to inside TLS."""
         self.pool = pool
         self._brokers = brokers
+        self._rules = rules
         self._tls = tls
         self._connection: Connection | None = None
         self._connecting = asyncio.Lock()
@@ -66,18 +68,31 @@ class Questions:
         raise ServiceNotReady(str(failure)) from failure
 
     def named(self, url: str, url_tls: str) -> BrokerAddress:
-        """The address that a broker names, which is known from now on. Raises MetadataError if it names none."""
+        """The address that a broker names. Raises MetadataError if it names none, or one that is not allowed."""
         url = url_tls if self._tls else url
         try:
             address = BrokerAddress.parse(url)
         except ValueError as error:
             kind = "encrypted address" if self._tls else "address without TLS"
             raise MetadataError(f"a broker answered a lookup with {url!r}, which is no {kind}") from error
-        self._brokers.note_named(address)
+        refusal = self._rules.refusal(address.host, address.port)
+        if refusal is not None:
+            raise MetadataError(f"a broker names {address} in a lookup: {refusal}")
         return address
 
+    def note_owner(self, owner: BrokerAddress, asked: BrokerAddress | None) -> None:
+        """Clients may be connected to an owner that a broker of ours names (``asked`` None), and to a broker that a
+        redirect led to (``asked``) if it names itself.
+        """
+        if asked is None or place_of(asked) == place_of(owner):
+            self._brokers.note_named(owner)
+
     async def find(self, lookup: pb.CommandLookupTopic, connection: Connection | None = None) -> BrokerAddress:
-        """The broker of a topic, redirects followed. Raises PulsarError."""
+        """The broker of a topic, redirects followed. ``connection``: to a broker that a redirect led to.
+
+        Raises PulsarError.
+        """
+        asked = connection.address if connection is not None else None
         connection = connection or await self.connection()
         question = pb.CommandLookupTopic()
         question.CopyFrom(lookup)
@@ -85,9 +100,10 @@ class Questions:
             answer = (await ask(connection, question)).lookupTopicResponse
             address = self.named(answer.brokerServiceUrl, answer.brokerServiceUrlTls)
             if answer.response == _CONNECT:
+                self.note_owner(address, asked)
                 return address
             question.authoritative = answer.authoritative
-            connection = await self.pool.get(address)
+            connection, asked = await self.pool.get(address), address
         raise ServiceNotReady(f"lookup of {lookup.topic}: more than {REDIRECTS_MAX} redirects")
 
     async def partitions(self, question: pb.CommandPartitionedTopicMetadata) -> int:

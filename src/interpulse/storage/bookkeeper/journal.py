@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from interpulse.model.errors import MetadataError, PersistenceError
-from interpulse.storage.api import Change, FenceCause, LedgerRecord, LogDamaged, LogFenced
+from interpulse.storage.api import Change, FenceCause, LedgerRecord, LogDamaged, LogFenced, NotReadableNow
 from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.errors import (
     BookKeeperError,
@@ -147,6 +147,8 @@ class BookKeeperJournal:
     def abandon(self, ledger_id: int) -> None:
         ledger = self._open.pop(ledger_id, None)
         if ledger is not None:
+            if ledger.writer.last_confirmed == ledger.writer.last_appended:
+                ledger.sender = None  # nothing of its log goes with it
             ledger.writer.abandon()
 
     # writing
@@ -250,6 +252,14 @@ class BookKeeperJournal:
         """Bookies check what they have, and every entry is checked when it is read."""
 
     async def read(self, name: str, ledger_id: int, first: int, entries_max: int, bytes_max: int) -> list[bytes]:
+        try:
+            return await self._read(name, ledger_id, first, entries_max, bytes_max)
+        except (BookKeeperError, MetadataError) as error:
+            if not error.retriable:
+                raise
+            raise NotReadableNow(f"log {name} cannot be read now: {error}") from error
+
+    async def _read(self, name: str, ledger_id: int, first: int, entries_max: int, bytes_max: int) -> list[bytes]:
         reader = await self._reader(ledger_id)
         if first > reader.last_confirmed:
             reason = f"the ledger ends with entry {reader.last_confirmed}"

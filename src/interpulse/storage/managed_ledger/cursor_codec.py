@@ -6,6 +6,7 @@ belong to a position, and the properties that Pulsar keeps for itself.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -119,10 +120,10 @@ def encode_entry(name: str, state: CursorRecord, *, numbers: Mapping[str, int] |
     message = pb.PositionInfo(ledgerId=state.mark_delete.ledger, entryId=state.mark_delete.entry)
     _put_numbers(message.properties, _numbers(name, state, numbers or {}))
     _put_batches(message.batchedEntryDeletionIndexInfo, state)
-    bits: dict[int, int] = {}
+    bitmaps: dict[int, bytearray] = {}
     for ledger, first, last in state.ranges:
-        bits[ledger] = bits.get(ledger, 0) | ((1 << (last - first + 1)) - 1) << first
-    for ledger, acknowledged in bits.items():
+        _mark(bitmaps.setdefault(ledger, bytearray()), first, last)
+    for ledger, acknowledged in bitmaps.items():
         message.individualDeletedMessageRanges.add(key=ledger, values=_words(acknowledged))
     return message.SerializeToString(deterministic=True)
 
@@ -169,13 +170,22 @@ def _put_batches(target: Any, state: CursorRecord) -> None:
         target.add(position=at, deleteSet=words)
 
 
-def _words(bits: int) -> list[int]:
-    words = []
-    while bits:
-        word = bits & _WORD
-        words.append(word - (1 << 64) if word >> 63 else word)
-        bits >>= 64
-    return [*words, 0]
+def _mark(bitmap: bytearray, first: int, last: int) -> None:
+    """Set the bits of a range, which costs what the bitmap grows by."""
+    start, end = first >> 3, last >> 3
+    bitmap.extend(bytes(max(0, end + 1 - len(bitmap))))
+    from_first, upto_last = 0xFF << (first & 7) & 0xFF, 0xFF >> (7 - (last & 7))
+    if start == end:
+        bitmap[start] |= from_first & upto_last
+        return
+    bitmap[start] |= from_first
+    bitmap[start + 1 : end] = b"\xff" * (end - start - 1)
+    bitmap[end] |= upto_last
+
+
+def _words(bitmap: bytearray) -> list[int]:
+    bitmap.extend(bytes(-len(bitmap) % 8))
+    return [*struct.unpack(f"<{len(bitmap) // 8}q", bitmap), 0]
 
 
 def _ranges_of_bitmaps(bitmaps: Iterable[pb.LongListMap]) -> Iterable[tuple[int, int, int]]:

@@ -32,7 +32,7 @@ from interpulse.storage.api import (
 )
 from interpulse.storage.bookkeeper.errors import BookKeeperError, LedgerFenced, NoLedger
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
 from interpulse.storage.cursors.cursor_store import TopicCursors, cursor_key
 from interpulse.storage.managed_ledger.cursor_codec import (
     IN_RECORD,
@@ -103,6 +103,8 @@ class _OpenCursor:
     ledger: CursorLedger | None = None
     entries: int = 0
     begun_ms: int = 0
+    unsure: set[int] = field(default_factory=set)
+    """Ledgers of ours that the record may name: what wrote them into it had no answer."""
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -207,7 +209,7 @@ class _TopicCursors:
             await self._metadata.commit([*also, Delete(key)], expect)
             return
         async with cursor.changing:
-            await self._commit(key, Delete(key), cursor.version, also, expect)
+            await self._commit(key, Delete(key), cursor, also, expect)
             await self._leave(cursor.ledger)
 
     async def _create(
@@ -243,15 +245,23 @@ class _TopicCursors:
         if cursor.ledger is not None and not self._is_full(cursor):
             await cursor.ledger.add(entry)
             cursor.entries += 1
-            cursor.state = replace(state, numbers={**cursor.state.numbers, **state.numbers})
+            cursor.state = _as_stored(name, state, cursor.state)
             return
         old = cursor.ledger
         ledger: CursorLedger = await self._ledgers.create(self._quorum, custom=self._custom(name))
         try:
             await ledger.add(entry)
-            await self._write_record(name, cursor, state, ledger.ledger_id)
         except BaseException:
             await self._leave(ledger)
+            raise
+        try:
+            await self._write_record(name, cursor, state, ledger.ledger_id)
+        except LogFenced:
+            await self._leave(ledger)
+            raise
+        except BaseException:
+            ledger.abandon()
+            cursor.unsure.add(ledger.ledger_id)
             raise
         cursor.ledger, cursor.entries, cursor.begun_ms = ledger, 1, self._now_ms()
         await self._leave(old)
@@ -280,28 +290,36 @@ class _TopicCursors:
         key = cursor_key(self._log_name, name)
         written = state if ledger_id == IN_RECORD else replace(state, ranges=(), batches=())
         value = encode_record(name, written, ledger_id=ledger_id, kept=cursor.kept)
-        await self._commit(key, Put(key, value), cursor.version, also, expect)
+        await self._commit(key, Put(key, value), cursor, also, expect)
         stored = await self._metadata.get(key)
         if stored is None or stored.value != value:
             self._taken_over(key)
         cursor.version = stored.version
         cursor.kept = decode_record(value).plain
-        cursor.state = replace(state, numbers={**cursor.state.numbers, **state.numbers})
+        cursor.state = _as_stored(name, state, cursor.state)
 
     async def _commit(
         self,
         key: str,
         change: Change,
-        version: int | None,
+        cursor: _OpenCursor,
         also: Sequence[Change] = (),
         expect: Mapping[str, int | None] = {},
     ) -> None:
+        """A record that names a ledger which only this owner knows was written here."""
         try:
-            await self._metadata.commit([*also, change], {**expect, key: version})
+            await self._metadata.commit([*also, change], {**expect, key: cursor.version})
         except CommitConflict as conflict:
             if conflict.key != key:
                 raise
-            self._taken_over(key)
+            stored = await self._metadata.get(key)
+            if stored is None or stored.version == cursor.version or _ledger_named(stored.value) not in cursor.unsure:
+                self._taken_over(key)
+            cursor.version = stored.version
+            await self._commit(key, change, cursor, also, expect)
+            return
+        while cursor.unsure:
+            await self._drop(cursor.unsure.pop())
 
     def _taken_over(self, key: str) -> NoReturn:
         reason = f"{_TAKEN}: {key} was changed by somebody else"
@@ -331,6 +349,18 @@ class _TopicCursors:
             "pulsar/cursor": name.encode(),
             "application": b"pulsar",
         }
+
+
+def _as_stored(name: str, state: CursorRecord, old: CursorRecord) -> CursorRecord:
+    """The cursor of sequence ids says them all; numbers of others stay."""
+    return state if name == DEDUPLICATION_CURSOR else replace(state, numbers={**old.numbers, **state.numbers})
+
+
+def _ledger_named(record: bytes) -> int:
+    try:
+        return decode_record(record).ledger_id
+    except ValueError:
+        return IN_RECORD
 
 
 async def _all(calls: Iterable[Awaitable[None]]) -> None:

@@ -59,6 +59,8 @@ class PulsarTopicRecords:
         _put_ledgers(message, record.ledgers)
         if record.terminated is not None:
             message.terminatedPosition.ledgerId, message.terminatedPosition.entryId = record.terminated
+        else:
+            message.ClearField("terminatedPosition")
         _put_properties(message, _all_properties(record.other))
         return packed(message.SerializeToString(deterministic=True))
 

@@ -18,6 +18,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from typing import Any, Final, TypeVar
 
@@ -307,9 +308,17 @@ class Link:
         session = self.session
         session.timeout_s = timeout_s
         session.touch(sent_at)
-        connection.on_answered = session.touch
+        connection.on_answered = partial(self._touch, connection, session)
         connection.keep_alive(timeout_s)
         return True
+
+    def _touch(self, connection: Connection, session: Session, sent_at: float) -> None:
+        """The session lives. Where it was not sure to, as after a pause of this process, nobody was told of that."""
+        held = session.holds()
+        session.touch(sent_at)
+        if not held and session.holds() and connection is self._connection:
+            self._announce(SessionEvent.SUSPECT)
+            self._announce(SessionEvent.RESUMED)
 
     def _expire(self, session: Session) -> None:
         session.over = True

@@ -27,8 +27,8 @@ class SessionEvent(Enum):
     """What became of the session."""
 
     DISCONNECTED = "disconnected"  # the connection ended; the session may live on
-    SUSPECT = "suspect"  # and now it may have expired
-    RESUMED = "resumed"  # connected again, in the same session
+    SUSPECT = "suspect"  # now it may have expired
+    RESUMED = "resumed"  # connected, or answered, again, in the same session
     EXPIRED = "expired"  # the server said that it is over
     RENEWED = "renewed"  # a new one took its place
     ENDED = "ended"  # there will be none any more, since the servers cannot be worked with

@@ -17,7 +17,7 @@ from interpulse.model.brokers import BrokerAddresses, BrokerLoad, BundleLock, Li
 from interpulse.model.errors import MetadataError, PreconditionFailed, ServiceNotReady
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_of
-from interpulse.storage.api import Change, CommitConflict, Delete, Put
+from interpulse.storage.api import Change, CommitConflict, Delete, Put, Versioned
 from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.memory import MemoryMetadataStore, MemoryTree
 from tests.support.waiting import eventually
@@ -278,7 +278,7 @@ async def test_split_when_the_commit_fails_then_the_bundle_stays(broker: Broker)
     await broker.ownership.take(ITS_BUNDLE)
     await broker.ownership.acquire(TOPIC)
 
-    async def fail(changes: Sequence[Change]) -> None:
+    async def fail(changes: Sequence[Change], expect: Mapping[str, int | None]) -> None:
         raise CommitConflict("/admin/policies/t/ns")
 
     parts = [Bundle(NAMESPACE, "0x0_0x1"), Bundle(NAMESPACE, "0x1_0x2")]
@@ -286,6 +286,28 @@ async def test_split_when_the_commit_fails_then_the_bundle_stays(broker: Broker)
         await broker.ownership.split(ITS_BUNDLE, parts, lambda topic: "0x0_0x1", fail)
     assert broker.owned == [ITS_BUNDLE]
     assert broker.ownership.holds(TOPIC)
+
+
+async def test_split_when_the_lock_is_lost_meanwhile_then_the_new_owner_keeps_it(
+    broker: Broker, other: Broker, tree: MemoryTree
+) -> None:
+    await broker.ownership.take(ITS_BUNDLE)
+    await broker.ownership.acquire(TOPIC)
+
+    async def commit(changes: Sequence[Change], expect: Mapping[str, int | None]) -> None:
+        await other.store.commit([Delete(keys.bundle_lock(*ITS_BUNDLE))])
+        await other.ownership.take(ITS_BUNDLE)
+        await broker.store.commit(changes, expect)
+
+    parts = [Bundle(NAMESPACE, "0x0_0x1"), Bundle(NAMESPACE, "0x1_0x2")]
+    with pytest.raises(ServiceNotReady, match="lost while it was divided"):
+        await broker.ownership.split(ITS_BUNDLE, parts, lambda topic: "0x0_0x1", commit)
+    await eventually(lambda: broker.topics.forsaken == [TOPIC])
+    assert not broker.ownership.holds(TOPIC)
+    assert (broker.owned, other.owned) == ([], [ITS_BUNDLE])
+    lock = lock_in(tree, ITS_BUNDLE)
+    assert lock is not None
+    assert lock.broker.broker_id == "other:8080"
 
 
 # --- the brokers of the cluster
@@ -299,6 +321,23 @@ async def test_register_when_a_report_of_an_earlier_life_is_there_then_is_taken_
     await broker.brokers.register()
     earlier.store.expire_session()
     assert set((await broker.brokers.view()).reports) == {"me:8080"}
+
+
+async def test_leave_when_the_report_is_just_being_written_then_it_does_not_come_back(
+    broker: Broker, tree: MemoryTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await broker.brokers.register()
+    get = broker.store.get
+
+    async def leave_meanwhile(key: str) -> Versioned | None:
+        monkeypatch.undo()
+        stored = await get(key)
+        await broker.brokers.leave()
+        return stored
+
+    monkeypatch.setattr(broker.store, "get", leave_meanwhile)
+    await broker.brokers.renew()
+    assert not tree.values
 
 
 async def test_check_when_a_broker_has_the_extensible_load_manager_then_is_refused(

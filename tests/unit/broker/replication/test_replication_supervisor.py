@@ -266,6 +266,15 @@ def test_configuration_names_the_token_that_the_job_needs(tmp_path):
     assert "secret" not in repr(command)
 
 
+async def test_stop_when_cancelled_then_is_not_taken_for_done(store, supervise):
+    supervisor = await supervise("pass")
+    stopping = asyncio.create_task(supervisor.stop())
+    await asyncio.sleep(0)
+    stopping.cancel()
+    await asyncio.wait([stopping])
+    assert stopping.cancelled()
+
+
 def test_stop_when_the_loop_ends_with_it_then_no_pipe_is_left_open(tmp_path):
     """Not even one that a process of the job holds which has a session of its own."""
     program = tmp_path / "job.py"

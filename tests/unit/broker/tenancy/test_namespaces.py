@@ -24,7 +24,7 @@ from interpulse.model.errors import (
 from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.rules.topic_view import NamespaceStanding
-from interpulse.storage.api import CommitConflict, Put
+from interpulse.storage.api import CommitConflict, Delete, Put
 from interpulse.storage.memory import MemoryMetadataStore
 
 DEMO = NamespaceName("public", "demo")
@@ -230,6 +230,8 @@ async def test_bundles_in_a_cluster_when_changed_then_policies_and_unknown_field
         "bookieAffinityGroup": {"primary": "a"},
     }
     assert await store.get("/admin/policies/public/default") == before
+    with pytest.raises(CommitConflict, match="/lock"):
+        await namespaces.change_boundaries(PUBLIC_DEFAULT, lambda old: old, also=[Delete("/lock")], expect={"/lock": 1})
     await namespaces.end_delete(PUBLIC_DEFAULT)
     assert await store.get(LOCAL) is None
 

@@ -128,7 +128,7 @@ async def test_change_when_asked_for_then_request_is_as_pulsars(
             lambda a: a.topics.partitioned_metadata(TOPIC),
             f"{ROOT}/partitions?checkAllowAutoCreation=false",
             {"partitions": 2, "deleted": False, "properties": {"k": "v"}, "new": 1},
-            PartitionedTopicMetadata(2, properties={"k": "v"}),
+            PartitionedTopicMetadata(2, properties={"k": "v"}, other={"new": 1}),
         ),
         (lambda a: a.topics.stats(TOPIC), f"{ROOT}/stats?{STATS}", {"x": 1}, {"x": 1}),
         (

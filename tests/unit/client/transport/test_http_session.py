@@ -86,6 +86,21 @@ async def test_redirect_when_to_another_broker_then_repeats_request_and_credenti
     assert asked.headers["Authorization"] == "Bearer abc"
 
 
+async def test_redirect_when_to_a_place_that_is_not_trusted_then_is_not_followed(web: StubWeb) -> None:
+    asked_about = []
+
+    async def trust_none(root: str) -> bool:
+        asked_about.append(root)
+        return False
+
+    with StubWeb() as stranger:
+        web.answer_raw("PUT", "/x", b"", status=307, headers={"Location": f"{stranger.url}/y"})
+        async with HttpSession(web.url, credentials=Credentials.token("token:abc"), trusted=trust_none) as http:
+            with pytest.raises(UnknownError, match=f"redirects to {stranger.url}, which is not trusted"):
+                await http.put("/x", 3, kind="topic")
+        assert (stranger.asked, asked_about) == ([], [stranger.url])
+
+
 async def test_redirect_when_endless_then_gives_up(web: StubWeb) -> None:
     web.answer_raw("GET", "/x", b"", status=307, headers={"Location": "/x"})
     async with HttpSession(web.url) as http:

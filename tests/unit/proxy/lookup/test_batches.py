@@ -13,6 +13,7 @@ from interpulse.model.errors import NotAllowed
 from interpulse.proxy.brokers import Brokers, place_of
 from interpulse.proxy.lookup.batches import answer_batch
 from interpulse.proxy.lookup.questions import Questions
+from interpulse.proxy.targets import TargetRules
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, FrameDecoder
@@ -23,11 +24,11 @@ CONNECT, REDIRECT = pb.CommandLookupTopicResponse.Connect, pb.CommandLookupTopic
 
 
 @asynccontextmanager
-async def asking(*brokers: ScriptedBroker) -> AsyncIterator[Questions]:
+async def asking(*brokers: ScriptedBroker, rules: TargetRules | None = None) -> AsyncIterator[Questions]:
     addresses = [BrokerAddress.parse(broker.url) for broker in brokers]
     pool = ConnectionPool(ClientConfig(brokers[0].url))
     try:
-        yield Questions(Brokers(addresses, []), pool, tls=False)
+        yield Questions(Brokers(addresses, []), rules or TargetRules(), pool, tls=False)
     finally:
         await pool.close()
 
@@ -49,6 +50,10 @@ def found(answer: pb.CommandBatchLookupTopicResponse) -> dict[str, str]:
 
 def failed(answer: pb.CommandBatchLookupTopicResponse) -> dict[str, int]:
     return {topic: failure.error for failure in answer.failures for topic in failure.topicname}
+
+
+def knows(questions: Questions, broker: ScriptedBroker) -> bool:
+    return questions._brokers.knows(place_of(BrokerAddress.parse(broker.url)))
 
 
 def answers_with(*groups: tuple[ScriptedBroker, int, list[str]], failure: tuple[int, list[str]] | None = None):
@@ -77,7 +82,46 @@ async def test_batch_when_brokers_redirect_then_each_is_asked_once_and_all_are_a
         assert failed(answer) == {"d": pb.TopicNotFound}
         (asked,) = second.all_of(pb.BaseCommand.BATCH_LOOKUP)
         assert (list(asked.batchLookupTopic.topics), asked.batchLookupTopic.authoritative) == (["b", "c"], True)
-        assert questions._brokers.knows(place_of(BrokerAddress.parse(second.url)))
+        assert knows(questions, second)
+
+
+async def test_batch_when_a_broker_of_ours_names_another_one_then_it_is_known() -> None:
+    async with ScriptedBroker(BATCHES) as first, ScriptedBroker() as owner, asking(first) as questions:
+        first.scripts[pb.BaseCommand.BATCH_LOOKUP] = answers_with((owner, CONNECT, ["a"]))
+        assert found(await answered(questions, ["a"])) == {"a": owner.url}
+        assert knows(questions, owner)
+
+
+@pytest.mark.parametrize("flags", [BATCHES, None], ids=["batch", "singly"])
+async def test_batch_when_the_next_broker_names_another_one_then_neither_becomes_known(
+    flags: pb.FeatureFlags | None,
+) -> None:
+    async with (
+        ScriptedBroker(BATCHES) as first,
+        ScriptedBroker(flags) as second,
+        ScriptedBroker() as third,
+        asking(first) as questions,
+    ):
+        first.scripts[pb.BaseCommand.BATCH_LOOKUP] = answers_with((second, REDIRECT, ["a"]))
+        second.scripts[pb.BaseCommand.BATCH_LOOKUP] = answers_with((third, CONNECT, ["a"]))
+        second.scripts[pb.BaseCommand.LOOKUP] = lambda peer, frame: peer.say(
+            commands.lookup_response(frame.command.lookupTopic.request_id, broker_url=third.url)
+        )
+        assert found(await answered(questions, ["a"])) == {"a": third.url}
+        assert not knows(questions, second)
+        assert not knows(questions, third)
+
+
+async def test_batch_when_the_settings_do_not_allow_the_next_broker_then_its_topics_fail() -> None:
+    async with ScriptedBroker(BATCHES) as first, ScriptedBroker(BATCHES) as second:
+        rules = TargetRules.read("*", "*", first.url.rpartition(":")[2])
+        async with asking(first, rules=rules) as questions:
+            first.scripts[pb.BaseCommand.BATCH_LOOKUP] = answers_with(
+                (first, CONNECT, ["a"]), (second, REDIRECT, ["b"])
+            )
+            answer = await answered(questions, ["a", "b"])
+            assert (found(answer), failed(answer)) == ({"a": first.url}, {"b": pb.MetadataError})
+            assert not second.peers
 
 
 async def test_batch_when_the_next_broker_cannot_be_reached_then_only_its_topics_fail() -> None:

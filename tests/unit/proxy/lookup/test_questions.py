@@ -8,11 +8,12 @@ import pytest
 
 from interpulse.model.errors import MetadataError, ServiceNotReady, UnsupportedVersion
 from interpulse.proxy.lookup.questions import ask
+from interpulse.proxy.targets import TargetRules
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
 from tests.support.scripted_broker import Peer, ScriptedBroker
-from tests.unit.proxy.lookup.test_batches import asking
+from tests.unit.proxy.lookup.test_batches import asking, knows
 
 
 def lookup(**more: object) -> pb.CommandLookupTopic:
@@ -42,6 +43,61 @@ async def test_lookup_when_brokers_redirect_then_followed_with_their_flag_and_th
             assert not question.original_auth_data
             assert not question.original_auth_method
         assert asked.request_id == 5, "the client's own question stays as it is"
+
+
+def names(broker: ScriptedBroker, *, redirect: bool):
+    """A script that answers lookups with this broker."""
+
+    def script(peer: Peer, frame: Frame) -> None:
+        request_id = frame.command.lookupTopic.request_id
+        peer.say(commands.lookup_response(request_id, broker_url=broker.url, redirect=redirect))
+
+    return script
+
+
+async def test_broker_when_one_of_ours_names_it_then_known() -> None:
+    async with ScriptedBroker() as first, ScriptedBroker() as owner, asking(first) as questions:
+        first.scripts[pb.BaseCommand.LOOKUP] = names(owner, redirect=False)
+        assert str(await questions.find(lookup())) == owner.url
+        assert knows(questions, owner)
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+async def test_broker_when_a_redirect_leads_to_it_then_known_if_it_names_itself_and_nothing_else_is(
+    by_itself: bool,
+) -> None:
+    async with (
+        ScriptedBroker() as first,
+        ScriptedBroker() as second,
+        ScriptedBroker() as third,
+        asking(first) as questions,
+    ):
+        owner = second if by_itself else third
+        first.scripts[pb.BaseCommand.LOOKUP] = names(second, redirect=True)
+        second.scripts[pb.BaseCommand.LOOKUP] = names(owner, redirect=False)
+        assert str(await questions.find(lookup())) == owner.url
+        assert (knows(questions, second), knows(questions, third)) == (by_itself, False)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "addresses", "ports", "reason"),
+    [
+        ("*.example.com", "*", "*", "host 127.0.0.1 is not among brokerProxyAllowedHostNames"),
+        ("*", "10.0.0.0/8", "*", "127.0.0.1 is not among brokerProxyAllowedIPAddresses"),
+        ("*", "*", "1-1024", "is not among brokerProxyAllowedTargetPorts"),
+    ],
+)
+@pytest.mark.parametrize("redirect", [True, False])
+async def test_broker_when_the_settings_do_not_allow_it_then_neither_asked_nor_known(
+    redirect: bool, hosts: str, addresses: str, ports: str, reason: str
+) -> None:
+    rules = TargetRules.read(hosts, addresses, ports)
+    async with ScriptedBroker() as first, ScriptedBroker() as second, asking(first, rules=rules) as questions:
+        first.scripts[pb.BaseCommand.LOOKUP] = names(second, redirect=redirect)
+        with pytest.raises(MetadataError, match=f"^a broker names {second.url} in a lookup: .*{reason}"):
+            await questions.find(lookup())
+        assert not second.peers
+        assert not knows(questions, second)
 
 
 async def test_lookup_when_brokers_redirect_in_a_circle_then_ends() -> None:

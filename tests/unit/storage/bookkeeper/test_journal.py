@@ -15,12 +15,12 @@ from interpulse.storage.api import (
     LogDamaged,
     LogFenced,
     MetadataUnavailable,
+    NotReadableNow,
     Put,
 )
 from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.errors import (
     EntryTooLarge,
-    EntryUnreachable,
     LedgerFailed,
     NoLedger,
     RecoveryStopped,
@@ -255,6 +255,73 @@ async def test_roll_when_the_record_waits_then_new_entries_are_held_back_and_non
     assert await read_all(log) == sent
 
 
+@pytest.mark.parametrize("held", [[], [b"5", b"6"]])
+async def test_log_when_terminated_while_its_roll_waits_then_both_end_and_nothing_is_lost(
+    start: Start, metadata: CheckedMetadata, ledgers: LedgerMetadataStore, held: list[bytes]
+) -> None:
+    broker, next_one = await start(), await start()
+    log, listener = await broker.open()
+    sent = await fill(log, listener, 5)
+    asked, may_commit = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        asked.set()
+        await may_commit.wait()
+
+    metadata.before_commit = wait
+    rolling = asyncio.create_task(log.roll())
+    await asked.wait()
+    for entry in held:
+        log.append(entry)
+    terminating = asyncio.create_task(log.terminate())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    metadata.before_commit = None
+    may_commit.set()
+    async with asyncio.timeout(30):
+        end = await terminating
+        await rolling
+    assert not log._held
+    old, new = (row.ledger_id for row in log.ledgers)
+    assert end == (Position(new, 1) if held else Position(old, 4))
+    await eventually(lambda: not broker.journal._open)
+    assert [(await state(ledgers, each)).closed for each in (old, new)] == [True, True]
+    log, _ = await next_one.open()
+    assert log.terminated
+    assert log.last_position == end
+    assert await read_all(log) == sent + held
+
+
+@pytest.mark.parametrize("applied", [True, False])
+async def test_log_when_nobody_knows_whether_it_was_terminated_then_it_fails_and_the_record_tells(
+    start: Start, metadata: CheckedMetadata, monkeypatch: pytest.MonkeyPatch, applied: bool
+) -> None:
+    broker = await start()
+    log, listener = await broker.open()
+    sent = await fill(log, listener, 5)
+    commit = metadata.commit
+
+    async def answer_lost(changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+        if applied:
+            await commit(changes, expect)
+        raise MetadataUnavailable("no answer")
+
+    monkeypatch.setattr(metadata, "commit", answer_lost)
+    with pytest.raises(MetadataUnavailable):
+        await log.terminate()
+    monkeypatch.setattr(metadata, "commit", commit)
+    assert isinstance(listener.error, MetadataUnavailable)
+    with pytest.raises(LogFenced) as fenced:
+        log.append(b"5")
+    assert fenced.value.cause is FenceCause.FAILED
+    await log.close()
+    log, listener = await broker.open()
+    assert log.terminated is applied
+    if not applied:
+        sent += await fill(log, listener, 5, first=5)
+    assert await read_all(log) == sent
+
+
 async def test_roll_when_metadata_is_away_for_too_long_then_the_log_fails_and_can_be_opened_again(
     start: Start, metadata: CheckedMetadata, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,6 +385,34 @@ async def test_ledger_when_its_end_cannot_be_written_then_tried_again_and_read_a
     await eventually(lambda: first not in broker.journal._open)
     assert (await state(ledgers, first)).closed
     log, _ = await next_one.open()
+    assert await read_all(log) == sent
+
+
+async def test_ledger_when_trimmed_before_its_end_is_written_then_its_log_goes_on(
+    start: Start, ledgers: LedgerMetadataStore, nodes: ZooKeeperClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interpulse.storage.topic_log._AGAIN_S", 0.01)
+    broker = await start()
+    log, listener = await broker.open()
+    await fill(log, listener, 5)
+    tried = 0
+
+    async def away(path: str, *arguments: Any) -> Any:
+        nonlocal tried
+        tried += 1
+        raise NotConnected("nowhere", 1, path)
+
+    monkeypatch.setattr(nodes, "set", away)
+    await log.roll()
+    await eventually(lambda: tried > 0)
+    old, new = (row.ledger_id for row in log.ledgers)
+    sent = await fill(log, listener, 5, first=5)
+    log.append(b"on its way")
+    await log.trim(Position(new, 0))
+    assert not await exists(ledgers, old)
+    await eventually(lambda: not broker.store._tasks)  # nobody writes its end any more
+    sent += [b"on its way", *await fill(log, listener, 5, first=10)]
+    assert listener.error is None
     assert await read_all(log) == sent
 
 
@@ -435,7 +530,7 @@ async def test_entry_when_damaged_everywhere_then_log_damaged_and_when_away_then
     log, listener = await broker.open()
     for bookie in bookies:
         await bookie.kill()
-    with pytest.raises(EntryUnreachable):
+    with pytest.raises(NotReadableNow, match="cannot be read now"):
         await log.read(EARLIEST, entries_max=5, bytes_max=99)
     assert listener.error is None
     for bookie in bookies:
@@ -446,6 +541,34 @@ async def test_entry_when_damaged_everywhere_then_log_damaged_and_when_away_then
         bookie.damage(ledger, 3)
     with pytest.raises(LogDamaged, match=f"damaged in entry {ledger}:3: bookie"):
         await log.read(Position(ledger, 3), entries_max=1, bytes_max=99)
+
+
+async def test_ledger_when_nobody_can_say_where_it_ends_then_what_is_before_it_is_read_and_the_rest_later(
+    start: Start, nodes: ZooKeeperClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await start()
+    log, listener = await broker.open()
+    sent = await fill(log, listener, 5)
+    await log.roll()
+    sent += await fill(log, listener, 5, first=5)
+    await log.close()
+    log, listener = await broker.open()
+    second = log.ledgers[1].ledger_id
+    read, away = broker.client.recover, {second}
+
+    async def recover(ledger_id: int) -> Any:
+        if ledger_id in away:
+            raise RecoveryStopped(ledger_id, "too few bookies")
+        return await read(ledger_id)
+
+    monkeypatch.setattr(broker.client, "recover", recover)
+    broker.journal._readers.clear()
+    assert [each.entry for each in await log.read(EARLIEST, entries_max=50, bytes_max=999)] == sent[:5]
+    with pytest.raises(NotReadableNow, match="too few bookies"):
+        await log.read(Position(second, 0), entries_max=50, bytes_max=999)
+    away.clear()
+    assert await read_all(log) == sent
+    assert listener.error is None
 
 
 async def test_record_when_it_counts_more_than_its_ledger_has_then_damage(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,6 +118,22 @@ def test_ledger_entry_of_a_real_broker_when_read_then_is_written_as_it_was(entry
 def test_entry_when_words_are_packed_then_is_read_too() -> None:
     raw = bytes.fromhex("081b1002 3208 081b 1204e0840200")
     assert decode_entry(raw, CursorRecord()).ranges == ((27, 5, 6), (27, 9, 9), (27, 15, 15))
+
+
+@pytest.mark.parametrize("ranges", [((7, 0, 0),), ((7, 7, 8),), ((7, 0, 63), (8, 64, 64)), ((7, 0, 62), (7, 64, 200))])
+def test_ranges_when_they_end_with_a_byte_or_a_word_then_are_read_as_written(
+    ranges: tuple[tuple[int, int, int], ...],
+) -> None:
+    state = CursorRecord(Position(1, 0), ranges)
+    assert decode_entry(encode_entry("s", state), state) == state
+
+
+def test_entry_when_many_ranges_lie_far_in_a_ledger_then_costs_what_the_ledger_does() -> None:
+    state = CursorRecord(Position(7, 0), tuple((7, entry, entry) for entry in range(9_000_000, 9_020_000, 2)))
+    begun = time.process_time()
+    entry = encode_entry("s", state)
+    assert time.process_time() - begun < 2  # each range as an integer of that size: tens of seconds
+    assert decode_entry(entry, state) == state
 
 
 def test_entry_when_it_has_both_forms_of_ranges_then_bitmaps_count() -> None:

@@ -234,6 +234,58 @@ async def test_flush_when_no_ledger_can_be_had_then_goes_into_the_record(bench: 
     assert await bench.record() == (at(2), IN_RECORD)
 
 
+@pytest.mark.parametrize("killed", [True, False])
+@pytest.mark.parametrize("applied", [True, False])
+async def test_flush_when_nobody_knows_whether_the_record_names_the_new_ledger_then_the_ledger_stays_until_known(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, applied: bool, killed: bool
+) -> None:
+    cursors = bench.open()
+    await cursors.put("s", at(0))
+    commit = bench.metadata.commit
+
+    async def answer_lost(changes: Any, expect: Any = {}) -> None:  # noqa: B006
+        if applied:
+            await commit(changes, expect)
+        raise MetadataUnavailable("no answer")
+
+    monkeypatch.setattr(bench.metadata, "commit", answer_lost)
+    with pytest.raises(MetadataUnavailable):
+        await cursors.flush({"s": at(1, ranges=((7, 3, 9),))})
+    monkeypatch.setattr(bench.metadata, "commit", commit)
+    (ledger,) = bench.ledgers.there.values()
+    assert ledger.abandoned
+    if killed:
+        assert await bench.open().load() == {"s": at(1, ranges=((7, 3, 9),)) if applied else at(0)}
+        with pytest.raises(LogFenced, match="another broker"):
+            await cursors.flush({"s": at(2)})
+        return
+    await cursors.flush({"s": at(2, ranges=((7, 4, 9),))})
+    (other,) = bench.ledgers.there.values()
+    assert await bench.record() == (at(2), other.ledger_id)
+    assert other is not ledger
+    assert await bench.open().load() == {"s": at(2, ranges=((7, 4, 9),))}
+
+
+async def test_cursor_when_deleted_while_its_record_is_unsure_then_no_ledger_stays(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cursors = bench.open()
+    await cursors.put("s", at(0))
+    commit = bench.metadata.commit
+
+    async def answer_lost(changes: Any, expect: Any = {}) -> None:  # noqa: B006
+        await commit(changes, expect)
+        raise MetadataUnavailable("no answer")
+
+    monkeypatch.setattr(bench.metadata, "commit", answer_lost)
+    with pytest.raises(MetadataUnavailable):
+        await cursors.flush({"s": at(1)})
+    monkeypatch.setattr(bench.metadata, "commit", commit)
+    await cursors.delete("s")
+    assert await bench.metadata.get(f"{ABOVE}/s") is None
+    assert bench.ledgers.there == {}
+
+
 @pytest.mark.parametrize("full", ["entries", "age"])
 async def test_ledger_when_it_is_full_then_another_takes_its_place(
     bench: Bench, full: str, monkeypatch: pytest.MonkeyPatch
@@ -280,6 +332,17 @@ async def test_sequence_ids_when_flushed_first_then_have_a_record_and_later_a_le
     await cursors.flush({DEDUPLICATION_CURSOR: at(0, numbers={"p": 4})})
     await cursors.flush({DEDUPLICATION_CURSOR: at(1, numbers={"q": 5})})
     assert await bench.open().load() == {DEDUPLICATION_CURSOR: at(1, numbers={"q": 5})}
+
+
+async def test_sequence_ids_when_a_producer_is_forgotten_then_it_does_not_come_back_when_the_topic_is_closed(
+    bench: Bench,
+) -> None:
+    cursors = bench.open()
+    await cursors.put(DEDUPLICATION_CURSOR, at(0, numbers={"gone": 9}))
+    await cursors.flush({DEDUPLICATION_CURSOR: at(1, numbers={"gone": 9, "b": 1})})
+    await cursors.flush({DEDUPLICATION_CURSOR: at(2, numbers={"b": 2})})
+    await cursors.flush({}, last=True)
+    assert await bench.open().load() == {DEDUPLICATION_CURSOR: at(2, numbers={"b": 2})}
 
 
 async def test_numbers_that_are_pulsars_own_stay_with_the_cursor(bench: Bench) -> None:

@@ -52,6 +52,11 @@ def test_record_of_a_real_broker_when_read_then_is_written_as_it_was(value: str,
     assert CODEC.encode(CODEC.decode(raw)) == raw
 
 
+def test_record_when_its_log_is_terminated_no_more_then_says_so() -> None:
+    ended = CODEC.decode(CODEC.encode(record(LedgerRecord(7, 0, 0, 0), terminated=Position(7, 4))))
+    assert CODEC.decode(CODEC.encode(replace(ended, terminated=None))).terminated is None
+
+
 def test_compressed_record_of_a_real_broker_is_read() -> None:
     raw = bytes.fromhex("4778000000040801100ff0000a04082e20001a070a027470120132")
     assert CODEC.decode(raw) == record(LedgerRecord(46, 0, 0, 0), tp="2")

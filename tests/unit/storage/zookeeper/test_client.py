@@ -290,3 +290,21 @@ async def test_session_when_time_passes_without_an_answer_then_no_longer_relied_
     now = 1008.0
     assert not link.session.holds()
     await link.close()
+
+
+async def test_session_when_answered_again_after_a_pause_then_told_of_both(scripted: ScriptedZooKeeper) -> None:
+    now = 1000.0
+    link = await Link.open(
+        parse_servers(await scripted.listen()), LinkConfig(session_timeout_ms=10_000), clock=lambda: now
+    )
+    told: list[SessionEvent] = []
+    link.on_session(told.append)
+    now = 1007.0
+    await link.watch("/a")
+    assert not told
+    now = 1015.0  # not relied on any more, and the connection stands
+    assert not link.session.holds()
+    await link.watch("/b")
+    assert told == [SessionEvent.SUSPECT, SessionEvent.RESUMED]
+    assert link.session.holds()
+    await link.close()

@@ -7,8 +7,10 @@ that are acknowledged already are left out.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from bisect import bisect_right
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from itertools import repeat
 from operator import itemgetter
 from typing import Any, Protocol
@@ -22,16 +24,21 @@ from interpulse.broker.live.requests import KeyRange
 from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
-from interpulse.storage.api import CompactedLedger, Log, LogEntry
+from interpulse.storage.api import CompactedLedger, Log, LogEntry, NotReadableNow
 from interpulse.wire.ack_sets import of_batch, words_of
 
-__all__ = ["READ_BYTES_MAX", "READ_ENTRIES_MAX", "EntryFeed", "FeedSource"]
+__all__ = ["READ_BYTES_MAX", "READ_ENTRIES_MAX", "EntryFeed", "FeedSource", "read_patiently"]
+
+log = logging.getLogger(__name__)
 
 READ_ENTRIES_MAX = 1000
 """Entries of one read; consumers grant 1000 permits by default."""
 
 READ_BYTES_MAX = 5 * 1024 * 1024
 """Bytes of one read (dispatcherMaxReadSizeBytes)."""
+
+AGAIN_S = 1.0
+"""Between attempts at entries that cannot be read now."""
 
 _new = tuple.__new__
 _position, _entry = itemgetter(0), itemgetter(1)
@@ -152,13 +159,15 @@ class EntryFeed:
         return []
 
     async def _read(self, start: Position, round_: int, compacted: CompactedLedger | None, entries_max: int) -> None:
-        log, limits = self._source.log, {"entries_max": entries_max, "bytes_max": READ_BYTES_MAX}
-        found: list[LogEntry] = []
-        try:
+        topic_log, limits = self._source.log, {"entries_max": entries_max, "bytes_max": READ_BYTES_MAX}
+
+        async def read() -> list[LogEntry]:
             if compacted is None:
-                found = await self._source.reads.read(start, **limits)
-            else:
-                found = await read_on(log, compacted, start, **limits)
+                return await self._source.reads.read(start, **limits)
+            return await read_on(topic_log, compacted, start, **limits)
+
+        try:
+            found = await read_patiently(read, lambda: round_ == self._round)
         except PulsarError as error:
             self._source.read_failed(error)
             return
@@ -167,7 +176,7 @@ class EntryFeed:
         if round_ == self._round:
             self._look_ahead(found)
             if compacted is not None:
-                first = log.first_position
+                first = topic_log.first_position
                 positions = map(_position, found)
                 self._cursor.hand_out_compacted(each for each in positions if first is None or each < first)
                 if not found:
@@ -200,3 +209,20 @@ class EntryFeed:
             return Delivery(position, entry, 0, (), metadata.message_count)
         waiting = of_batch(mask, metadata.message_count)
         return Delivery(position, entry, 0, words_of(waiting), waiting.bit_count())
+
+
+async def read_patiently(
+    read: Callable[[], Awaitable[list[LogEntry]]], is_wanted: Callable[[], bool]
+) -> list[LogEntry]:
+    """What is read, tried each second while it cannot be read now; nothing if it is not wanted any more."""
+    told = False
+    while True:
+        try:
+            return await read()
+        except NotReadableNow as error:
+            if not told:
+                log.warning("entries are not read now, tried again each second error=%s", error)
+                told = True
+        await asyncio.sleep(AGAIN_S)
+        if not is_wanted():
+            return []

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import repeat
 from operator import itemgetter
 
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.cursor import Cursor
-from interpulse.broker.live.dispatch.entry_feed import READ_BYTES_MAX, FeedSource
+from interpulse.broker.live.dispatch.entry_feed import READ_BYTES_MAX, FeedSource, read_patiently
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
 from interpulse.storage.api import LogEntry
@@ -127,10 +128,11 @@ class ReplayReads:
         bytes_left = READ_BYTES_MAX
         try:
             for run in runs:
-                entries = await self._source.log.read(run[0], entries_max=_length(run), bytes_max=bytes_left)
+                read = partial(self._source.log.read, run[0], entries_max=_length(run), bytes_max=bytes_left)
+                entries = await read_patiently(read, lambda: round_ == self._round)
                 found.append((run, entries))
                 bytes_left -= sum(len(each.entry) for each in entries)
-                if bytes_left <= 0:
+                if bytes_left <= 0 or round_ != self._round:
                     break
         except PulsarError as error:
             self._source.read_failed(error)

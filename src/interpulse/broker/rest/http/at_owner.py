@@ -16,11 +16,18 @@ from urllib.parse import urlencode
 from interpulse.broker.ownership.ownership import NO_OPTIONS, LookupOptions
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import existing_partitions
-from interpulse.model.errors import NotFound, ServiceNotReady
+from interpulse.model.errors import NotFound, PreconditionFailed, ServiceNotReady
 from interpulse.model.names import TopicName, encode_local_name
 from interpulse.rules.lookup import LookupTarget
 
-__all__ = ["answers_of_partitions", "at_owner", "by_partition", "redirect_to"]
+__all__ = [
+    "answers_of_partitions",
+    "at_owner",
+    "by_partition",
+    "joined_lists",
+    "joined_objects",
+    "redirect_to",
+]
 
 _ASKED_AT_ONCE: Final = 16
 
@@ -38,7 +45,7 @@ def at_owner(route: Route, join: Join | None = None) -> Route:
         if not name.is_partition and await _is_partitioned(call, name):
             if join is None:
                 return await route.handler(call)
-            names = await existing_partitions(call, name) if name.is_persistent else await _all_partitions(call, name)
+            names = await existing_partitions(call, name)
             return join(await answers_of_partitions(call, route.method, route.path, names, route))
         options = LookupOptions(call.flag("authoritative"))
         target = await call.context.lookups.find(name, options)
@@ -59,14 +66,19 @@ def redirect_to(call: Call, target: LookupTarget) -> Answer:
 
 
 def by_partition(values: Mapping[TopicName, Any]) -> Answer:
-    """Lists and objects of all partitions in one, or nothing where none has something to say."""
-    found = [value for value in values.values() if value is not None]
-    if not found:
-        return DONE
-    if all(isinstance(value, list) for value in found):
-        return answer_json(sorted({each for value in found for each in value}))
+    """What was to be done is done at all partitions; there is nothing to say of it."""
+    return DONE
+
+
+def joined_lists(values: Mapping[TopicName, Any]) -> Answer:
+    """What any partition has, each once."""
+    return answer_json(sorted({each for value in values.values() for each in value}))
+
+
+def joined_objects(values: Mapping[TopicName, Any]) -> Answer:
+    """The fields of all partitions in one object."""
     joined: dict[str, Any] = {}
-    for value in found:
+    for value in values.values():
         joined |= value
     return answer_json(joined)
 
@@ -74,7 +86,10 @@ def by_partition(values: Mapping[TopicName, Any]) -> Answer:
 async def answers_of_partitions(
     call: Call, method: str, path: str, names: Sequence[TopicName], route: Route
 ) -> dict[TopicName, Any]:
-    """What each of these answers to the call of ``route``, sent to ``path`` where it is another broker's."""
+    """What each of these answers to the call of ``route``, sent to ``path`` where it is another broker's.
+
+    Each is asked, then the first failure raised.
+    """
     permits = asyncio.Semaphore(_ASKED_AT_ONCE)
 
     async def ask(name: TopicName) -> Any:
@@ -86,13 +101,19 @@ async def answers_of_partitions(
                 return json.loads(answer.body) if answer.body else None
             return await _asked(call, target, method, path, params)
 
-    answers = await asyncio.gather(*map(ask, names))
+    answers = await asyncio.gather(*map(ask, names), return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
     return dict(zip(names, answers, strict=True))
 
 
 async def _asked(call: Call, target: LookupTarget, method: str, path: str, params: Mapping[str, str]) -> Any:
     others = call.context.others
     assert others is not None, "asked only where there are others"
+    if not target.broker_id:  # what this broker may do there is not for its callers to use
+        peer = target.web_url or target.web_url_tls
+        raise PreconditionFailed(f"Namespace {call.namespace} is served by a peer cluster, ask that one: {peer}")
     if not target.web_url:
         raise ServiceNotReady(f"Broker {target.broker_id} offers no web service without TLS")
     query = {key: value for key, value in call.query.items() if key != "authoritative"}
@@ -113,7 +134,3 @@ async def _is_partitioned(call: Call, name: TopicName) -> bool:
         return await call.context.lifecycle.partitions(name, create=False) > 0
     except NotFound:
         return False
-
-
-async def _all_partitions(call: Call, name: TopicName) -> list[TopicName]:
-    return list(map(name.partition, range(await call.context.lifecycle.partitions(name, create=False))))

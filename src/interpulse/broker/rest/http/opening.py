@@ -8,10 +8,18 @@ from interpulse.broker.live.registry.topic_registry import AnyTopic
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.rest.http.call import Call
 from interpulse.model.errors import OperationNotAllowed
-from interpulse.model.names import TopicName
+from interpulse.model.names import PERSISTENT, Domain, TopicName
 from interpulse.model.topics import Requester, TopicKind
 
-__all__ = ["each_name", "existing_partitions", "open_each", "open_persistent", "open_single", "open_topic"]
+__all__ = [
+    "each_name",
+    "existing_partitions",
+    "listed_topics",
+    "open_each",
+    "open_persistent",
+    "open_single",
+    "open_topic",
+]
 
 
 async def open_topic(call: Call, name: TopicName) -> AnyTopic:
@@ -57,9 +65,25 @@ async def each_name(call: Call) -> AsyncIterator[TopicName]:
 
 
 async def existing_partitions(call: Call, base: TopicName) -> list[TopicName]:
-    """The partitions of a partitioned topic that have a record or are loaded."""
+    """The partitions of a partitioned topic that have a record, or are loaded at any broker."""
     partitions = await call.context.lifecycle.partitions(base, create=False)
-    return await _existing(call, [base.partition(index) for index in range(partitions)])
+    names = [base.partition(index) for index in range(partitions)]
+    if base.is_persistent or call.context.others is None:
+        return await _existing(call, names)
+    elsewhere = await call.context.others.loaded_topics(base.namespace_name, include_system=True)
+    loaded = {*await _existing(call, names), *elsewhere}
+    return [name for name in names if name in loaded]
+
+
+async def listed_topics(
+    call: Call, domain: Domain, *, include_system: bool, bundle: str | None = None
+) -> list[TopicName]:
+    """The topics of the namespace, the non-persistent ones of all brokers; of other brokers those of one ``bundle``."""
+    names = await call.context.lifecycle.list_topics(call.namespace, domain, include_system=include_system)
+    if domain == PERSISTENT or call.context.others is None:
+        return names
+    elsewhere = await call.context.others.loaded_topics(call.namespace, bundle, include_system=include_system)
+    return sorted({*names, *elsewhere}, key=str)
 
 
 async def _existing(call: Call, names: Sequence[TopicName]) -> list[TopicName]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -145,8 +145,10 @@ class Bundles:
         """The boundaries and the locks change in one commit."""
         ends = split_at(bundle.range.split("_"), added)
 
-        async def commit(locks: Sequence[Change]) -> None:
-            await self._namespaces.change_boundaries(bundle.namespace, lambda old: split_at(old, added), also=locks)
+        async def commit(locks: Sequence[Change], expect: Mapping[str, int | None]) -> None:
+            await self._namespaces.change_boundaries(
+                bundle.namespace, lambda old: split_at(old, added), also=locks, expect=expect
+            )
 
         parts = [Bundle(bundle.namespace, each) for each in _parts(ends)]
         await others.ownership.split(bundle, parts, lambda topic: bundle_of(topic, ends), commit)

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.dispatch import entry_feed
 from interpulse.broker.live.registry import upkeep
 from interpulse.broker.live.requests import SubType
 from interpulse.model.errors import PersistenceError, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
+from interpulse.storage.api import NotReadableNow
 
 
 async def test_backlog_is_read_in_pieces_as_permits_come(bench: Any) -> None:
@@ -70,6 +72,60 @@ async def test_read_that_fails_then_the_topic_is_loaded_again(bench: Any, monkey
     _, sink = await bench.consumer(topic)
     assert (sink.closed, told) == ([1], [damage])
     assert await bench.topic() is not topic
+
+
+@pytest.mark.parametrize("sub_type", [SubType.EXCLUSIVE, SubType.SHARED])
+async def test_entries_that_cannot_be_read_now_then_are_delivered_later(
+    bench: Any, monkeypatch: Any, sub_type: SubType
+) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, *range(5))
+    await bench.restart()
+    topic = await bench.topic()
+    may_read, told = asyncio.Event(), []
+    read = topic.log.read
+
+    async def read_later(*arguments: Any, **limits: Any) -> Any:
+        if not may_read.is_set():
+            raise NotReadableNow("bookies do not answer")
+        return await read(*arguments, **limits)
+
+    monkeypatch.setattr(entry_feed, "AGAIN_S", 0.0)
+    monkeypatch.setattr(topic.log, "read", read_later)
+    monkeypatch.setattr(topic, "read_failed", told.append)
+    consumer, sink = await bench.consumer(topic, sub_type=sub_type)
+    consumer.flow(1)
+    await bench.settle()
+    assert sink.numbers() == []
+    may_read.set()
+    await bench.settle()
+    assert (sink.numbers(), told) == ([0, 1, 2, 3, 4], [])
+
+
+async def test_read_that_waits_when_the_subscription_is_moved_then_ends_with_nothing(
+    bench: Any, monkeypatch: Any
+) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, *range(5))
+    await bench.restart()
+    topic = await bench.topic()
+    read = topic.log.read
+
+    async def first_is_away(start: Position, **limits: Any) -> Any:
+        if start.entry < 3:
+            raise NotReadableNow("bookies do not answer")
+        return await read(start, **limits)
+
+    monkeypatch.setattr(entry_feed, "AGAIN_S", 0.0)
+    monkeypatch.setattr(topic.log, "read", first_is_away)
+    consumer, old_sink = await bench.consumer(topic)
+    await consumer.seek(MessageId(1, 3))
+    _, sink = await bench.consumer(topic)
+    await bench.settle()
+    assert old_sink.numbers() == []
+    assert sink.numbers() == [3, 4]
 
 
 async def test_entries_acknowledged_before_a_restart_are_left_out(bench: Any) -> None:

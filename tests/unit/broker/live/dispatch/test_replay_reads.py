@@ -10,14 +10,15 @@ import pytest
 
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.cursor import Cursor
-from interpulse.broker.live.dispatch import replay_reads
+from interpulse.broker.live.dispatch import entry_feed, replay_reads
 from interpulse.broker.live.dispatch.replay_reads import ReplayReads
 from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.broker.live.requests import SubType
 from interpulse.model.errors import PersistenceError, PulsarError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
-from interpulse.storage.api import LogEntry
+from interpulse.storage.api import LogEntry, NotReadableNow
+from tests.support.waiting import eventually
 
 
 def at(entry: int) -> Position:
@@ -210,6 +211,35 @@ async def test_read_from_disk_that_fails_then_the_topic_hears_why(reads: ReplayR
     fetched(reads, 0)
     await log.begun[0]
     assert (log.failed, reads.reading) == ([log.failure], False)
+
+
+async def test_replays_that_cannot_be_read_now_then_are_read_later_and_once(
+    reads: ReplayReads, log: FakeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entry_feed, "AGAIN_S", 0.0)
+    log.in_memory, log.failure = False, NotReadableNow("bookies do not answer")
+    assert fetched(reads, 0, 2) == []
+    reading = asyncio.create_task(log.begun[0])
+    await eventually(lambda: len(log.read_from_disk) > 2)
+    assert reads.reading
+    log.failure = None
+    await reading
+    assert fetched(reads, 0, 2) == [0, 2]
+    assert (log.failed, log.gone, len(log.begun)) == ([], set(), 1)
+
+
+async def test_replays_that_are_forgotten_while_they_cannot_be_read_then_are_not_waited_for(
+    reads: ReplayReads, log: FakeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entry_feed, "AGAIN_S", 0.0)
+    log.in_memory, log.failure = False, NotReadableNow("bookies do not answer")
+    fetched(reads, 0, 500)
+    reading = asyncio.create_task(log.begun[0])
+    await eventually(lambda: bool(log.read_from_disk))
+    reads.forget_all()
+    await reading
+    assert (reads.reading, log.failed, log.gone) == (False, [], set())
+    assert {first for first, _ in log.read_from_disk} == {0}
 
 
 def test_what_is_kept_takes_room_until_it_is_forgotten(reads: ReplayReads, log: FakeLog) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -80,6 +80,7 @@ _logger = logging.getLogger(__name__)
 # SIGTERM has to end within 5 s; what is not closed by then is closed by the end of the process.
 _STOP_SECONDS_MAX: Final = 4.5
 _STOP_SECONDS_AMONG_OTHERS_MAX: Final = 60.0  # brokerShutdownTimeoutMs of Apache Pulsar
+_GIVE_UP_SECONDS: Final = 0.1
 _DISK_SPACE_CHECK_SECONDS: Final = 1.0
 _LOAD_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 """The one whose rules ours are; brokers of Apache Pulsar beside this one look at its name."""
@@ -137,16 +138,35 @@ class BrokerApp:
     async def stop(self) -> None:
         """Stop accepting, make everything durable that was acknowledged, disconnect. Takes less than 5 s.
 
-        Among other brokers it gives its bundles away first, which may take longer.
+        Among other brokers it gives its bundles away first, which may take longer: about 65 s at most.
         """
         self.ready = False
-        alone = self.shared is None
-        seconds_max = _STOP_SECONDS_MAX if alone else _STOP_SECONDS_AMONG_OTHERS_MAX
+        if self.shared is not None:
+            await self._stop_among_others()
+            return
         try:
-            async with asyncio.timeout(seconds_max):
+            async with asyncio.timeout(_STOP_SECONDS_MAX):
                 await self._opened.aclose()
         except TimeoutError:
-            _logger.error("stop timed out seconds=%s", seconds_max)
+            _logger.error("stop timed out seconds=%s", _STOP_SECONDS_MAX)
+
+    async def _stop_among_others(self) -> None:
+        """Without ZooKeeper each of the things to close may wait for it. Those left after the time-out have as long as
+        those of a broker alone, all together; what hangs then is given up, one after the other."""
+        closing = asyncio.create_task(self._opened.aclose())
+        try:
+            await asyncio.wait([closing], timeout=_STOP_SECONDS_AMONG_OTHERS_MAX)
+            if not closing.done():
+                _logger.error("stop timed out seconds=%s", _STOP_SECONDS_AMONG_OTHERS_MAX)
+            seconds = _STOP_SECONDS_MAX
+            while not closing.done():
+                closing.cancel()
+                await asyncio.wait([closing], timeout=seconds)
+                seconds = _GIVE_UP_SECONDS
+            with suppress(asyncio.CancelledError):
+                await closing
+        finally:
+            closing.cancel()
 
     async def _start(self, opened: AsyncExitStack) -> None:
         config = self.config

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from interpulse.broker.app import BrokerApp, CannotServe
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.live.topic.topic import Topic
+from interpulse.broker.ownership.shared_ownership import SharedOwnership
+from interpulse.broker.stores import Stores, in_data_directory
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 
@@ -78,3 +82,34 @@ async def test_policies_that_are_stored_over_rest_are_applied_once_to_loaded_top
         assert (applied, loaded.settings.deduplication_enabled) == ([x, x], False)
     finally:
         await app.stop()
+
+
+async def test_stop_among_other_brokers_when_much_hangs_then_all_of_it_is_given_up_and_the_rest_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As without ZooKeeper; the stores here are those of a broker alone."""
+    hung: list[int] = []
+
+    async def hang(number: int) -> None:
+        hung.append(number)
+        await asyncio.Event().wait()
+
+    async def open_stores(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
+        stores = await in_data_directory()(config, opened)
+        for number in range(5):
+            opened.push_async_callback(hang, number)
+        return stores
+
+    monkeypatch.setattr("interpulse.broker.app._STOP_SECONDS_AMONG_OTHERS_MAX", 1.0)
+    monkeypatch.setattr("interpulse.broker.app._STOP_SECONDS_MAX", 0.5)
+    config = BrokerConfig(data_dir=str(tmp_path), broker_service_port=0, web_service_port=0)
+    app = BrokerApp(config, open_stores=open_stores)
+    await app.start()
+    app.shared = cast("SharedOwnership", object())
+    async with asyncio.timeout(30):
+        await app.stop()
+    assert hung == [4, 3, 2, 1, 0]
+    assert "stop timed out seconds=1.0" in caplog.text
+    again = BrokerApp(config)
+    await again.start()  # the directory is locked no more
+    await again.stop()

@@ -163,7 +163,10 @@ class Reader(AsyncCloses):
             raise StopAsyncIteration from None
 
     async def has_message_available(self) -> bool:
-        """Whether a message lies between the position reached and the end that the topic has now."""
+        """Whether a message lies between the position reached and the end that the topic has now.
+
+        With ``key_hash_ranges`` it may be one of another slot, which is not read: give ``read_next`` a time-out there.
+        """
         if len(self._inbox):
             return True
         return await self._consumers.any(_has_more) or len(self._inbox) > 0

@@ -175,7 +175,10 @@ class Reader(Closes):
                 return
 
     def has_message_available(self) -> bool:
-        """Whether a message lies between the position reached and the end that the topic has now."""
+        """Whether a message lies between the position reached and the end that the topic has now.
+
+        With ``key_hash_ranges`` it may be one of another slot, which is not read: give ``read_next`` a time-out there.
+        """
         return self._portal.call(self._reader.has_message_available)
 
     def seek(self, target: SeekTarget, *, included: bool = True) -> None:

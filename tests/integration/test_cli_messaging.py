@@ -5,7 +5,9 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -92,12 +94,16 @@ def test_listener_when_unknown_to_the_broker_then_says_so(cluster: CliCluster) -
         cluster.produce("listened", "-m", "x", "--listener-name", "outside", "--timeout", "1")
 
 
-def interpulse(*arguments: str) -> subprocess.Popen[str]:
-    """The command in a process of its own."""
+@contextmanager
+def interpulse(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The command in a process of its own, which does not outlive a test that fails."""
     program = str(Path(sys.executable).with_name("interpulse"))
-    return subprocess.Popen(
-        [program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([program, *arguments], text=True, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()  # nothing happens to one that has ended
 
 
 def test_standard_input_when_produced_then_each_line_is_a_message_as_soon_as_it_is_there(cluster: CliCluster) -> None:

@@ -15,7 +15,11 @@ from tests.support.spark_source import columns_of, source_of
 from tests.support.waiting import until
 
 TOPIC, COPY = "persistent://public/default/lasting", "persistent://public/default/lasting-copy"
-SETTINGS = {"brokerDeduplicationEnabled": "true", "brokerDeleteInactiveTopicsEnabled": "false"}
+SETTINGS = {
+    "brokerDeduplicationEnabled": "true",
+    "brokerDeleteInactiveTopicsEnabled": "false",
+    "retentionCheckIntervalInSeconds": "3600",
+}
 
 
 @pytest.fixture

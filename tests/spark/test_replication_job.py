@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 # What has no subscription lies there while a job starts, which may take a minute on a busy machine.
-KEPT = {"brokerDeleteInactiveTopicsEnabled": "false"}
+KEPT = {"brokerDeleteInactiveTopicsEnabled": "false", "retentionCheckIntervalInSeconds": "3600"}
 
 
 @pytest.fixture

@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 KEPT = {
     "brokerDeleteInactiveTopicsEnabled": "false",
+    "defaultRetentionTimeInMinutes": "-1",
+    "defaultRetentionSizeInMB": "-1",
     "allowAutoTopicCreation": "false",
     "replicationJob": "external",
 }

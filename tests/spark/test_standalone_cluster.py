@@ -19,7 +19,11 @@ from tests.spark.standalone_cluster import EXECUTOR_MB, spark_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.slow]
 
-KEPT = {"brokerDeleteInactiveTopicsEnabled": "false", "brokerDeduplicationEnabled": "true"}
+KEPT = {
+    "brokerDeleteInactiveTopicsEnabled": "false",
+    "retentionCheckIntervalInSeconds": "3600",
+    "brokerDeduplicationEnabled": "true",
+}
 
 
 def test_job_when_a_machine_and_the_driver_die_then_everything_arrives_once_and_in_order(tmp_path):

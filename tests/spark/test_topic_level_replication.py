@@ -15,7 +15,7 @@ from tests.support.cli_cluster import CliCluster
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 NAMESPACE = "public/default"
-KEPT = {"brokerDeleteInactiveTopicsEnabled": "false"}
+KEPT = {"brokerDeleteInactiveTopicsEnabled": "false", "retentionCheckIntervalInSeconds": "3600"}
 
 
 @pytest.fixture

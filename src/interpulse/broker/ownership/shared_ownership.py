@@ -424,9 +424,11 @@ class SharedOwnership:
     ) -> None:
         """Divide a bundle of this broker. ``commit`` stores the boundaries with the changes of locks, in one commit.
 
-        That expects the lock to be this broker's. The topics stay open; ``part_of`` names the range that each lies in
-        then. Raises ServiceNotReady if the bundle is not this broker's, or was lost meanwhile.
+        That expects the lock to be this broker's; a free bundle is taken first. The topics stay open; ``part_of`` names
+        the range that each lies in then. Raises ServiceNotReady if the bundle is another's, or was lost meanwhile.
         """
+        if _key(bundle) not in self._held:
+            await self.take(bundle)
         old = self._held.get(_key(bundle))
         if old is None or not self._holds(old):
             raise ServiceNotReady(f"Namespace bundle {bundle} is not served by {self._me.broker_id}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from interpulse import __version__
-from interpulse.cli.programs.serving import CannotStart, announce, config_text, run, stop_signal
+from interpulse.cli.programs.serving import CannotStart, announce, load_settings, run, stop_signal
 from interpulse.cli.support.codec import codec_name
 from interpulse.cli.support.logs import LogFormat, configure_logging
 
@@ -63,20 +63,10 @@ def _check_broker_extra() -> None:
 def _load(
     config_file: str | None, settings: tuple[str, ...], options: dict[str, str], *, in_cluster: bool
 ) -> LoadedConfig[BrokerConfig]:
-    from interpulse.broker.config.broker_config import ConfigError
     from interpulse.broker.config.config_sources import load_config
 
-    try:
-        return load_config(
-            file_text=config_text(config_file),
-            file_name=config_file or "broker.conf",
-            environment=os.environ,
-            settings=settings,
-            options=options,
-            in_cluster=in_cluster,
-        )
-    except ConfigError as error:
-        raise CannotStart("; ".join(error.problems)) from error
+    load = partial(load_config, in_cluster=in_cluster)
+    return load_settings(load, config_file, settings, options, file_name="broker.conf")
 
 
 async def _serve(config: BrokerConfig, job_arguments: tuple[str, ...], open_stores: OpenStores | None) -> None:

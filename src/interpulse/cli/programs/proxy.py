@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 from typing import TYPE_CHECKING
 
 import click
 
 from interpulse import __version__
-from interpulse.cli.programs.serving import CannotStart, announce, completed, config_text, run, stop_signal
+from interpulse.cli.programs.serving import CannotStart, announce, completed, load_settings, run, stop_signal
 from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
 
 if TYPE_CHECKING:
@@ -61,18 +60,8 @@ def proxy(
 
 def _load(config_file: str | None, settings: tuple[str, ...], options: dict[str, str]) -> LoadedConfig[ProxyConfig]:
     from interpulse.proxy.config.proxy_config import load_config
-    from interpulse.serving.settings import ConfigError
 
-    try:
-        return load_config(
-            file_text=config_text(config_file),
-            file_name=config_file or "proxy.conf",
-            environment=os.environ,
-            settings=settings,
-            options=options,
-        )
-    except ConfigError as error:
-        raise CannotStart("; ".join(error.problems)) from error
+    return load_settings(load_config, config_file, settings, options, file_name="proxy.conf")
 
 
 async def _serve(config: ProxyConfig) -> None:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from interpulse.cli.support.running import UNUSABLE
 
-__all__ = ["CannotStart", "announce", "completed", "config_text", "run", "stop_signal"]
+if TYPE_CHECKING:
+    from interpulse.serving.settings_sources import LoadedConfig
+
+__all__ = ["CannotStart", "announce", "completed", "load_settings", "run", "stop_signal"]
+
+Config = TypeVar("Config")
 
 
 class CannotStart(click.ClickException):
@@ -22,7 +28,30 @@ class CannotStart(click.ClickException):
     exit_code = UNUSABLE
 
 
-def config_text(file_name: str | None) -> str:
+def load_settings(
+    load: Callable[..., LoadedConfig[Config]],
+    config_file: str | None,
+    settings: tuple[str, ...],
+    options: dict[str, str],
+    *,
+    file_name: str,
+) -> LoadedConfig[Config]:
+    """What a program's ``load`` makes of all sources; ``file_name`` where no file is given. Raises CannotStart."""
+    from interpulse.serving.settings import ConfigError
+
+    try:
+        return load(
+            file_text=_config_text(config_file),
+            file_name=config_file or file_name,
+            environment=os.environ,
+            settings=settings,
+            options=options,
+        )
+    except ConfigError as error:
+        raise CannotStart("; ".join(error.problems)) from error
+
+
+def _config_text(file_name: str | None) -> str:
     """The content of a file of settings, empty if there is none. Raises CannotStart."""
     if file_name is None:
         return ""

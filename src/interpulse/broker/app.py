@@ -57,7 +57,6 @@ from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup.bundles import Bundles
 from interpulse.broker.topics.lookup.lookup import BatchLimits, Lookups
 from interpulse.broker.topics.lookup.topic_watches import TopicWatches
-from interpulse.broker.topics.schema_store import LedgerSchemas, RecordedSchemas, SchemaStore
 from interpulse.broker.topics.schemas import Schemas, SchemaSettings
 from interpulse.broker.topics.topic_clusters import TopicClusters
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
@@ -291,7 +290,7 @@ class BrokerApp:
             layout=self.stores.layout,
         )
         self.topic_policies = TopicPolicyRecords(metadata, self.lifecycle)
-        self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock, self._schema_store())
+        self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock, self.stores.schemas)
         self.deletion = Deletion(
             metadata,
             self.lifecycle,
@@ -316,12 +315,6 @@ class BrokerApp:
             limits=lambda: BatchLimits.of(self._current()),
             ready=(lambda: self.ready) if shared is None else lambda: self.ready and shared.serving(),
         )
-
-    def _schema_store(self) -> SchemaStore:
-        stores = self.stores
-        if stores.ledgers is None or stores.quorum is None:
-            return RecordedSchemas(stores.metadata)
-        return LedgerSchemas(stores.metadata, stores.ledgers, stores.quorum)
 
     def _build_registry(self) -> TopicRegistry:
         config = self.config

@@ -11,6 +11,7 @@ from typing import Final
 from interpulse.broker.config.broker_config import BrokerConfig, ConfigError
 from interpulse.broker.layout import IN_CLUSTER
 from interpulse.broker.stores import Stores, log_config
+from interpulse.broker.topics.ledger_schemas import LedgerSchemas
 from interpulse.storage.api import MetadataUnavailable
 from interpulse.storage.bookkeeper.client import BookKeeperClient, BookKeeperConfig
 from interpulse.storage.bookkeeper.errors import BookKeeperError
@@ -64,8 +65,7 @@ async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
         guarded=guarded,
         layout=IN_CLUSTER,
         cursors=cursors,
-        ledgers=bookkeeper,
-        quorum=quorum,
+        schemas=LedgerSchemas(metadata, bookkeeper, quorum),
         entry_bytes_max=bookkeeper.entry_bytes_max - _ADDED_BYTES_MAX,
     )
 

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.layout import ALONE, Layout
+from interpulse.broker.topics.schema_store import SchemaStore
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.bookkeeper.client import BookKeeperClient
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.cursors.cursor_store import CursorStore
 from interpulse.storage.disk_space import DiskSpace
 from interpulse.storage.guarded import GuardedMetadata
@@ -41,10 +40,8 @@ class Stores:
     layout: Layout = ALONE
     cursors: CursorStore | None = None
     """None: each cursor is a record of the metadata, in the form of the layout."""
-    ledgers: BookKeeperClient | None = None
-    """Ledgers of a cluster, for what is kept there besides logs and cursors."""
-    quorum: Quorum | None = None
-    """How they are spread."""
+    schemas: SchemaStore | None = None
+    """None: the schemas of each topic are a record of the metadata."""
     guarded: GuardedMetadata | None = None
     """Where other brokers work on the same stores: the metadata as the logs write it, under locks of bundles."""
     entry_bytes_max: int | None = None

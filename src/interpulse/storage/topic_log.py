@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -105,7 +104,7 @@ class TopicLog:
         self._queued = False
         self._held = False  # the ledger of what is pending is not in the record yet
         self._pending_since = 0.0  # when the oldest entry came that waits
-        self._writing_since: deque[float] = deque()  # the same of those that are being written, a number per group
+        self._writing_since: list[float] = []  # the same of those that are being written, a number per group
         self._failure: Exception | None = None
         self._cause = FenceCause.FAILED
         self._waiters: list[tuple[Position, asyncio.Future[None]]] = []
@@ -216,7 +215,7 @@ class TopicLog:
     def committed(self, runs: list[Run]) -> None:
         if self._failure is not None:
             return
-        waited_s = time.monotonic() - self._writing_since.popleft()
+        waited_s = time.monotonic() - self._writing_since.pop(0)
         meter = self._store.meter(self._name)
         for run in runs:
             size = sum(map(len, run.entries))

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.topics.schema_store import History, LedgerSchemas, RecordedSchemas, SchemaStore
+from interpulse.broker.topics.ledger_schemas import LedgerSchemas
+from interpulse.broker.topics.schema_store import History, RecordedSchemas, SchemaStore
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schemas import SchemaVersion

@@ -85,6 +85,39 @@ class _LogListener:
 class Topic:
     """See `interpulse.broker.live.api.LiveTopic`. Made by `load` only."""
 
+    __slots__ = (
+        "_host",
+        "_last_marker",
+        "_pending",
+        "_state",
+        "_taken_over",
+        "_terminating",
+        "active_ms",
+        "backlog_keeper",
+        "broker_entry_metadata",
+        "chunk_published",
+        "clients",
+        "compaction",
+        "created_ms",
+        "entries_added",
+        "entry_metadata",
+        "failed",
+        "last_publish_ms",
+        "limits",
+        "log",
+        "name",
+        "now_ms",
+        "positions",
+        "producers",
+        "publish_limits",
+        "published",
+        "reads",
+        "sequences",
+        "settings",
+        "subscription_set",
+        "subscriptions",
+    )
+
     def __init__(
         self,
         name: TopicName,

@@ -25,6 +25,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 _KEY = "/t/n"
 _LOADS = 8
+_HANGS_S = 4 * SECONDS_MAX
+"""A test starts a server up to four times, which takes a Java 20 s where much else runs."""
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ async def bounded() -> AsyncIterator[None]:
     """Ends a test that hangs, with a stack that shows where."""
     test = asyncio.current_task()
     assert test is not None
-    handle = asyncio.get_running_loop().call_later(2 * SECONDS_MAX, test.cancel, "the test hangs")
+    handle = asyncio.get_running_loop().call_later(_HANGS_S, test.cancel, "the test hangs")
     yield
     handle.cancel()
 
@@ -87,7 +89,7 @@ async def load(zookeeper: RealZooKeeper, chroot: str, timeout_ms: int) -> AsyncI
     client.on_session(running.events.append)
     over = False
     try:
-        async with asyncio.timeout(SECONDS_MAX), asyncio.TaskGroup() as tasks:
+        async with asyncio.timeout(_HANGS_S), asyncio.TaskGroup() as tasks:
             for _ in range(_LOADS):
                 tasks.create_task(running.advance(lambda: over))
             await running.goes_on()

@@ -20,6 +20,7 @@ from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.packets import DigestType
 from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.lock import DirectoryLock
+from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
 from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
 from interpulse.storage.topic_log_store import TopicLogStore
 from interpulse.storage.zookeeper.client import ZooKeeperClient
@@ -56,7 +57,9 @@ async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
     quorum = _quorum(config)
     journal = BookKeeperJournal(bookkeeper, quorum)
     guarded = GuardedMetadata(metadata)
-    logs = TopicLogStore(guarded, journal, log_config(config), codec=IN_CLUSTER.topic_records)
+    logs = TopicLogStore(
+        guarded, journal, log_config(config), codec=IN_CLUSTER.topic_records, compacted_form=PulsarCompacted()
+    )
     opened.push_async_callback(logs.close)
     cursors = LedgerCursors(guarded, bookkeeper, quorum)
     return Stores(

@@ -27,6 +27,7 @@ __all__ = [
     "CommitTooLarge",
     "CompactedEntries",
     "CompactedLedger",
+    "CompactedPointer",
     "DataDirectoryInUse",
     "DataDirectoryUnusable",
     "Delete",
@@ -293,7 +294,22 @@ class CompactedLedger(NamedTuple):
     entries: int
     size: int
     created_ms: int
+    """0 = nobody wrote it down."""
     horizon: Position
+
+
+class CompactedPointer(Protocol):
+    """Names the compacted ledger of a log in place of its record: where brokers share logs, a cursor does."""
+
+    @property
+    def named(self) -> tuple[int, Position] | None:
+        """The ledger and its horizon, as they were found when the log was opened; None = there is none."""
+
+    async def name(self, ledger: CompactedLedger | None) -> None:
+        """Name another ledger, or none; durable on return.
+
+        Whatever it raises, the other one may be named all the same: whoever opens the log next finds out.
+        """
 
 
 class CompactedEntries(Protocol):
@@ -303,14 +319,24 @@ class CompactedEntries(Protocol):
     def current(self) -> CompactedLedger | None:
         """None until the log was compacted."""
 
+    @property
+    def committing(self) -> bool:
+        """Another ledger is being made the current one: until that is done, what it stands for has to stay."""
+
+    async def follow(self, pointer: CompactedPointer) -> None:
+        """From now on the pointer names the current ledger. Raises `LogDamaged` if the one it names is missing."""
+
     async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
-        """Kept entries from ``start`` on, in order; at least one if there is one. Raises `LogDamaged`."""
+        """Kept entries from ``start`` on, in order; at least one if there is one.
+
+        Raises `LogDamaged`, and `NotReadableNow` where entries lie with others; so do the next two.
+        """
 
     async def first(self, wanted: Callable[[LogEntry], bool]) -> LogEntry | None:
-        """The first kept entry that is wanted, if all behind a wanted one are wanted too. Raises `LogDamaged`."""
+        """The first kept entry that is wanted, if all behind a wanted one are wanted too."""
 
     async def last(self) -> LogEntry | None:
-        """The last kept entry. Raises `LogDamaged`."""
+        """The last kept entry."""
 
     async def replace(self, horizon: Position, parts: AsyncIterable[Sequence[LogEntry]]) -> CompactedLedger:
         """Keep these entries, in this order, instead of what was kept before; durable on return.

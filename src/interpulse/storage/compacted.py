@@ -1,8 +1,11 @@
 """The compacted ledger of one log, in the same journal as all others.
 
-Its entries are in the order of the log, each with the position it has there in front (two numbers of 8 bytes). It is
-written to its end, then one commit of the topic record makes it the current one and gives up the one before. A ledger
-that no record names belongs to no log, and the next start drops it.
+Its entries are in the order of the log, each with the position it has there in front. It is written to its end and
+sealed, then one write names it the current one, and the one before is given up.
+
+A broker that is alone names it in the topic record; a ledger that no record names belongs to no log, and the next start
+drops it. Where brokers share logs a `CompactedPointer` names it, and a write of that which fails may have been applied:
+both ledgers stay then. Source: cluster 5.5.
 """
 
 from __future__ import annotations
@@ -14,11 +17,11 @@ from struct import Struct
 from typing import Any, Final, Protocol, TypeVar
 
 from interpulse.model.ids import Position
-from interpulse.storage.api import CompactedLedger, LogDamaged, LogEntry, LogNotFound
+from interpulse.storage.api import CompactedLedger, CompactedPointer, LogDamaged, LogEntry, LogNotFound
 from interpulse.storage.journals import Journal, LedgerGone, LedgerPurpose, LedgerUse, LedgerWriter
 from interpulse.storage.topic_records import TopicRecord, TopicRecords
 
-__all__ = ["CompactedLog", "CompactedStore"]
+__all__ = ["POSITIONS_IN_FRONT", "CompactedForm", "CompactedLog", "CompactedStore"]
 
 R = TypeVar("R")
 
@@ -26,9 +29,33 @@ _POSITION: Final = Struct("<qq")
 _PLACES_MAX: Final = 100  # readers that go on where they stopped without a search
 
 
+class CompactedForm(Protocol):
+    """How an entry is written into a compacted ledger, together with the position it has in the log."""
+
+    def pack(self, found: LogEntry) -> bytes: ...
+
+    def unpack(self, stored: bytes) -> LogEntry:
+        """Raises ValueError for what is no such entry."""
+
+
+class _PositionsInFront:
+    """Two numbers of 8 bytes. See `CompactedForm`."""
+
+    def pack(self, found: LogEntry) -> bytes:
+        return _POSITION.pack(*found.position) + found.entry
+
+    def unpack(self, stored: bytes) -> LogEntry:
+        return LogEntry(Position(*_POSITION.unpack_from(stored)), stored[_POSITION.size :])
+
+
+POSITIONS_IN_FRONT: Final[CompactedForm] = _PositionsInFront()
+"""The form of a broker that is alone."""
+
+
 class CompactedStore(Protocol):
     """The store of all logs, as the compacted entries of a log see it."""
 
+    compacted_form: CompactedForm
     journal: Journal
     now_ms: Callable[[], int]
     records: TopicRecords
@@ -56,10 +83,25 @@ class CompactedLog:
         self._on_damage = on_damage
         self._places: dict[Position, int] = {}  # where to go on for entries from this position on
         self._committing: asyncio.Task[None] | None = None
+        self._pointer: CompactedPointer | None = None  # None: the record of the log names the current one
+        self._undecided: list[int] = []  # ledgers that the pointer may name: what named them was not confirmed
 
     @property
     def current(self) -> CompactedLedger | None:
         return self._current
+
+    @property
+    def committing(self) -> bool:
+        return self._committing is not None and not self._committing.done()
+
+    async def follow(self, pointer: CompactedPointer) -> None:
+        if pointer.named is not None:
+            ledger_id, horizon = pointer.named
+            found = await self._store.journal.recover(ledger_id)
+            if found is None:
+                raise self._missing(ledger_id)
+            self._current = CompactedLedger(ledger_id, found.entries, found.size, 0, horizon)
+        self._pointer = pointer
 
     # --- reading
 
@@ -94,10 +136,12 @@ class CompactedLog:
         while (ledger := self._current) is not None:
             try:
                 return await ask(ledger)
-            except LedgerGone:
+            except LedgerGone as error:
                 if ledger is self._current:
                     self._check_open()
-                    raise
+                    damage = self._missing(ledger.ledger_id)
+                    self._on_damage(damage)
+                    raise damage from error
         return None
 
     async def _search(self, ledger: CompactedLedger, wanted: Callable[[LogEntry], bool]) -> int:
@@ -117,10 +161,20 @@ class CompactedLog:
             return []
         try:
             found = await self._store.journal.read(self._name, ledger.ledger_id, index, number, bytes_max)
+            return [self._unpacked(ledger, number, each) for number, each in enumerate(found, index)]
         except LogDamaged as error:
             self._on_damage(error)
             raise
-        return [_unpacked(each) for each in found]
+
+    def _unpacked(self, ledger: CompactedLedger, number: int, stored: bytes) -> LogEntry:
+        try:
+            return self._store.compacted_form.unpack(stored)
+        except ValueError as error:
+            place = f"entry {number} of the compacted ledger {ledger.ledger_id}"
+            raise LogDamaged(self._name, place, -1, str(error)) from error
+
+    def _missing(self, ledger_id: int) -> LogDamaged:
+        return LogDamaged(self._name, f"compacted ledger {ledger_id}", -1, "the ledger is missing")
 
     def _remember(self, last: Position, index: int) -> None:
         """A reader that goes on behind ``last`` finds its place without a search."""
@@ -132,13 +186,13 @@ class CompactedLog:
 
     async def replace(self, horizon: Position, parts: AsyncIterable[Sequence[LogEntry]]) -> CompactedLedger:
         self._check_open()
-        journal = self._store.journal
+        journal, form = self._store.journal, self._store.compacted_form
         purpose = LedgerPurpose(LedgerUse.COMPACTED, horizon=horizon)
         writer = LedgerWriter(journal, await journal.create(self._name, purpose))
         try:
             async for part in parts:
                 if part:
-                    await writer.write([_packed(each) for each in part])
+                    await writer.write([form.pack(each) for each in part])
             await journal.seal(writer.ledger_id)
             self._check_open()
         except BaseException:
@@ -159,6 +213,18 @@ class CompactedLog:
         await asyncio.shield(self._committing)
 
     async def _change(self, new: CompactedLedger | None) -> None:
+        if self._pointer is None:
+            await self._change_record(new)
+        else:
+            await self._name_by(self._pointer, new)
+        old, self._current = self._current, new
+        self._places.clear()
+        gone, self._undecided = self._undecided, []
+        if old is not None:
+            gone.append(old.ledger_id)
+        await self._store.journal.forget(gone)
+
+    async def _change_record(self, new: CompactedLedger | None) -> None:
         def step(record: TopicRecord | None) -> TopicRecord:
             if record is None:
                 raise LogNotFound(self._name)
@@ -171,20 +237,16 @@ class CompactedLog:
             if new is not None:
                 await self._store.journal.forget([new.ledger_id])
             raise
-        old, self._current = self._current, new
-        self._places.clear()
-        if old is not None:
-            await self._store.journal.forget([old.ledger_id])
+
+    async def _name_by(self, pointer: CompactedPointer, new: CompactedLedger | None) -> None:
+        try:
+            await pointer.name(new)
+        except BaseException:
+            if new is not None:
+                self._undecided.append(new.ledger_id)
+            raise
 
     async def close(self) -> None:
         """Wait for the commit under way; its caller is told how it ended."""
         if self._committing is not None:
             await asyncio.wait([self._committing])
-
-
-def _packed(found: LogEntry) -> bytes:
-    return _POSITION.pack(*found.position) + found.entry
-
-
-def _unpacked(stored: bytes) -> LogEntry:
-    return LogEntry(Position(*_POSITION.unpack_from(stored)), stored[_POSITION.size :])

@@ -16,6 +16,7 @@ from interpulse.storage.api import (
     LogNotFound,
     MetadataStore,
 )
+from interpulse.storage.compacted import POSITIONS_IN_FRONT, CompactedForm
 from interpulse.storage.journals import TOPIC_LEDGER, Journal
 from interpulse.storage.tail_cache import TailCache
 from interpulse.storage.topic_log import LogConfig, TopicLog
@@ -42,10 +43,12 @@ class TopicLogStore:
         config: LogConfig | None = None,
         now_ms: Callable[[], int] = now_ms,
         codec: TopicRecordCodec = JSON_RECORDS,
+        compacted_form: CompactedForm = POSITIONS_IN_FRONT,
     ) -> None:
         self.config = config or LogConfig()
         self.journal = journal
         self.now_ms = now_ms
+        self.compacted_form = compacted_form
         self.records = TopicRecords(metadata, codec, journal.record_changes)
         self.cache = TailCache(self.config.cache_bytes_max)
         self._logs: dict[str, TopicLog] = {}

@@ -234,6 +234,7 @@ class Cursor:
         replicate_state: bool = False,
         by_policy: bool = False,
         last_active_ms: int | None = None,
+        numbers: Mapping[str, int] = {},
     ) -> CursorRecord:
         return CursorRecord(
             self.mark_delete,
@@ -243,6 +244,7 @@ class Cursor:
             replicate_state,
             by_policy,
             last_active_ms,
+            numbers,
         )
 
     # --- questions

@@ -67,6 +67,13 @@ class TopicStateStore:
         """Store a cursor that is new, or of which more changed than what was acknowledged; durable on return."""
         await self._change_subscriptions(lambda also, expect: self._cursors.put(name, cursor, also=also, expect=expect))
 
+    async def write_pointer(self, name: str, cursor: CursorRecord) -> None:
+        """As `write_cursor`, where brokers share topics; raises ServiceNotReady where that would do nothing."""
+        async with self._writing:
+            if self._closed:
+                raise self._closing()
+            await self._cursors.put(name, cursor)
+
     async def write_cursors(self, cursors: Mapping[str, CursorRecord], *, last: bool = False) -> None:
         """Store what was acknowledged on these subscriptions, together; durable on return."""
         async with self._writing:
@@ -99,6 +106,9 @@ class TopicStateStore:
         async with self._writing:
             self._closed = True
 
+    def _closing(self) -> ServiceNotReady:
+        return ServiceNotReady(f"Topic {self._topic} is being closed")
+
     async def _change_subscriptions(self, change: _ChangeCursors) -> None:
         async with self._writing:
             if self._closed:
@@ -115,7 +125,7 @@ class TopicStateStore:
         async def attempt() -> None:
             stored = await self._metadata.get(self._record_key)
             if stored is None or self._closed:
-                raise ServiceNotReady(f"Topic {self._topic} is being closed")
+                raise self._closing()
             await commit([Put(self._record_key, changed(stored.value))], {self._record_key: stored.version})
 
         await retry_on_conflict(attempt)  # a ledger may begin at the same time

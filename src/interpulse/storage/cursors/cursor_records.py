@@ -9,10 +9,26 @@ from typing import Any, Final, Protocol
 
 from interpulse.model.ids import EARLIEST, Position
 
-__all__ = ["DEDUPLICATION_CURSOR", "JSON_CURSORS", "UNREADABLE", "CursorCodec", "CursorRecord", "JsonCursors"]
+__all__ = [
+    "COMPACTED_LEDGER",
+    "COMPACTION_CURSOR",
+    "DEDUPLICATION_CURSOR",
+    "JSON_CURSORS",
+    "UNREADABLE",
+    "CursorCodec",
+    "CursorRecord",
+    "JsonCursors",
+    "numbers_are_whole",
+]
 
 DEDUPLICATION_CURSOR: Final = "pulsar.dedup"
 """The name under which the sequence ids of producers lie among the cursors of a topic."""
+
+COMPACTION_CURSOR: Final = "__compaction"
+"""The subscription that stands where the compacted part of a topic ends."""
+
+COMPACTED_LEDGER: Final = "CompactedTopicLedger"
+"""Where brokers share topics: the number of that cursor which names the compacted ledger."""
 
 UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError)
 """What a codec raises for a value that is no cursor."""
@@ -35,13 +51,19 @@ class CursorRecord:
     last_active_ms: int | None = None
     """The time of its last consumer; None = a consumer was connected."""
     numbers: Mapping[str, int] = field(default_factory=dict)
-    """What belongs to the position: of the de-duplication cursor the highest sequence id of each producer name."""
+    """What belongs to the position: of the de-duplication cursor the highest sequence id of each producer name, of the
+    compaction cursor the compacted ledger."""
     active_ms: Mapping[str, int] = field(default_factory=dict)
     """When each of these names was last active, where that is written down."""
 
     def of_new_partition(self, mark_delete: Position) -> CursorRecord:
         """The same subscription on a later partition: with the settings of its clients, and nothing acknowledged."""
         return CursorRecord(mark_delete, properties=self.properties, replicate_state=self.replicate_state)
+
+
+def numbers_are_whole(cursor: str) -> bool:
+    """Whether a state of this cursor has all its numbers; of others, those that it does not have stay."""
+    return cursor in (DEDUPLICATION_CURSOR, COMPACTION_CURSOR)
 
 
 class CursorCodec(Protocol):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from interpulse.model.ids import Position
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors.cursor_records import CursorRecord, numbers_are_whole
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.compression import packed, parsed, unpacked
 
@@ -129,8 +129,8 @@ def encode_entry(name: str, state: CursorRecord, *, numbers: Mapping[str, int] |
 
 
 def _numbers(name: str, state: CursorRecord, old: Mapping[str, int]) -> dict[str, int]:
-    """The cursor of sequence ids says them all; of others the broker knows one, and Pulsar has more."""
-    if name == DEDUPLICATION_CURSOR:
+    """Two cursors of the broker say them all; of others the broker knows one, and Pulsar has more."""
+    if numbers_are_whole(name):
         return dict(state.numbers)
     kept = {key: value for key, value in old.items() if key != _REPLICATED}
     return {**kept, **state.numbers, **({_REPLICATED: 1} if state.replicate_state else {})}

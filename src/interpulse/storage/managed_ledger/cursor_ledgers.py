@@ -32,7 +32,7 @@ from interpulse.storage.api import (
 )
 from interpulse.storage.bookkeeper.errors import BookKeeperError, LedgerFenced, NoLedger
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors.cursor_records import CursorRecord, numbers_are_whole
 from interpulse.storage.cursors.cursor_store import TopicCursors, cursor_key
 from interpulse.storage.managed_ledger.cursor_codec import (
     IN_RECORD,
@@ -352,8 +352,8 @@ class _TopicCursors:
 
 
 def _as_stored(name: str, state: CursorRecord, old: CursorRecord) -> CursorRecord:
-    """The cursor of sequence ids says them all; numbers of others stay."""
-    return state if name == DEDUPLICATION_CURSOR else replace(state, numbers={**old.numbers, **state.numbers})
+    """Numbers that a state does not say stay, but of cursors that say them all."""
+    return state if numbers_are_whole(name) else replace(state, numbers={**old.numbers, **state.numbers})
 
 
 def _ledger_named(record: bytes) -> int:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import LedgerRecord
+from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.compression import packed, parsed, unpacked
 from interpulse.storage.managed_ledger.cursor_codec import decode_record
@@ -24,7 +25,6 @@ from interpulse.storage.topic_records import TopicRecord, record_key
 __all__ = ["PulsarTopicRecords"]
 
 _SCHEMAS: Final = "/schemas/"
-_COMPACTED: Final = "CompactedTopicLedger"
 _COUNTERS: Final = {"topicEpoch": "pulsar.topic.epoch", "lastIndex": "index"}
 
 
@@ -77,7 +77,7 @@ class PulsarTopicRecords:
             cursor = decode_record(value)
         except ValueError:
             return ()
-        compacted = cursor.state.numbers.get(_COMPACTED)
+        compacted = cursor.state.numbers.get(COMPACTED_LEDGER)
         return [each for each in (cursor.ledger_id, compacted) if each is not None and each >= 0]
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from interpulse.broker.layout import ALONE, IN_CLUSTER
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.producing.producer import Producer
@@ -22,10 +24,16 @@ from interpulse.model.errors import PulsarError, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
+from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors
+from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
+from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
 from interpulse.storage.topic_log import LogConfig
+from interpulse.storage.topic_log_store import TopicLogStore
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
+from tests.support.cursor_ledgers import Ledgers
 
 TOPIC = TopicName.parse("persistent://public/default/t")
 
@@ -133,7 +141,11 @@ class Bench:
 
     SHARED, FAILOVER, KEY_SHARED = SubType.SHARED, SubType.FAILOVER, SubType.KEY_SHARED
 
-    def __init__(self) -> None:
+    def __init__(self, *, shared: bool = False) -> None:
+        """``shared``: as in a cluster, in Pulsar's layout."""
+        self.shared = shared
+        self.layout = IN_CLUSTER if shared else ALONE
+        self.cursor_ledgers = Ledgers(first_id=1_000)
         self.clock = FakeClock()
         self.metadata = MemoryMetadataStore()
         self.journal = MemoryJournal()
@@ -146,13 +158,25 @@ class Bench:
         self.registry = self._make()
 
     def _make(self) -> TopicRegistry:
+        cursors: CursorStore = RecordedCursors(self.metadata)
         self.logs = memory_log_store(self.metadata, self.log_config, self.journal)
+        if self.shared:
+            self.logs = TopicLogStore(
+                self.metadata,
+                self.journal,
+                self.log_config,
+                codec=self.layout.topic_records,
+                compacted_form=PulsarCompacted(),
+            )
+            cursors = LedgerCursors(self.metadata, self.cursor_ledgers, Quorum(3, 3, 2))
         return TopicRegistry(
             cluster="c",
             metadata=self.metadata,
             logs=self.logs,
             clock=self.clock,
             open_rule=self._open_rule,
+            layout=self.layout,
+            cursor_store=cursors,
             settings=self._settings,
             broker_entry_fields=self.broker_entry_fields,
             read_bytes_max=self.read_bytes_max,
@@ -165,7 +189,8 @@ class Bench:
             if not create:
                 raise TopicNotFound(f"Topic {name} does not exist")
             if name.is_persistent:
-                await self.metadata.commit([Put(key, json.dumps({"ledgers": [], "properties": {}}).encode())])
+                record = b"" if self.shared else json.dumps({"ledgers": [], "properties": {}}).encode()
+                await self.metadata.commit([Put(key, record)])
 
     async def _settings(self, name: TopicName) -> TopicSettings:
         return self.settings
@@ -226,10 +251,15 @@ async def settle() -> None:
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
+    async with running(Bench()) as bench:
+        yield bench
+
+
+@asynccontextmanager
+async def running(bench: Bench) -> AsyncIterator[Bench]:
     """A callback of the loop that raises fails the test."""
     unhandled: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
-    bench = Bench()
     await bench.registry.start()
     yield bench
     await bench.registry.close()

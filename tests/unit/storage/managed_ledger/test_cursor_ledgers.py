@@ -2,75 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import count
 from typing import Any
 
 import pytest
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import CommitConflict, FenceCause, LogFenced, MetadataUnavailable, Put
-from interpulse.storage.bookkeeper.errors import LedgerFailed, LedgerFenced, NoLedger, RecoveryStopped
+from interpulse.storage.bookkeeper.errors import LedgerFailed, LedgerFenced, RecoveryStopped
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, decode_record, encode_record
 from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
 from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.cursor_ledgers import Ledger, Ledgers
 
 LOG = "t/n/persistent/x"
 ABOVE = f"/managed-ledgers/{LOG}"
-
-
-class Ledger:
-    def __init__(self, ledger_id: int, custom: Mapping[str, bytes]) -> None:
-        self.ledger_id = ledger_id
-        self.custom = custom
-        self.entries: list[bytes] = []
-        self.failure: Exception | None = None
-        self.abandoned = False
-
-    @property
-    def last_confirmed(self) -> int:
-        return len(self.entries) - 1
-
-    async def add(self, payload: bytes) -> int:
-        if self.failure is not None:
-            raise self.failure
-        self.entries.append(payload)
-        return len(self.entries) - 1
-
-    async def read(self, first: int, *, entries_max: int, bytes_max: int) -> list[bytes]:
-        return self.entries[first : first + entries_max]
-
-    def abandon(self) -> None:
-        self.abandoned = True
-
-
-class Ledgers:
-    """Ledgers in memory: one that is recovered is fenced for its writer."""
-
-    def __init__(self) -> None:
-        self.there: dict[int, Ledger] = {}
-        self.ids = count(1)
-        self.failure: Exception | None = None
-
-    async def create(self, quorum: Quorum, *, custom: Mapping[str, bytes] | None = None) -> Ledger:
-        if self.failure is not None:
-            raise self.failure
-        ledger = Ledger(next(self.ids), custom or {})
-        self.there[ledger.ledger_id] = ledger
-        return ledger
-
-    async def recover(self, ledger_id: int) -> Ledger:
-        if ledger_id not in self.there:
-            raise NoLedger(ledger_id)
-        if self.failure is not None:
-            raise self.failure
-        self.there[ledger_id].failure = LedgerFenced(ledger_id, "recovered")
-        return self.there[ledger_id]
-
-    async def delete(self, ledger_id: int) -> None:
-        self.there.pop(ledger_id, None)
 
 
 class Bench:
@@ -346,12 +293,21 @@ async def test_sequence_ids_when_a_producer_is_forgotten_then_it_does_not_come_b
 
 
 async def test_numbers_that_are_pulsars_own_stay_with_the_cursor(bench: Bench) -> None:
-    record = encode_record("__compaction", at(6, numbers={"CompactedTopicLedger": 33}))
-    await bench.metadata.commit([Put(f"{ABOVE}/__compaction", record)])
+    await bench.metadata.commit([Put(f"{ABOVE}/s", encode_record("s", at(6, numbers={"pulsar.own": 33})))])
     cursors = bench.open()
     await cursors.load()
-    await cursors.flush({"__compaction": at(7)})
-    assert (await bench.open().load())["__compaction"].numbers == {"CompactedTopicLedger": 33}
+    await cursors.flush({"s": at(7)})
+    assert (await bench.open().load())["s"].numbers == {"pulsar.own": 33}
+
+
+async def test_compacted_ledger_when_the_cursor_names_none_any_more_then_does_not_come_back(bench: Bench) -> None:
+    cursors = bench.open()
+    await cursors.put(COMPACTION_CURSOR, at(6, numbers={COMPACTED_LEDGER: 33}))
+    await cursors.flush({COMPACTION_CURSOR: at(7, numbers={COMPACTED_LEDGER: 33})})
+    assert (await bench.record(COMPACTION_CURSOR))[0].numbers == {COMPACTED_LEDGER: 33}
+    await cursors.put(COMPACTION_CURSOR, at(7))
+    await cursors.flush({COMPACTION_CURSOR: at(8)})
+    assert await bench.open().load() == {COMPACTION_CURSOR: at(8)}
 
 
 async def test_cursor_when_it_is_stored_with_another_change_then_both_are_or_none(bench: Bench) -> None:

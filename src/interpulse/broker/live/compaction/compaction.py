@@ -22,17 +22,15 @@ from interpulse.broker.live.measures import CompactionMeasure
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.timeline import bytes_after
-from interpulse.model.errors import Conflict, NotAllowed, PersistenceError
+from interpulse.model.errors import Conflict, PersistenceError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Log, LogEntry
+from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR
 
-__all__ = ["COMPACTION_CURSOR", "Compaction", "CompactionOwner", "CompactionStatus", "entries_upto"]
+__all__ = ["Compaction", "CompactionOwner", "CompactionStatus", "entries_upto"]
 
 log = logging.getLogger(__name__)
-
-COMPACTION_CURSOR: Final = "__compaction"
-"""The subscription that stands where the compacted part of a topic ends."""
 
 KEYS_MAX: Final = 250_000
 """Keys remembered at once, about 50 MB; more keys take more looks at the entries."""
@@ -76,24 +74,19 @@ class CompactionOwner(Protocol):
 class Compaction:
     """See the module. At most one run at a time."""
 
-    def __init__(self, topic: CompactionOwner, permits: asyncio.Semaphore, *, offered: bool = True) -> None:
-        """``permits`` bounds how many topics are compacted at the same time. Not ``offered``: none ever is."""
+    def __init__(self, topic: CompactionOwner, permits: asyncio.Semaphore) -> None:
+        """``permits`` bounds how many topics are compacted at the same time."""
         self.status = CompactionStatus.NOT_RUN
         self.last_error = ""
         self.removed = self.succeeded_ms = self.failed_ms = self.duration_ms = 0
         self._succeeded_count = self._failed_count = 0
         self._read, self._written = TrafficMeter(), TrafficMeter()
-        self.offered = offered
         self._topic = topic
         self._permits = permits
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Compact in the background. Raises Conflict while a compaction runs, NotAllowed where it is not offered."""
-        if not self.offered:
-            raise NotAllowed(
-                f"Topic {self._topic.name} cannot be compacted: compaction is not offered in a cluster yet"
-            )
+        """Compact in the background. Raises Conflict while a compaction runs."""
         if self.status is CompactionStatus.RUNNING:
             raise Conflict("Compaction already in progress")
         self.status = CompactionStatus.RUNNING
@@ -103,7 +96,7 @@ class Compaction:
     def begin_if_due(self) -> None:
         """Compact if the policies let it begin by itself, and as much has come as they want."""
         threshold = self._topic.settings.compaction_threshold_bytes
-        if not self.offered or threshold <= 0 or self.status is CompactionStatus.RUNNING:
+        if threshold <= 0 or self.status is CompactionStatus.RUNNING:
             return
         if bytes_after(self._topic.log.ledgers, self._compacted_upto) > threshold:
             self.begin()

@@ -6,7 +6,7 @@ import logging
 
 from interpulse.broker.live.registry.retention import trim_before
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.model.ids import LATEST, Position
+from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.storage.api import LedgerRecord
 
 __all__ = ["expire", "expire_subscriptions", "free_disk_space", "maintain", "trim"]
@@ -80,6 +80,8 @@ async def free_disk_space(topic: Topic) -> None:
 
 def _needed_from(topic: Topic) -> Position:
     """Up to here everything is acknowledged."""
+    if topic.log.compacted.committing:
+        return EARLIEST  # if the commit fails, compaction has not passed what its cursor stands behind now
     needed = [each.cursor.mark_delete for each in topic.subscriptions.values() if each.durable]
     snapshot_position = topic.sequences.needed_from
     if snapshot_position is not None:

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from interpulse.broker.live.compaction.compaction import COMPACTION_CURSOR
 from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.timeline import bytes_after, position_leaving, publish_time_of
@@ -29,6 +28,7 @@ from interpulse.model.policies.messaging_policies import (
 )
 from interpulse.rules.backlog_quota import age_kept_ms, bytes_kept, described, exceeded, refusal
 from interpulse.storage.api import Log
+from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR
 
 __all__ = ["BacklogKeeper", "BacklogOwner"]
 

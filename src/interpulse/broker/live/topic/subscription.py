@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from interpulse.broker.live.api import ConsumerSink, Delivery
 from interpulse.broker.live.compaction.log_positions import LogPositions
@@ -34,6 +34,8 @@ from interpulse.storage.cursors.cursor_records import CursorRecord
 from interpulse.wire.ack_sets import mask_of
 
 __all__ = ["Subscription", "SubscriptionOwner"]
+
+_NO_NUMBERS: Final[Mapping[str, int]] = {}
 
 
 class SubscriptionOwner(DispatchOwner, Protocol):
@@ -83,6 +85,8 @@ class Subscription:
         self.durable = durable
         self.properties = dict(properties or {})
         self.replicate_state = replicate_state
+        self.numbers: Mapping[str, int] = _NO_NUMBERS
+        """See `CursorRecord`; those of the compaction cursor."""
         self.by_policy = False
         """See `CursorRecord`."""
         self.changing = asyncio.Lock()
@@ -360,6 +364,7 @@ class Subscription:
             replicate_state=self.replicate_state,
             by_policy=self.by_policy,
             last_active_ms=None if self.consumers else self.idle_since_ms,
+            numbers=self.numbers,
         )
         return record, self.cursor.changes
 

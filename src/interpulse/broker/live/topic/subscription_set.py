@@ -18,14 +18,14 @@ from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import AlreadyExists, NotAllowed, PulsarError, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.rules.limits import check_consumers_of_topic, check_subscriptions
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
 
 __all__ = ["SubscriptionSet", "stored_subscription_names"]
 
 _NAME_LENGTH_MAX = 1_000
 """With a topic's name it has to fit into the line of an HTTP request, encoded."""
 
-_INTERNAL_CURSORS = frozenset({DEDUPLICATION_CURSOR, "__compaction"})
+_INTERNAL_CURSORS = frozenset({DEDUPLICATION_CURSOR, COMPACTION_CURSOR})
 """Cursors of the broker itself do not count as subscriptions."""
 
 _IDLE_READER_MS = 60_000
@@ -70,6 +70,8 @@ class SubscriptionSet:
             self._owner, name, cursor, properties=record.properties, replicate_state=record.replicate_state
         )
         subscription.by_policy = record.by_policy
+        if name == COMPACTION_CURSOR:
+            subscription.numbers = record.numbers
         if record.last_active_ms is not None:
             subscription.idle_since_ms = min(record.last_active_ms, subscription.idle_since_ms)
         subscription.stored_as(cursor.changes)

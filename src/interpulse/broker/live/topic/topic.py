@@ -17,7 +17,7 @@ from typing import Any
 from interpulse.broker.live.api import ConsumerSink, Delivery, LastMessage, ProducerSink
 from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor, TopicBrokerEntryMetadata
 from interpulse.broker.live.compaction import compacted_reads
-from interpulse.broker.live.compaction.compaction import COMPACTION_CURSOR, Compaction
+from interpulse.broker.live.compaction.compaction import Compaction
 from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCache
@@ -34,6 +34,7 @@ from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.topic import topic_stats
 from interpulse.broker.live.topic.backlog_quota import BacklogKeeper
+from interpulse.broker.live.topic.compaction_pointer import CompactionPointer
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
 from interpulse.broker.live.topic.topic_clients import TopicClients
@@ -48,7 +49,7 @@ from interpulse.model.errors import (
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import FenceCause, Log, LogFenced, LogListener, LogTerminated, MetadataFull, StorageFull
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
 
 __all__ = ["Topic"]
 
@@ -159,7 +160,7 @@ class Topic:
         self._pending: list[PendingPublish | PendingRun] = []
         self._terminating = 0  # calls under way
         self._last_marker = EARLIEST
-        self.compaction = Compaction(self, host.compaction_permits, offered=not host.layout.shared)
+        self.compaction = Compaction(self, host.compaction_permits)
         self._use_limits()
 
     # --- loading
@@ -190,15 +191,16 @@ class Topic:
         await self.broker_entry_metadata.begin(self._host.broker_entry_fields, self.now_ms)
         stored = await self._state.read_cursors()
         snapshot = stored.pop(DEDUPLICATION_CURSOR, None)
+        if self._host.layout.shared:
+            pointer = CompactionPointer(self.subscription_set, self._state, stored.get(COMPACTION_CURSOR))
+            await self.log.compacted.follow(pointer)
         for subscription_name, record in stored.items():
             self.subscription_set.restore(subscription_name, record)
         await self._restore_sequences(snapshot)
         if self.log.compacted.current is not None:
             self.compacted_upto(self.log.compacted.current.horizon)
-        if self.settings.compaction_threshold_bytes > 0 and self.compaction.offered:
+        if self.settings.compaction_threshold_bytes > 0:
             await self.keep_for_compaction()
-        elif self.settings.compaction_threshold_bytes > 0:
-            log.warning("topic is not compacted topic=%s reason=%s", self.name, "not offered in a cluster yet")
         await self.subscription_set.follow_remotes()
 
     async def _restore_sequences(self, snapshot: CursorRecord | None) -> None:
@@ -480,7 +482,7 @@ class Topic:
             await self.sequences.begin()
         elif not settings.deduplication_enabled and self.deduplication is not None:
             await self.sequences.end()
-        if settings.compaction_threshold_bytes > 0 and self.compaction.offered and self.clients.refusal is None:
+        if settings.compaction_threshold_bytes > 0 and self.clients.refusal is None:
             await self.keep_for_compaction()
         await self.subscription_set.follow_remotes()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from interpulse.broker.live.compaction.compaction import COMPACTION_CURSOR, Compaction
+from interpulse.broker.live.compaction.compaction import Compaction
 from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.measures import (
     LimitMeasure,
@@ -31,7 +31,7 @@ from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, Log
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR
+from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, DEDUPLICATION_CURSOR
 
 __all__ = ["NO_REPLICATION", "ShownTopic", "add_earliest_times", "internal_stats", "measure", "stats"]
 
@@ -264,7 +264,7 @@ def internal_stats(topic: ShownTopic) -> dict[str, Any]:
         cursors[DEDUPLICATION_CURSOR] = _deduplication_cursor(topic.deduplication.snapshot_position)
     compacted = topic.log.compacted.current
     if compacted is not None and COMPACTION_CURSOR in cursors:
-        cursors[COMPACTION_CURSOR]["properties"] = {"CompactedTopicLedger": compacted.ledger_id}
+        cursors[COMPACTION_CURSOR]["properties"] = {COMPACTED_LEDGER: compacted.ledger_id}
     return {
         "entriesAddedCounter": topic.entries_added,
         "numberOfEntries": sum(each.entries for each in ledgers),

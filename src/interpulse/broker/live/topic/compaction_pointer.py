@@ -1,0 +1,47 @@
+"""The compacted ledger of a topic that brokers share: its cursor ``__compaction`` names it, and stands at its horizon.
+
+Both are one record, so that whoever opens the topic next finds them together. Source: cluster 5.5.
+"""
+
+from __future__ import annotations
+
+from interpulse.broker.live.topic.subscription_set import SubscriptionSet
+from interpulse.broker.live.topic_state import TopicStateStore
+from interpulse.model.ids import Position
+from interpulse.storage.api import CompactedLedger
+from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, CursorRecord
+
+__all__ = ["CompactionPointer"]
+
+
+class CompactionPointer:
+    """See `interpulse.storage.api.CompactedPointer`."""
+
+    def __init__(self, subscriptions: SubscriptionSet, state: TopicStateStore, stored: CursorRecord | None) -> None:
+        """``stored``: the cursor as it was found."""
+        self._subscriptions = subscriptions
+        self._state = state
+        ledger_id = None if stored is None else stored.numbers.get(COMPACTED_LEDGER)
+        self.named: tuple[int, Position] | None = None
+        if stored is not None and ledger_id is not None:
+            self.named = ledger_id, stored.mark_delete
+
+    async def name(self, ledger: CompactedLedger | None) -> None:
+        """The cursor changes before it is written, so that nothing older is written behind it.
+
+        Raises SubscriptionNotFound, ServiceNotReady if the topic is being closed, MetadataError and PersistenceError.
+        """
+        subscription = self._subscriptions.get(COMPACTION_CURSOR)
+        cursor = subscription.cursor
+        mark_delete, numbers = cursor.mark_delete, subscription.numbers
+        other = {name: value for name, value in numbers.items() if name != COMPACTED_LEDGER}
+        subscription.numbers = other if ledger is None else {**other, COMPACTED_LEDGER: ledger.ledger_id}
+        cursor.reset(mark_delete if ledger is None else ledger.horizon)
+        record, changes = subscription.take_record()
+        try:
+            await self._state.write_pointer(COMPACTION_CURSOR, record)
+        except BaseException:
+            subscription.numbers = numbers
+            cursor.reset(mark_delete)
+            raise
+        subscription.stored_as(changes)

@@ -1,0 +1,51 @@
+"""Entries of compacted ledgers as Pulsar writes them: the id of the message, then the entry as it was published.
+
+Both have their size in front, in 4 bytes. Source: cluster 5.5.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from interpulse.model.ids import Position
+from interpulse.storage.api import LogEntry
+from interpulse.wire import pulsar_api_pb2 as pb
+
+__all__ = ["PulsarCompacted"]
+
+_SIZE: Final = Struct(">I")
+_NO_PARTITION: Final = -1
+
+
+class PulsarCompacted:
+    """See `interpulse.storage.compacted.CompactedForm`."""
+
+    def pack(self, found: LogEntry) -> bytes:
+        ledger, entry = found.position
+        message_id = pb.MessageIdData(ledgerId=ledger, entryId=entry, partition=_NO_PARTITION).SerializeToString()
+        return b"".join((_SIZE.pack(len(message_id)), message_id, _SIZE.pack(len(found.entry)), found.entry))
+
+    def unpack(self, stored: bytes) -> LogEntry:
+        raw_id, start = _sized(stored, 0)
+        entry, end = _sized(stored, start)
+        if end != len(stored):
+            raise ValueError(f"{len(stored) - end} bytes follow the entry")
+        try:
+            message_id = pb.MessageIdData.FromString(raw_id)
+        except DecodeError as error:
+            raise ValueError(f"the id of the message cannot be read: {error}") from None
+        return LogEntry(Position(message_id.ledgerId, message_id.entryId), entry)
+
+
+def _sized(stored: bytes, at: int) -> tuple[bytes, int]:
+    """What has its size in front, and where it ends."""
+    start = at + _SIZE.size
+    if start > len(stored):
+        raise ValueError(f"it ends after {len(stored)} bytes, before a size")
+    end = start + int.from_bytes(stored[at:start], "big")
+    if end > len(stored):
+        raise ValueError(f"it ends after {len(stored)} bytes and should have {end}")
+    return stored[start:end], end

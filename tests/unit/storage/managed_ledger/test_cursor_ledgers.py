@@ -8,13 +8,18 @@ import pytest
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import CommitConflict, FenceCause, LogFenced, MetadataUnavailable, Put
-from interpulse.storage.bookkeeper.errors import LedgerFailed, LedgerFenced, RecoveryStopped
+from interpulse.storage.bookkeeper.errors import LedgerFailed, RecoveryStopped
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.cursors.cursor_records import (
+    COMPACTED_LEDGER,
+    COMPACTION_CURSOR,
+    DEDUPLICATION_CURSOR,
+    CursorRecord,
+)
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, decode_record, encode_record
 from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
 from interpulse.storage.memory import MemoryMetadataStore
-from tests.support.cursor_ledgers import Ledger, Ledgers
+from tests.support.cursor_ledgers import Ledgers
 
 LOG = "t/n/persistent/x"
 ABOVE = f"/managed-ledgers/{LOG}"

@@ -12,11 +12,13 @@ import pytest
 from interpulse.broker.app import BrokerApp
 from interpulse.broker.cluster_stores import in_cluster
 from interpulse.broker.config.config_sources import load_config
+from interpulse.broker.live.compaction.compaction import CompactionStatus
 from interpulse.broker.tenancy.cluster_setup import NewCluster, set_up_cluster
 from interpulse.client import Client
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import InvalidRequest
 from interpulse.storage.bookkeeper.ledger_paths import id_of
+from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, decode_record
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from tests.support.rest_client import call
@@ -141,12 +143,35 @@ async def test_namespace_when_deleted_by_force_then_no_ledger_of_its_topics_is_l
     assert await ledgers(nodes) == set()
 
 
-async def test_compaction_when_begun_then_is_refused(start: Start) -> None:
+async def test_topic_when_compacted_then_the_next_broker_serves_what_was_kept_and_deletes_it(
+    nodes: ZooKeeperClient, start: Start
+) -> None:
     app = await start()
-    await call(app.web_url, "PUT", f"{TOPICS}/x")
-    answer = await call(app.web_url, "PUT", f"{TOPICS}/x/compaction")
-    assert answer.status == 409
-    assert "not offered in a cluster yet" in answer.body.decode()
+    async with Client(app.service_url) as client:
+        async with await client.create_producer("x") as producer:
+            for number in range(20):
+                await producer.send(b"%d" % number, key=str(number % 3))
+        assert (await call(app.web_url, "PUT", f"{TOPICS}/x/compaction")).status == 204
+        topic = next(iter(app.registry.topics()))
+        await eventually(lambda: topic.compaction.status is not CompactionStatus.RUNNING)
+        assert topic.compaction.status is CompactionStatus.SUCCESS, topic.compaction.last_error
+    before = (await call(app.web_url, "GET", f"{TOPICS}/x/internalStats")).json
+    await app.stop()
+    compacted = before["compactedLedger"]["ledgerId"]
+    record = decode_record((await nodes.get(f"{RECORDS}/x/{COMPACTION_CURSOR}")).value)
+    assert record.ledger_id == IN_RECORD
+    assert record.state.numbers == {COMPACTED_LEDGER: compacted}
+    assert str(record.state.mark_delete) == before["lastConfirmedEntry"]
+
+    app = await start()
+    async with Client(app.service_url) as client:
+        async with await client.create_reader("x", read_compacted=True) as reader:
+            assert [(await reader.read_next()).content for _ in range(3)] == [b"17", b"18", b"19"]
+        after = (await call(app.web_url, "GET", f"{TOPICS}/x/internalStats")).json
+        assert after["compactedLedger"] == before["compactedLedger"]
+        assert after["cursors"][COMPACTION_CURSOR]["properties"] == {COMPACTED_LEDGER: compacted}
+    assert (await call(app.web_url, "DELETE", f"{TOPICS}/x?force=true")).status == 204
+    assert await ledgers(nodes) == set()
 
 
 async def test_second_broker_when_the_first_stops_then_has_its_topics_with_all_they_hold(start: Start) -> None:

@@ -12,13 +12,16 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pulsar
 import pytest
 
 from interpulse.storage.bookkeeper.ledger_paths import id_of
+from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, StoredCursor, decode_record
 from interpulse.storage.zookeeper.client import ZooKeeperClient
+from tests.interop.java_ledgers import JavaLedgers
 from tests.interop.real_pulsar.bookkeeper import RealBookie
 from tests.interop.real_pulsar.zookeeper import RealZooKeeper, real_zookeeper
 from tests.support.official_client import admin, connected, receive, receive_all
@@ -237,6 +240,65 @@ async def test_records_when_an_operator_makes_them_then_lie_where_pulsar_has_the
         "rack1": b'{"brokers": ["127.0.0.1:8080"]}'
     }
     assert admin(broker.web_url, "GET", domain) == {"brokers": ["127.0.0.1:8080"]}
+
+
+async def test_topic_when_compacted_and_its_broker_is_killed_then_another_serves_it_and_java_reads_what_was_kept(
+    zookeeper: RealZooKeeper, start: Start
+) -> None:
+    name = "compacted"
+    topic, path = f"persistent://{NAMESPACE}/{name}", f"persistent/{NAMESPACE}/{name}"
+    short = "metadataStoreSessionTimeoutMillis=4000"
+    broker = start(short)
+
+    def publish(client: pulsar.Client, begin: int) -> None:
+        producer = client.create_producer(topic, batching_enabled=False)
+        for number in range(begin, begin + 50):
+            producer.send(b"%d" % number, partition_key=str(number % 5))
+        producer.close()
+
+    def compact() -> dict[str, Any]:
+        admin(broker.web_url, "PUT", f"{path}/compaction")
+        until(lambda: admin(broker.web_url, "GET", f"{path}/compaction")["status"] != "RUNNING")
+        assert admin(broker.web_url, "GET", f"{path}/compaction") == {"status": "SUCCESS", "lastError": ""}
+        return dict(admin(broker.web_url, "GET", f"{path}/internalStats")["compactedLedger"])
+
+    def kept(client: pulsar.Client) -> list[int]:
+        reader = client.create_reader(topic, pulsar.MessageId.earliest, is_read_compacted=True)
+        found = []
+        while reader.has_message_available():
+            found.append(int(reader.read_next(10_000).data()))
+        reader.close()
+        return found
+
+    with connected(broker.service_url) as client:
+        publish(client, 0)
+        first = compact()
+        publish(client, 50)
+        second = compact()
+        assert second["entries"] == 5
+        cursor = (await cursors_of(zookeeper, name))[COMPACTION_CURSOR]
+        assert cursor.state.numbers == {COMPACTED_LEDGER: second["ledgerId"]}
+        ledgers = await ledgers_of(zookeeper, name)
+        assert second["ledgerId"] in ledgers
+        assert first["ledgerId"] not in ledgers
+        broker.kill()
+
+        broker = start(short)
+        assert kept(client) == list(range(95, 100))
+        assert admin(broker.web_url, "GET", f"{path}/internalStats")["compactedLedger"] == second
+        publish(client, 100)
+        third = compact()
+        assert kept(client) == list(range(145, 150))
+
+    java = JavaLedgers(zookeeper.address)
+    try:
+        assert await java.ask("open", third["ledgerId"], "CRC32") == f"4 {third['size']} true"
+        assert (await java.ask("read", third["ledgerId"])).startswith("5 ")
+        assert (await java.ask("metadata", third["ledgerId"])).endswith(" compacted-ledger")
+    finally:
+        java.stop()
+    admin(broker.web_url, "DELETE", f"{path}?force=true")
+    assert await ledgers_of(zookeeper, name) == set()
 
 
 def test_broker_when_it_cannot_serve_the_cluster_then_says_why(zookeeper: RealZooKeeper, settings: Path) -> None:

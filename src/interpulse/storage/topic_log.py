@@ -99,6 +99,7 @@ class TopicLog:
         self._refusal: Callable[[], LogFenced] | None = None if self._end is None else lambda: LogTerminated(name)
         self._ledger_id, self._entry = self._last_or_current()
         self._last_before_ledger = self._ledgers.last_position()  # appended, in an earlier ledger than the current one
+        self._last_durable = self.last_position  # the last durable one, also when it was trimmed meanwhile
         self._pending: list[bytes] = []
         self._runs: list[Run] = []  # pending runs of ledgers that were rolled meanwhile
         self._queued = False
@@ -223,6 +224,7 @@ class TopicLog:
             self._ledgers.extend(run.ledger_id, run.first, len(run.entries), size)
             self._store.cache.add(self._tail, run, size)
         last = Position(runs[-1].ledger_id, runs[-1].first + len(runs[-1].entries) - 1)
+        self._last_durable = last
         if self._waiters:
             self._release_waiters(last)
         self._listener.on_durable(last)
@@ -445,7 +447,7 @@ class TopicLog:
         self._waiters = [(position, waiter) for position, waiter in self._waiters if not waiter.done()]
 
     async def _durable(self, position: Position) -> None:
-        if position > self.last_position:
+        if position > self._last_durable:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append((position, waiter))
             await waiter

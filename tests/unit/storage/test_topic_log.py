@@ -625,3 +625,16 @@ async def test_last_appended_when_rolled_while_entries_are_on_their_way_then_sti
     await log.close()
     assert listener.last == last
     await asyncio.wait([rolling])
+
+
+async def test_roll_when_the_first_entry_is_on_its_way_then_waits_for_it(bench: Bench) -> None:
+    log, listener = await bench.open()
+    first = log.append(b"first")
+    await log.roll()
+    assert log.last_position == first
+    assert listener.last == first
+    await log.trim(Position(log.ledgers[-1].ledger_id, -1))
+    second = log.append(b"second")
+    await listener.durable(second)
+    assert await read_all(log) == [b"second"]
+    await log.close()

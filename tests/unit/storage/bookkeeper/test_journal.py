@@ -255,6 +255,26 @@ async def test_roll_when_the_record_waits_then_new_entries_are_held_back_and_non
     assert await read_all(log) == sent
 
 
+async def test_roll_when_no_entry_is_durable_yet_then_the_record_waits_for_the_first_one(
+    start: Start, bookies: ScriptedBookies
+) -> None:
+    broker = await start()
+    log, listener = await broker.open()
+    for bookie in bookies:
+        bookie.mute = True
+    first = log.append(b"first")
+    rolling = asyncio.create_task(log.roll())
+    await eventually(lambda: len(log.ledgers) == 2)
+    second = log.append(b"second")
+    for bookie in bookies:
+        bookie.go_on()
+    await rolling
+    assert log.last_position >= first
+    await log.trim(Position(second.ledger, -1))
+    await listener.durable(second)
+    assert await read_all(log) == [b"second"]
+
+
 @pytest.mark.parametrize("held", [[], [b"5", b"6"]])
 async def test_log_when_terminated_while_its_roll_waits_then_both_end_and_nothing_is_lost(
     start: Start, metadata: CheckedMetadata, ledgers: LedgerMetadataStore, held: list[bytes]

@@ -141,6 +141,9 @@ async def test_topic_when_a_real_broker_compacted_it_then_is_served_and_compacte
     assert await stored(bench) == (900, sent[1], IN_RECORD)
     assert await texts_read(bench, topic, 2) == ["1", "2"]
     assert topic.internal_stats()["cursors"][COMPACTION_CURSOR]["properties"] == {COMPACTED_LEDGER: 900}
+    topic.subscriptions[COMPACTION_CURSOR].properties_changed({"x": "y"})
+    await topic.flush()
+    assert (await stored(bench))[:2] == (900, sent[1])
     await compact(topic)
     assert 900 not in bench.journal._ledgers
     assert await texts_read(bench, topic, 2) == ["1", "2"]
@@ -163,7 +166,7 @@ async def test_compaction_when_its_ledger_cannot_be_named_then_the_old_one_count
     commits.before = None
     await upkeep.trim(topic)
     assert await texts_read(bench, topic, 3) == ["1", "2", "3"]
-    await bench.registry.flush()
+    await topic.flush()
     assert (await stored(bench))[:2] == (old.ledger_id, sent[-1])
     await compact(topic)
     assert await texts_read(bench, topic, 2) == ["2", "3"]

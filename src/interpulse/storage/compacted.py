@@ -161,16 +161,17 @@ class CompactedLog:
             return []
         try:
             found = await self._store.journal.read(self._name, ledger.ledger_id, index, number, bytes_max)
-            return [self._unpacked(ledger, number, each) for number, each in enumerate(found, index)]
+            return self._unpacked(ledger, index, found)
         except LogDamaged as error:
             self._on_damage(error)
             raise
 
-    def _unpacked(self, ledger: CompactedLedger, number: int, stored: bytes) -> LogEntry:
+    def _unpacked(self, ledger: CompactedLedger, index: int, stored: list[bytes]) -> list[LogEntry]:
+        unpack = self._store.compacted_form.unpack
         try:
-            return self._store.compacted_form.unpack(stored)
+            return [unpack(each) for each in stored]
         except ValueError as error:
-            place = f"entry {number} of the compacted ledger {ledger.ledger_id}"
+            place = f"compacted ledger {ledger.ledger_id}, entries {index} to {index + len(stored) - 1}"
             raise LogDamaged(self._name, place, -1, str(error)) from error
 
     def _missing(self, ledger_id: int) -> LogDamaged:

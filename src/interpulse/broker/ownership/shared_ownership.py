@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Final, Protocol
@@ -145,6 +145,10 @@ class SharedOwnership:
     def owned(self) -> list[Bundle]:
         """The bundles of this broker."""
         return [each.bundle for each in self._held.values()]
+
+    def topics(self) -> Mapping[str, Collection[TopicName]]:
+        """The loaded topics of each of them, by the path of the bundle."""
+        return {str(each.bundle): each.topics for each in self._held.values()}
 
     async def bundles_of(self, namespace: NamespaceName) -> list[Bundle]:
         """All bundles of a namespace, whoever owns them; none if there is no such namespace."""

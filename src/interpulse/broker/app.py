@@ -22,7 +22,7 @@ from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
-from interpulse.broker.config.broker_config import BrokerConfig, ConfigError
+from interpulse.broker.config.broker_config import SHUTDOWN, BrokerConfig, ConfigError
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.instruments import Instruments
@@ -233,7 +233,10 @@ class BrokerApp:
         except PreconditionFailed as error:
             raise CannotServe(str(error)) from error
         brokers.on_extensible = self.must_stop.set
-        return SharedOwnership(self.stores.metadata, guarded, brokers, self._boundaries)
+        shared = SharedOwnership(self.stores.metadata, guarded, brokers, self._boundaries)
+        if self.config.zookeeper_session_expired_policy == SHUTDOWN:
+            shared.on_lost = self.must_stop.set
+        return shared
 
     def _build_others(self) -> OtherBrokers | None:
         if self.shared is None:

@@ -97,6 +97,8 @@ class SharedOwnership:
         """The metadata as topics and their logs write it."""
         self.on_resumed: Callable[[], None] = lambda: None
         """Called when `serving` is true again."""
+        self.on_lost: Callable[[], None] = lambda: None
+        """Called when the session is lost."""
         self._store = store
         self._session = store.session
         self._boundaries = boundaries
@@ -470,6 +472,8 @@ class SharedOwnership:
         log.warning("metadata session changed state=%s session=%d", state.value, self._session.id)
         if state is SessionState.CONNECTED:
             self._settle_soon()
+        elif state is SessionState.LOST and not self._leaving:
+            self.on_lost()
 
     def _on_lock(self, key: str) -> None:
         concerned = [self._held[key]] if key in self._held else list(self._held.values()) if key == keys.LOCKS else []

@@ -397,3 +397,14 @@ async def test_namespace_when_deleted_by_force_then_the_topics_of_all_brokers_go
         assert "public/gone" not in await admin.namespaces.list("public")
     assert not any(each.app.registry.names for each in brokers.brokers)
     assert not [key for key in brokers.tree.values if "/gone/" in key and not key.startswith("/namespace")]
+
+
+@pytest.mark.parametrize("policy", ["reconnect", "shutdown"])
+async def test_session_when_lost_then_the_broker_stops_if_the_policy_says_so(policy: str) -> None:
+    async with shared_brokers(1, BrokerConfig(zookeeper_session_expired_policy=policy)) as started:
+        broker = started[0]
+        await broker.ownership.brokers.refresh()
+        assert not broker.app.must_stop.is_set()
+        broker.store.cut_off()
+        assert broker.app.must_stop.is_set() == (policy == "shutdown")
+        broker.store.reconnect()

@@ -266,3 +266,27 @@ def test_cursor_when_the_other_broker_takes_it_then_holds_every_single_acknowled
             left.remove(int(message.data()))
         until(lambda to=to: figures(to) == (1, len(left)))
     client.close()
+
+
+def test_compacted_topic_when_the_other_broker_takes_it_then_is_served_and_compacted_on(pair: Pair) -> None:
+    topic, path = "persistent://public/default/beside-compacted", "persistent/public/default/beside-compacted"
+    client = quiet_client(pair.service_url)
+    producer = client.create_producer(topic, batching_enabled=False)
+
+    def kept() -> list[int]:
+        reader = client.create_reader(topic, pulsar.MessageId.earliest, is_read_compacted=True)
+        found = []
+        while reader.has_message_available():
+            found.append(int(reader.read_next(20_000).data()))
+        reader.close()
+        return found
+
+    for begin, by in zip(range(0, 200, 50), (pair.ours, pair.real, pair.ours, pair.real), strict=True):
+        pair.move(topic, by)
+        for number in range(begin, begin + 50):
+            producer.send(b"%d" % number, partition_key=str(number % 5))
+        assert kept() == list(range(max(begin - 5, 0), begin + 50))
+        admin(by.web_url, "PUT", f"{path}/compaction")
+        until(lambda by=by: admin(by.web_url, "GET", f"{path}/compaction")["status"] != "RUNNING", SECONDS_MAX)
+        assert kept() == list(range(begin + 45, begin + 50))
+    client.close()

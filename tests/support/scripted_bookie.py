@@ -131,15 +131,16 @@ class ScriptedBookie:
         request_id, count_max, bytes_max = struct.unpack(">qiq", body[20:40])
         known = self.ledgers.get(request.ledger_id)
         code = Code.NO_LEDGER if known is None else Code.OK
-        rest, at, count = b"", request.entry_id, 0
+        rest, at, count = bytearray(), request.entry_id, 0
         while known is not None and at in known.entries:
             packet = struct.pack(">I", len(known.entries[at])) + known.entries[at]
             if count and (count == count_max or len(rest) + len(packet) > bytes_max):
                 break
-            rest, at, count = rest + packet, at + 1, count + 1
+            rest += packet
+            at, count = at + 1, count + 1
         if code == Code.OK and not count:
             code = Code.NO_ENTRY
-        return _reply(request, code, struct.pack(">q", request_id) + rest)
+        return _reply(request, code, struct.pack(">q", request_id) + bytes(rest))
 
     def postpone(self, connection: _BookieEnd, what: bytes) -> None:
         self._waiting.append((connection, what))
@@ -181,10 +182,13 @@ class _BookieEnd(asyncio.Protocol):
         if raw[4:5] == b"\xff":  # no version of a request: an answer
             self._transport.write(raw[:4] + b"\x02" + raw[5:])
             return
+        answers: list[bytes] = []  # written together, as bookies answer what they synced together
         for body in self._frames.cut(raw):
-            self._request(body)
+            answers += self._request(body)
+        if answers and not self._transport.is_closing():
+            self._transport.write(b"".join(answers))
 
-    def _request(self, body: bytes) -> None:
+    def _request(self, body: bytes) -> list[bytes]:
         (header,) = struct.unpack(">I", body[:4])
         operation, flags = header >> 16 & 0xFF, header & 0xFFFF
         at = 4 + KEY_SIZE if operation == ADD else 4
@@ -193,11 +197,11 @@ class _BookieEnd(asyncio.Protocol):
         answers = list(self._bookie.answer(request, body))
         if not answers:
             self.break_off()
+        if not self._bookie.mute:
+            return answers
         for answer in answers:
-            if self._bookie.mute:
-                self._bookie.postpone(self, answer[:4] + b"\xff" + answer[5:])
-            else:
-                self._transport.write(answer)
+            self._bookie.postpone(self, answer[:4] + b"\xff" + answer[5:])
+        return []
 
 
 def _reply(request: Request, code: int, rest: bytes = b"") -> bytes:

@@ -85,7 +85,9 @@ class Bench:
     profile: bool
 
     async def run(self, quorum: Quorum, payload: bytes) -> None:
-        print("ensemble {}, write quorum {}, ack quorum {}".format(*quorum), f"entries of {len(payload)} bytes", sep=", ")
+        print(
+            "ensemble {}, write quorum {}, ack quorum {}".format(*quorum), f"entries of {len(payload)} bytes", sep=", "
+        )
         journal = BookKeeperJournal(self.client, quorum)
         for run in RUNS:
             ledger_id = await journal.create(LOG, TOPIC_LEDGER)

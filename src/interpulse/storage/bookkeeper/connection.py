@@ -109,7 +109,7 @@ class BookieConnection(asyncio.Protocol):
         return connection
 
     def add(self, ledger_id: int, entry_ids: Sequence[int], frames: Sequence[bytes], on_added: OnAdded) -> None:
-        """Send an `add_frame` for each entry; the codes they are answered with go to ``on_added``, which must not raise."""
+        """Send an `add_frame` for each entry; ``on_added`` hears what they are answered with, and must not raise."""
         adds = _Adds(ledger_id, entry_ids, frames, on_added)
         if self.lost.done():
             self._loop.call_soon(_tell_lost, adds)

@@ -4,8 +4,8 @@ An entry is acknowledged when so many bookies of its write set have it as the ac
 acknowledged. It is kept until the whole write set has answered, or those that have not are given up: only then can it
 never be needed again.
 
-Entries come and are answered in runs, so what holds for an entry is kept as sets: a set is a number, whose bit n stands
-for the n-th entry from the first one that is still needed. What happens to a run costs a few operations on such numbers.
+Entries come and are answered in runs, so what is known of them is kept as sets. A set is a number whose bit n is the
+n-th entry from the first one on that is still needed: what happens to a run is a few operations on such numbers.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ class PendingEntries:
         self._lengths = [0]  # bytes of all payloads before the entry of each bit, and of all
         self._kept = 0
         self._waiting = [0] * quorum.ensemble  # by place: those its bookie is to answer
-        self._stored = [
-            0
-        ] * quorum.ensemble  # by place: those its bookie has; of what is acknowledged it does not matter
+        self._stored = [0] * quorum.ensemble  # by place: those its bookie has, as far as they are not acknowledged
         self.last = NO_ENTRY_YET
         self.confirmed = NO_ENTRY_YET
         """The last acknowledged entry."""

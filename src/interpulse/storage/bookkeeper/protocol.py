@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import groupby, repeat
 from struct import Struct, error
 from typing import Any, Final, NamedTuple
 
@@ -55,7 +55,7 @@ _READ_REQUEST: Final = Struct(">IIqq")
 _BATCH_REQUEST: Final = Struct(">IIqqqiq")
 _ANSWER: Final = Struct(">Iiqq")  # header, code, ledger, entry
 _REQUEST_ID: Final = Struct(">q")
-_ADD_ANSWER: Final = Struct(">IIiqq")  # length and what _ANSWER has: all there is of an answer to an addition
+_ADD_ANSWER: Final = Struct(">Qiqq")  # a whole answer to an addition: front, code, ledger, entry
 
 
 class Added(NamedTuple):
@@ -80,7 +80,7 @@ def _header(operation: int, flags: int = 0) -> int:
 
 
 _ADD_HEADER: Final = _header(_ADD)
-_ADD_ANSWER_FRONT: Final = _FRONT.pack(_ANSWER.size, _ADD_HEADER)
+_ADD_ANSWER_FRONT: Final = _ANSWER.size << 32 | _ADD_HEADER  # length, header
 _RECOVERY_HEADER: Final = _header(_ADD, _RECOVERY_ADD | _HIGH_PRIORITY)
 
 
@@ -151,18 +151,31 @@ class _Tickets:
                 self._others.setdefault((ledger_id, number), deque()).append(ticket)
 
     def take(self, ledger_id: int, number: int) -> Any:
-        try:
-            first = self._first[ledger_id]
-            ticket = first.pop(number)
-        except KeyError:
-            raise BrokenConnection(f"an answer about {ledger_id}:{number}, which nothing asked about") from None
-        if self._others:
-            self._take_other(ledger_id, number)
-        if not first:
-            del self._first[ledger_id]
+        (ticket, _, _) = next(self.take_run(ledger_id, number, 1))
         return ticket
 
-    def _take_other(self, ledger_id: int, number: int) -> None:
+    def take_run(self, ledger_id: int, first: int, count: int) -> Iterator[tuple[Any, int, int]]:
+        """Those of consecutive numbers, each with where its numbers begin and end."""
+        numbers = self._first.get(ledger_id, {})
+        tickets: list[Any] = []
+        unknown = None
+        try:
+            tickets.extend(map(numbers.pop, range(first, first + count)))  # no step of Python for each
+        except KeyError as error:
+            unknown = f"an answer about {ledger_id}:{error.args[0]}, which nothing asked about"
+        if self._others:
+            for number in range(first, first + len(tickets)):
+                self._put_other(ledger_id, number)
+        if not numbers:
+            self._first.pop(ledger_id, None)
+        for ticket, alike in groupby(tickets):
+            end = first + len(list(alike))
+            yield ticket, first, end
+            first = end
+        if unknown is not None:
+            raise BrokenConnection(unknown)
+
+    def _put_other(self, ledger_id: int, number: int) -> None:
         others = self._others.get((ledger_id, number))
         if others:
             self._first[ledger_id][number] = others.popleft()
@@ -180,6 +193,23 @@ class _Tickets:
 
     def __len__(self) -> int:
         return sum(map(len, self._first.values())) + sum(map(len, self._others.values()))
+
+
+def _answered_alike(raw: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Answers to additions with which the bytes begin: ledger, code, first entry and count of consecutive ones."""
+    ledger_id = code = first = after = 0
+    whole = len(raw) // _ADD_ANSWER.size * _ADD_ANSWER.size
+    for front, said, about, entry_id in _ADD_ANSWER.iter_unpack(memoryview(raw)[:whole]):
+        if front != _ADD_ANSWER_FRONT:
+            break
+        if entry_id == after and about == ledger_id and said == code:
+            after += 1
+            continue
+        if after > first:
+            yield ledger_id, code, first, after - first
+        ledger_id, code, first, after = about, said, entry_id, entry_id + 1
+    if after > first:
+        yield ledger_id, code, first, after - first
 
 
 class ClientProtocol:
@@ -220,7 +250,7 @@ class ClientProtocol:
     def receive(self, raw: bytes) -> Iterator[Added | Answer]:
         """What the bookie answers with these bytes; raises `BrokenConnection` if they are not its protocol."""
         raw = self._frames.take_short(_ADD_ANSWER.size) + raw
-        if self._frames.between and raw.startswith(_ADD_ANSWER_FRONT):
+        if self._frames.between:
             raw = yield from self._added(raw)
         for body in self._frames.cut(raw):
             try:
@@ -247,28 +277,12 @@ class ClientProtocol:
         return len(self._batches)
 
     def _added(self, raw: bytes) -> Generator[Added, None, bytes]:
-        """Answers to additions with which the bytes begin, without a call for each; the bytes behind them."""
-        end = len(raw) // _ADD_ANSWER.size * _ADD_ANSWER.size
-        take, taken, problem = self._adds.take, 0, None
-        ticket, code, first, after = None, 0, 0, 0
-        for length, header, said, ledger_id, entry_id in _ADD_ANSWER.iter_unpack(raw[:end]):
-            if header != _ADD_HEADER or length != _ANSWER.size:
-                break
-            try:
-                asked = take(ledger_id, entry_id)
-            except BrokenConnection as error:
-                problem = error
-                break
-            if asked is not ticket or entry_id != after or said != code:
-                if taken:
-                    yield Added(ticket, code, first, after - first)
-                ticket, code, first = asked, said, entry_id
-            after = entry_id + 1
-            taken += 1
-        if taken:
-            yield Added(ticket, code, first, after - first)
-        if problem is not None:
-            raise problem
+        """Answers to additions with which the bytes begin; the bytes behind them."""
+        taken = 0
+        for ledger_id, code, first, count in _answered_alike(raw):
+            taken += count
+            for ticket, begin, end in self._adds.take_run(ledger_id, first, count):
+                yield Added(ticket, code, begin, end - begin)
         return raw[taken * _ADD_ANSWER.size :]
 
     def _answer(self, body: bytes) -> Added | Answer:

@@ -56,7 +56,7 @@ class ScriptedBookie:
         self.port = 0
         self._server: asyncio.Server | None = None
         self._connections: set[_BookieEnd] = set()
-        self._waiting: list[tuple[_BookieEnd, bytes]] = []
+        self.held: list[tuple[_BookieEnd, bytes]] = []  # what `silent` or `mute` holds back, in the order of coming
 
     async def start(self) -> None:
         """Listen, at the port of the last time."""
@@ -72,7 +72,7 @@ class ScriptedBookie:
             self.cut()
             await self._server.wait_closed()
             self._server = None
-        self._waiting.clear()
+        self.held.clear()
 
     def cut(self) -> None:
         """Break every connection."""
@@ -82,8 +82,8 @@ class ScriptedBookie:
     def go_on(self) -> None:
         """Undo `silent` and `mute`: what came meanwhile is answered."""
         self.silent = self.mute = False
-        waiting, self._waiting = self._waiting, []
-        for connection, what in waiting:
+        held, self.held = self.held, []
+        for connection, what in held:
             connection.take(what)
 
     def damage(self, ledger_id: int, entry_id: int) -> None:
@@ -143,7 +143,7 @@ class ScriptedBookie:
         return _reply(request, code, struct.pack(">q", request_id) + bytes(rest))
 
     def postpone(self, connection: _BookieEnd, what: bytes) -> None:
-        self._waiting.append((connection, what))
+        self.held.append((connection, what))
 
     def join(self, connection: _BookieEnd) -> None:
         self._connections.add(connection)

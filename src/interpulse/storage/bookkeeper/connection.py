@@ -110,12 +110,14 @@ class BookieConnection(asyncio.Protocol):
 
     def add(self, ledger_id: int, entry_ids: Sequence[int], frames: Sequence[bytes], on_added: OnAdded) -> None:
         """Send an `add_frame` for each entry; ``on_added`` hears what they are answered with, and must not raise."""
-        adds = _Adds(ledger_id, entry_ids, frames, on_added)
+        size = sum(map(len, frames))
         if self.lost.done():
-            self._loop.call_soon(_tell_lost, adds)
-            return
-        self._queue.append(adds)
-        self._send_queued()
+            self._loop.call_soon(_tell_lost, _Adds(ledger_id, entry_ids, frames, on_added))
+        elif self._queue or not self._have_room(len(frames), size):
+            self._queue.append(_Adds(ledger_id, entry_ids, frames, on_added))
+            self._send_queued()
+        else:
+            self._send(ledger_id, entry_ids, frames, size, on_added)
 
     async def add_until_taken(self, ledger_id: int, entry_id: int, frame: bytes) -> int:
         """Send an `add_frame`, again while the bookie is too busy for it; the code it is answered with at last."""
@@ -184,7 +186,8 @@ class BookieConnection(asyncio.Protocol):
         except BrokenConnection as error:
             self.end(str(error))
             return
-        self._send_queued()
+        if self._queue:
+            self._send_queued()
 
     def _added(self, sent: _Sent, code: int, first: int, count: int) -> None:
         size = sent.size * count // sent.entries  # as if all were of one size: at the end it is right
@@ -200,29 +203,34 @@ class BookieConnection(asyncio.Protocol):
             ticket.reply.set_result(Reply(Code.CONNECTION_LOST, ()))
         return ticket
 
+    def _have_room(self, entries: int, size: int) -> bool:
+        """Whether so many more may be sent."""
+        config = self._config
+        return self._sent_entries + entries <= config.window_entries and self._sent_bytes + size <= config.window_bytes
+
     def _send_queued(self) -> None:
-        """Send what may be sent now."""
+        """Send as many as may be sent now; the first one always may."""
         while self._queue:
             adds = self._queue[0]
             begin, room = adds.at, self._config.window_entries - self._sent_entries
             sizes = list(accumulate(map(len, adds.frames[begin : begin + room])))
             count = bisect_right(sizes, self._config.window_bytes - self._sent_bytes)
-            if not count and not self._sent_entries:
-                count = 1  # the first one always may
-            if not count:
+            if not count and self._sent_entries:
                 return
-            self._send(adds, count, sizes[count - 1])
-            if adds.at == len(adds.frames):
+            adds.at = end = begin + max(count, 1)
+            size = sizes[end - begin - 1]
+            self._send(adds.ledger_id, adds.entry_ids[begin:end], adds.frames[begin:end], size, adds.on_added)
+            if end == len(adds.frames):
                 self._queue.popleft()
 
-    def _send(self, adds: _Adds, count: int, size: int) -> None:
-        begin, end = adds.at, adds.at + count
-        adds.at = end
-        self._sent_entries += count
+    def _send(
+        self, ledger_id: int, entry_ids: Sequence[int], frames: Sequence[bytes], size: int, on_added: OnAdded
+    ) -> None:
+        self._sent_entries += len(frames)
         self._sent_bytes += size
-        ticket = _Sent(count, size, self._loop.time() + self._config.add_timeout_s, adds.on_added)
-        self._protocol.add(adds.ledger_id, adds.entry_ids[begin:end], ticket)
-        self._write(adds.frames[begin:end])
+        ticket = _Sent(len(frames), size, self._loop.time() + self._config.add_timeout_s, on_added)
+        self._protocol.add(ledger_id, entry_ids, ticket)
+        self._write(frames)
 
     def _write(self, raws: Sequence[bytes]) -> None:
         if not self._out:

@@ -57,11 +57,12 @@ class PendingEntries:
         entry_ids = range(self.last + 1, self.last + 1 + len(frames))
         self._frames.update(zip(entry_ids, frames, strict=True))
         self._lengths += lengths
-        self._kept |= self._set(entry_ids)
         self.last += len(frames)
+        appended = self._set(entry_ids)
+        self._kept |= appended
         for place in range(self._quorum.ensemble):
             if place not in self._given_up:
-                self._waiting[place] |= self._set(self.share(place, entry_ids))
+                self._waiting[place] |= self._set(self.share(place, entry_ids)) if self._striped else appended
         return entry_ids
 
     def share(self, place: int, entry_ids: range) -> Sequence[int]:
@@ -81,12 +82,17 @@ class PendingEntries:
     def behind(self, place: int) -> tuple[int, int]:
         """How many acknowledged entries the bookie at this place has not answered, and the bytes of their payloads."""
         behind = self._waiting[place] & self._acknowledged()
+        if not behind:
+            return 0, 0
         lengths = self._lengths
         return behind.bit_count(), sum(lengths[end] - lengths[begin] for begin, end in _runs(behind))
 
     def stored(self, place: int, first: int, count: int) -> None:
         """The bookie at this place has so many entries, from the first one on."""
-        stored = self._set(range(max(first, self._first), first + count)) & self._waiting[place]
+        begin, end = max(first, self._first), first + count
+        if begin >= end:
+            return
+        stored = ((1 << end - begin) - 1 << begin - self._first) & self._waiting[place]
         self._waiting[place] ^= stored
         self._stored[place] |= stored
 
@@ -144,12 +150,21 @@ class PendingEntries:
             for entry_id in range(self._first + begin, self._first + end):
                 del self._frames[entry_id]
         self._kept ^= gone
-        count = _count_of_zeros(self._kept) if self._kept else self.last + 1 - self._first
+        if self._kept:
+            self._move(_count_of_zeros(self._kept))
+        else:
+            self._move(self.last + 1 - self._first)
+
+    def _move(self, count: int) -> None:
+        """Let so many bits go at the lower end of all sets."""
+        if not count:
+            return
         self._first += count
         del self._lengths[:count]
         self._kept >>= count
-        self._waiting = [each >> count for each in self._waiting]
-        self._stored = [each >> count for each in self._stored]
+        for place in range(self._quorum.ensemble):
+            self._waiting[place] >>= count
+            self._stored[place] >>= count
 
 
 def _count_of_zeros(bits: int) -> int:

@@ -13,7 +13,7 @@ runs with one ticket, and what is answered alike in their order comes back as on
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, repeat
 from struct import Struct, error
 from typing import Any, Final, NamedTuple
@@ -143,7 +143,7 @@ class _Tickets:
 
     def add(self, ledger_id: int, numbers: Sequence[int], ticket: Any) -> None:
         first = self._first.setdefault(ledger_id, {})
-        if first.keys().isdisjoint(numbers):
+        if len(numbers) > 1 and first.keys().isdisjoint(numbers):
             first.update(dict.fromkeys(numbers, ticket))  # no step of Python for each
             return
         for number in numbers:
@@ -151,29 +151,28 @@ class _Tickets:
                 self._others.setdefault((ledger_id, number), deque()).append(ticket)
 
     def take(self, ledger_id: int, number: int) -> Any:
-        (ticket, _, _) = next(self.take_run(ledger_id, number, 1))
-        return ticket
+        (taken, missing) = self.take_run(ledger_id, number, 1)
+        if missing:
+            raise BrokenConnection(missing)
+        return taken[0][0]
 
-    def take_run(self, ledger_id: int, first: int, count: int) -> Iterator[tuple[Any, int, int]]:
-        """Those of consecutive numbers, each with where its numbers begin and end."""
+    def take_run(self, ledger_id: int, first: int, count: int) -> tuple[list[tuple[Any, int]], str]:
+        """Those of consecutive numbers, each with how many numbers it has, and what is wrong with the first other."""
         numbers = self._first.get(ledger_id, {})
         tickets: list[Any] = []
-        unknown = None
+        problem = ""
         try:
             tickets.extend(map(numbers.pop, range(first, first + count)))  # no step of Python for each
-        except KeyError as error:
-            unknown = f"an answer about {ledger_id}:{error.args[0]}, which nothing asked about"
+        except KeyError as missing:
+            problem = f"an answer about {ledger_id}:{missing.args[0]}, which nothing asked about"
         if self._others:
             for number in range(first, first + len(tickets)):
                 self._put_other(ledger_id, number)
         if not numbers:
             self._first.pop(ledger_id, None)
-        for ticket, alike in groupby(tickets):
-            end = first + len(list(alike))
-            yield ticket, first, end
-            first = end
-        if unknown is not None:
-            raise BrokenConnection(unknown)
+        if len(tickets) == 1:
+            return [(tickets[0], 1)], problem
+        return [(ticket, len(list(alike))) for ticket, alike in groupby(tickets)], problem
 
     def _put_other(self, ledger_id: int, number: int) -> None:
         others = self._others.get((ledger_id, number))
@@ -195,21 +194,27 @@ class _Tickets:
         return sum(map(len, self._first.values())) + sum(map(len, self._others.values()))
 
 
-def _answered_alike(raw: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Answers to additions with which the bytes begin: ledger, code, first entry and count of consecutive ones."""
-    ledger_id = code = first = after = 0
+def _answered_alike(raw: bytes) -> tuple[list[tuple[int, int, int, int]], int]:
+    """Answers to additions with which the bytes begin, and how many bytes they are.
+
+    Ledger, code, first entry and count, of consecutive entries together: this loop turns once for every entry.
+    """
+    alike = []
+    ledger_id = code = first = after = taken = 0
     whole = len(raw) // _ADD_ANSWER.size * _ADD_ANSWER.size
     for front, said, about, entry_id in _ADD_ANSWER.iter_unpack(memoryview(raw)[:whole]):
         if front != _ADD_ANSWER_FRONT:
             break
+        taken += 1
         if entry_id == after and about == ledger_id and said == code:
             after += 1
             continue
         if after > first:
-            yield ledger_id, code, first, after - first
+            alike.append((ledger_id, code, first, after - first))
         ledger_id, code, first, after = about, said, entry_id, entry_id + 1
     if after > first:
-        yield ledger_id, code, first, after - first
+        alike.append((ledger_id, code, first, after - first))
+    return alike, taken * _ADD_ANSWER.size
 
 
 class ClientProtocol:
@@ -249,10 +254,20 @@ class ClientProtocol:
 
     def receive(self, raw: bytes) -> Iterator[Added | Answer]:
         """What the bookie answers with these bytes; raises `BrokenConnection` if they are not its protocol."""
-        raw = self._frames.take_short(_ADD_ANSWER.size) + raw
+        if not self._frames.between:
+            raw = self._frames.take_short(_ADD_ANSWER.size) + raw
         if self._frames.between:
-            raw = yield from self._added(raw)
-        for body in self._frames.cut(raw):
+            alike, taken = _answered_alike(raw)
+            raw = raw[taken:]
+            for ledger_id, code, begin, answered in alike:
+                first = begin
+                tickets, problem = self._adds.take_run(ledger_id, begin, answered)
+                for ticket, count in tickets:
+                    yield Added(ticket, code, first, count)
+                    first += count
+                if problem:
+                    raise BrokenConnection(problem)
+        for body in self._frames.cut(raw) if raw else ():
             try:
                 yield self._answer(body)
             except error as problem:
@@ -275,15 +290,6 @@ class ClientProtocol:
     def batches_waiting(self) -> int:
         """How many batch reads wait."""
         return len(self._batches)
-
-    def _added(self, raw: bytes) -> Generator[Added, None, bytes]:
-        """Answers to additions with which the bytes begin; the bytes behind them."""
-        taken = 0
-        for ledger_id, code, first, count in _answered_alike(raw):
-            taken += count
-            for ticket, begin, end in self._adds.take_run(ledger_id, first, count):
-                yield Added(ticket, code, begin, end - begin)
-        return raw[taken * _ADD_ANSWER.size :]
 
     def _answer(self, body: bytes) -> Added | Answer:
         header, code, ledger_id, entry_id = _ANSWER.unpack_from(body)

@@ -67,21 +67,26 @@ class Replica:
         self._connecting: asyncio.Task[None] | None = None
         self._stopped = False
 
-    def send(self, entry_ids: range) -> None:
+    def send(self, entry_ids: range, frames: Sequence[bytes]) -> None:
         """Give the bookie its share of new entries."""
-        if not self._stopped:
-            self._send(self._pending.share(self._place, entry_ids))
+        if self._stopped:
+            return
+        share = self._pending.share(self._place, entry_ids)
+        self._send(share, frames if len(share) == len(frames) else self._pending.frames(share))
 
     def send_unanswered(self) -> None:
         """Give it, in their order, all entries that it has not answered."""
         if not self._stopped:
-            self._send(self._pending.waiting(self._place))
+            self._send_again(self._pending.waiting(self._place))
 
-    def _send(self, entry_ids: Sequence[int]) -> None:
+    def _send_again(self, entry_ids: Sequence[int]) -> None:
+        self._send(entry_ids, self._pending.frames(entry_ids))
+
+    def _send(self, entry_ids: Sequence[int], frames: Sequence[bytes]) -> None:
         if not entry_ids:
             return
         if self._connection is not None:
-            self._connection.add(self._ledger_id, entry_ids, self._pending.frames(entry_ids), self._answered)
+            self._connection.add(self._ledger_id, entry_ids, frames, self._answered)
         elif self._connecting is None:
             self._connecting = asyncio.create_task(self._connect(0.0), name=f"ledger {self._ledger_id} to a bookie")
 
@@ -126,7 +131,7 @@ class Replica:
         self._timer = None
         busy, self._busy = self._busy, set()
         if self._connection is not None:
-            self._send([each for each in self._pending.waiting(self._place) if each in busy])
+            self._send_again([each for each in self._pending.waiting(self._place) if each in busy])
 
     def _reconnect(self) -> None:
         """The first of all entries that are answered so begins it; all of them are sent again."""

@@ -158,9 +158,10 @@ class LedgerWriter:
         pending, digest = self._pending, self._digest
         lengths = list(accumulate(map(len, payloads), initial=pending.length))[1:]
         fronts = digest.fronts(self.ledger_id, pending.last + 1, pending.confirmed, lengths, payloads)
-        entry_ids = pending.append(add_frames(digest.master_key, fronts, payloads, digest.front_size), lengths)
+        frames = add_frames(digest.master_key, fronts, payloads, digest.front_size)
+        entry_ids = pending.append(frames, lengths)
         for replica in self._replicas:
-            replica.send(entry_ids)
+            replica.send(entry_ids, frames)
         return pending.last
 
     async def add(self, payload: bytes) -> int:

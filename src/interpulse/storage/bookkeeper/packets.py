@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from itertools import repeat
-from operator import concat
 from struct import Struct, error
 from typing import Final, NamedTuple
 
@@ -21,6 +20,8 @@ from interpulse.wire.checksum import crc32c
 __all__ = ["PACKET_OVERHEAD_MAX", "Digest", "DigestType", "Packet"]
 
 _HEAD: Final = Struct(">qqqq")
+_U32: Final = Struct(">I")
+_U64: Final = Struct(">Q")
 PACKET_OVERHEAD_MAX: Final = 52
 """Bytes of a packet beside its payload, with the longest digest."""
 
@@ -46,18 +47,18 @@ class Packet(NamedTuple):
     payload: bytes
 
 
-Pieces = Sequence[bytes]
+_Pieces = Sequence[bytes]
 
 
-def _crc32c(heads: Pieces, payloads: Pieces) -> Iterator[bytes]:
-    return map(int.to_bytes, map(crc32c, payloads, map(crc32c, heads)), repeat(4), repeat("big"))
+def _crc32c(heads: _Pieces, payloads: _Pieces) -> Iterator[bytes]:
+    return map(_U32.pack, map(crc32c, payloads, map(crc32c, heads)))
 
 
-def _crc32(heads: Pieces, payloads: Pieces) -> Iterator[bytes]:
-    return map(int.to_bytes, map(zlib.crc32, payloads, map(zlib.crc32, heads)), repeat(8), repeat("big"))
+def _crc32(heads: _Pieces, payloads: _Pieces) -> Iterator[bytes]:
+    return map(_U64.pack, map(zlib.crc32, payloads, map(zlib.crc32, heads)))
 
 
-def _no_digests(heads: Pieces, payloads: Pieces) -> Iterator[bytes]:
+def _no_digests(heads: _Pieces, payloads: _Pieces) -> Iterator[bytes]:
     return repeat(b"", len(heads))
 
 
@@ -77,7 +78,7 @@ class Digest:
         self.kind = kind
         self.master_key = hashlib.sha1(b"ledger" + password).digest()
         """What bookies ask for before they take entries of the ledger, or fence it."""
-        self._digests: Callable[[Pieces, Pieces], Iterator[bytes]]
+        self._digests: Callable[[_Pieces, _Pieces], Iterator[bytes]]
         if kind is DigestType.HMAC:
             key = hashlib.sha1(b"mac" + password).digest()
             self._digests, self._size = lambda heads, payloads: _hmacs(key, heads, payloads), 20
@@ -95,7 +96,7 @@ class Digest:
         return front + payload
 
     def fronts(
-        self, ledger_id: int, first: int, last_confirmed: int, lengths: Sequence[int], payloads: Pieces
+        self, ledger_id: int, first: int, last_confirmed: int, lengths: Sequence[int], payloads: _Pieces
     ) -> Iterator[bytes]:
         """What stands before the payload in the packets of consecutive entries.
 
@@ -103,7 +104,7 @@ class Digest:
         """
         numbers = range(first, first + len(payloads))
         heads = list(map(_HEAD.pack, repeat(ledger_id), numbers, repeat(last_confirmed), lengths))
-        return map(concat, heads, self._digests(heads, payloads))
+        return map(bytes.__add__, heads, self._digests(heads, payloads))
 
     def open(self, raw: bytes, ledger_id: int, entry_id: int | None = None) -> Packet:
         """The packet of these bytes, of this ledger and entry, or of any entry; raises `WrongDigest`."""
@@ -118,19 +119,19 @@ class Digest:
             raise WrongDigest(f"the entry is {ledger}:{entry}, not the one that was asked for")
         return Packet(ledger, entry, last_confirmed, length, payload)
 
-    def open_run(self, raws: Pieces, ledger_id: int, first: int) -> list[bytes] | None:
+    def open_run(self, raws: _Pieces, ledger_id: int, first: int) -> list[bytes] | None:
         """The payloads of these packets if all are whole and of consecutive entries; `open` tells what is wrong."""
         start = self.front_size
         heads = [raw[: _HEAD.size] for raw in raws]
         payloads = [raw[start:] for raw in raws]
-        fronts = map(concat, heads, self._digests(heads, payloads))
-        places = [(ledger_id, first + each) for each in range(len(raws))]
+        places = zip(repeat(ledger_id), range(first, first + len(raws)), strict=False)
         try:
-            whole = [numbers[:2] for numbers in map(_HEAD.unpack, heads)] == places
+            in_place = [numbers[:2] for numbers in map(_HEAD.unpack, heads)] == list(places)
         except error:
             return None  # too short
-        return payloads if whole and all(map(bytes.startswith, raws, fronts)) else None
+        fronts = map(bytes.__add__, heads, self._digests(heads, payloads))
+        return payloads if in_place and list(fronts) == [raw[:start] for raw in raws] else None
 
 
-def _hmacs(key: bytes, heads: Pieces, payloads: Pieces) -> Iterator[bytes]:
+def _hmacs(key: bytes, heads: _Pieces, payloads: _Pieces) -> Iterator[bytes]:
     return (hmac.digest(key, head + payload, "sha1") for head, payload in zip(heads, payloads, strict=True))

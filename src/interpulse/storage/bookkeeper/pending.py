@@ -92,7 +92,7 @@ class PendingEntries:
         begin, end = max(first, self._first), first + count
         if begin >= end:
             return
-        stored = ((1 << end - begin) - 1 << begin - self._first) & self._waiting[place]
+        stored = (((1 << (end - begin)) - 1) << (begin - self._first)) & self._waiting[place]
         self._waiting[place] ^= stored
         self._stored[place] |= stored
 
@@ -127,11 +127,11 @@ class PendingEntries:
 
     def _set(self, entry_ids: Sequence[int]) -> int:
         if isinstance(entry_ids, range):
-            return (1 << len(entry_ids)) - 1 << entry_ids.start - self._first
-        return sum(1 << each - self._first for each in entry_ids)
+            return ((1 << len(entry_ids)) - 1) << (entry_ids.start - self._first)
+        return sum(1 << (each - self._first) for each in entry_ids)
 
     def _acknowledged(self) -> int:
-        return (1 << self.confirmed + 1 - self._first) - 1
+        return (1 << (self.confirmed + 1 - self._first)) - 1
 
     def _with_ack_quorum(self) -> int:
         """The entries that so many bookies have."""

@@ -64,7 +64,7 @@ class Added(NamedTuple):
     ticket: Any
     code: int
     first: int
-    count: int
+    entries: int
 
 
 class Answer(NamedTuple):
@@ -279,7 +279,7 @@ class ClientProtocol:
             tickets.clear()
 
     def unanswered_adds(self) -> list[tuple[int, Any]]:
-        """The entries and tickets of additions that wait, those of one ledger in the order of asking."""
+        """The entries and tickets of additions that wait."""
         return self._adds.all()
 
     def unanswered_reads(self) -> list[Any]:

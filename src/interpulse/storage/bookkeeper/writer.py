@@ -152,7 +152,7 @@ class LedgerWriter:
             raise self._error
         if self._closing:
             raise LedgerFailed(self.ledger_id, "it is being closed")
-        largest, size_max = max(map(len, payloads)), self._config.entry_bytes_max
+        largest, size_max = max(map(len, payloads), default=0), self._config.entry_bytes_max
         if largest > size_max:
             raise EntryTooLarge(largest, size_max)
         pending, digest = self._pending, self._digest

@@ -175,7 +175,7 @@ def test_runs_when_answered_in_any_order_and_pieces_then_each_entry_once(
             if isinstance(each, Answer):
                 reads += 1
                 continue
-            entries = range(each.first, each.first + each.count)
+            entries = range(each.first, each.first + each.entries)
             assert all(each.ticket <= entry < each.ticket + 4 for entry in entries)
             told += entries
         at += cut

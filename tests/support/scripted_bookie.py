@@ -11,6 +11,7 @@ import struct
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 
 from interpulse.storage.bookkeeper import bookkeeper_pb2 as pb
@@ -56,7 +57,7 @@ class ScriptedBookie:
         self.port = 0
         self._server: asyncio.Server | None = None
         self._connections: set[_BookieEnd] = set()
-        self.held: list[tuple[_BookieEnd, bytes]] = []  # what `silent` or `mute` holds back, in the order of coming
+        self.held: list[Callable[[], None]] = []  # what `silent` or `mute` holds back, in the order of coming
 
     async def start(self) -> None:
         """Listen, at the port of the last time."""
@@ -83,8 +84,8 @@ class ScriptedBookie:
         """Undo `silent` and `mute`: what came meanwhile is answered."""
         self.silent = self.mute = False
         held, self.held = self.held, []
-        for connection, what in held:
-            connection.take(what)
+        for work in held:
+            work()
 
     def damage(self, ledger_id: int, entry_id: int) -> None:
         """Turn the last bit of an entry."""
@@ -142,9 +143,6 @@ class ScriptedBookie:
             code = Code.NO_ENTRY
         return _reply(request, code, struct.pack(">q", request_id) + bytes(rest))
 
-    def postpone(self, connection: _BookieEnd, what: bytes) -> None:
-        self.held.append((connection, what))
-
     def join(self, connection: _BookieEnd) -> None:
         self._connections.add(connection)
 
@@ -171,22 +169,21 @@ class _BookieEnd(asyncio.Protocol):
 
     def data_received(self, raw: bytes) -> None:
         if self._bookie.silent:
-            self._bookie.postpone(self, raw)
+            self._bookie.held.append(partial(self._take, raw))
         else:
-            self.take(raw)
+            self._take(raw)
 
-    def take(self, raw: bytes) -> None:
-        """Bytes of requests, or of answers that were held back."""
+    def _take(self, raw: bytes) -> None:
         if self._transport.is_closing():
-            return
-        if raw[4:5] == b"\xff":  # no version of a request: an answer
-            self._transport.write(raw[:4] + b"\x02" + raw[5:])
             return
         answers: list[bytes] = []  # written together, as bookies answer what they synced together
         for body in self._frames.cut(raw):
             answers += self._request(body)
+        self._write(b"".join(answers))
+
+    def _write(self, answers: bytes) -> None:
         if answers and not self._transport.is_closing():
-            self._transport.write(b"".join(answers))
+            self._transport.write(answers)
 
     def _request(self, body: bytes) -> list[bytes]:
         (header,) = struct.unpack(">I", body[:4])
@@ -199,8 +196,7 @@ class _BookieEnd(asyncio.Protocol):
             self.break_off()
         if not self._bookie.mute:
             return answers
-        for answer in answers:
-            self._bookie.postpone(self, answer[:4] + b"\xff" + answer[5:])
+        self._bookie.held += [partial(self._write, answer) for answer in answers]
         return []
 
 

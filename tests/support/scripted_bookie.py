@@ -11,6 +11,7 @@ import struct
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 
 from interpulse.storage.bookkeeper import bookkeeper_pb2 as pb
@@ -56,7 +57,7 @@ class ScriptedBookie:
         self.port = 0
         self._server: asyncio.Server | None = None
         self._connections: set[_BookieEnd] = set()
-        self._waiting: list[tuple[_BookieEnd, bytes]] = []
+        self.held: list[Callable[[], None]] = []  # what `silent` or `mute` holds back, in the order of coming
 
     async def start(self) -> None:
         """Listen, at the port of the last time."""
@@ -72,7 +73,7 @@ class ScriptedBookie:
             self.cut()
             await self._server.wait_closed()
             self._server = None
-        self._waiting.clear()
+        self.held.clear()
 
     def cut(self) -> None:
         """Break every connection."""
@@ -82,9 +83,9 @@ class ScriptedBookie:
     def go_on(self) -> None:
         """Undo `silent` and `mute`: what came meanwhile is answered."""
         self.silent = self.mute = False
-        waiting, self._waiting = self._waiting, []
-        for connection, what in waiting:
-            connection.take(what)
+        held, self.held = self.held, []
+        for work in held:
+            work()
 
     def damage(self, ledger_id: int, entry_id: int) -> None:
         """Turn the last bit of an entry."""
@@ -131,18 +132,16 @@ class ScriptedBookie:
         request_id, count_max, bytes_max = struct.unpack(">qiq", body[20:40])
         known = self.ledgers.get(request.ledger_id)
         code = Code.NO_LEDGER if known is None else Code.OK
-        rest, at, count = b"", request.entry_id, 0
+        rest, at, count = bytearray(), request.entry_id, 0
         while known is not None and at in known.entries:
             packet = struct.pack(">I", len(known.entries[at])) + known.entries[at]
             if count and (count == count_max or len(rest) + len(packet) > bytes_max):
                 break
-            rest, at, count = rest + packet, at + 1, count + 1
+            rest += packet
+            at, count = at + 1, count + 1
         if code == Code.OK and not count:
             code = Code.NO_ENTRY
-        return _reply(request, code, struct.pack(">q", request_id) + rest)
-
-    def postpone(self, connection: _BookieEnd, what: bytes) -> None:
-        self._waiting.append((connection, what))
+        return _reply(request, code, struct.pack(">q", request_id) + bytes(rest))
 
     def join(self, connection: _BookieEnd) -> None:
         self._connections.add(connection)
@@ -170,21 +169,23 @@ class _BookieEnd(asyncio.Protocol):
 
     def data_received(self, raw: bytes) -> None:
         if self._bookie.silent:
-            self._bookie.postpone(self, raw)
+            self._bookie.held.append(partial(self._take, raw))
         else:
-            self.take(raw)
+            self._take(raw)
 
-    def take(self, raw: bytes) -> None:
-        """Bytes of requests, or of answers that were held back."""
+    def _take(self, raw: bytes) -> None:
         if self._transport.is_closing():
             return
-        if raw[4:5] == b"\xff":  # no version of a request: an answer
-            self._transport.write(raw[:4] + b"\x02" + raw[5:])
-            return
+        answers: list[bytes] = []  # written together, as bookies answer what they synced together
         for body in self._frames.cut(raw):
-            self._request(body)
+            answers += self._request(body)
+        self._write(b"".join(answers))
 
-    def _request(self, body: bytes) -> None:
+    def _write(self, answers: bytes) -> None:
+        if answers and not self._transport.is_closing():
+            self._transport.write(answers)
+
+    def _request(self, body: bytes) -> list[bytes]:
         (header,) = struct.unpack(">I", body[:4])
         operation, flags = header >> 16 & 0xFF, header & 0xFFFF
         at = 4 + KEY_SIZE if operation == ADD else 4
@@ -193,11 +194,10 @@ class _BookieEnd(asyncio.Protocol):
         answers = list(self._bookie.answer(request, body))
         if not answers:
             self.break_off()
-        for answer in answers:
-            if self._bookie.mute:
-                self._bookie.postpone(self, answer[:4] + b"\xff" + answer[5:])
-            else:
-                self._transport.write(answer)
+        if not self._bookie.mute:
+            return answers
+        self._bookie.held += [partial(self._write, answer) for answer in answers]
+        return []
 
 
 def _reply(request: Request, code: int, rest: bytes = b"") -> bytes:

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import random
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NamedTuple, cast
+from itertools import accumulate
+from typing import Final, NamedTuple, cast
 
 from interpulse.storage.bookkeeper.bookie_addresses import Address
 from interpulse.storage.bookkeeper.errors import BrokenConnection, Code
-from interpulse.storage.bookkeeper.protocol import Answer, ClientProtocol
+from interpulse.storage.bookkeeper.protocol import Added, ClientProtocol
 
 __all__ = ["BookieConnection", "ConnectionConfig", "Reply"]
 
-OnAdded = Callable[[int, int], None]
-"""Called with an entry's number and a code."""
+OnAdded = Callable[[int, int, int], None]
+"""Called with the first of some consecutive entries, their count, and a code."""
 
 _BUSY_PAUSE_S: Final = (0.01, 0.1)
 _LOOK_SHARE: Final = 0.1  # of the shorter time-out: how often overdue requests are looked for
@@ -47,20 +49,29 @@ class Reply(NamedTuple):
     packets: Sequence[bytes]
 
 
-class _Addition(NamedTuple):
-    ledger_id: int
-    entry_id: int
-    frame: bytes
-    on_added: OnAdded
+class _Adds:
+    """Additions that wait for their turn, from ``at`` on."""
+
+    __slots__ = ("at", "entry_ids", "frames", "ledger_id", "on_added")
+
+    def __init__(self, ledger_id: int, entry_ids: Sequence[int], frames: Sequence[bytes], on_added: OnAdded) -> None:
+        self.ledger_id = ledger_id
+        self.entry_ids = entry_ids
+        self.frames = frames
+        self.on_added = on_added
+        self.at = 0
 
 
-class _Sent(NamedTuple):
-    """A ticket of an addition."""
+class _Sent:
+    """A ticket of additions: how many of them are not answered, and bytes of these."""
 
-    entry_id: int
-    size: int
-    due: float
-    on_added: OnAdded
+    __slots__ = ("due", "entries", "on_added", "size")
+
+    def __init__(self, entries: int, size: int, due: float, on_added: OnAdded) -> None:
+        self.entries = entries
+        self.size = size
+        self.due = due
+        self.on_added = on_added
 
 
 class _Asked(NamedTuple):
@@ -84,7 +95,7 @@ class BookieConnection(asyncio.Protocol):
         self._protocol = ClientProtocol()
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes] = []
-        self._queue: deque[_Addition] = deque()
+        self._queue: deque[_Adds] = deque()
         self._sent_entries = 0
         self._sent_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -97,21 +108,23 @@ class BookieConnection(asyncio.Protocol):
             _, connection = await loop.create_connection(lambda: cls(address, config), address.host, address.port)
         return connection
 
-    def add(self, ledger_id: int, entry_id: int, frame: bytes, on_added: OnAdded) -> None:
-        """Send an `add_frame`; the code it is answered with goes to ``on_added``, which must not raise."""
+    def add(self, ledger_id: int, entry_ids: Sequence[int], frames: Sequence[bytes], on_added: OnAdded) -> None:
+        """Send an `add_frame` for each entry; ``on_added`` hears what they are answered with, and must not raise."""
+        size = sum(map(len, frames))
         if self.lost.done():
-            self._loop.call_soon(on_added, entry_id, Code.CONNECTION_LOST)
-        elif self._queue or not self._has_room(len(frame)):
-            self._queue.append(_Addition(ledger_id, entry_id, frame, on_added))
+            self._loop.call_soon(_tell_lost, _Adds(ledger_id, entry_ids, frames, on_added))
+        elif self._queue or not self._have_room(len(frames), size):
+            self._queue.append(_Adds(ledger_id, entry_ids, frames, on_added))
+            self._send_queued()
         else:
-            self._send(ledger_id, entry_id, frame, on_added)
+            self._send(ledger_id, entry_ids, frames, size, on_added)
 
     async def add_until_taken(self, ledger_id: int, entry_id: int, frame: bytes) -> int:
         """Send an `add_frame`, again while the bookie is too busy for it; the code it is answered with at last."""
         until = self._loop.time() + self._config.add_timeout_s
         while True:
             added: asyncio.Future[int] = self._loop.create_future()
-            self.add(ledger_id, entry_id, frame, partial(_answer_with, added))
+            self.add(ledger_id, (entry_id,), (frame,), partial(_answer_with, added))
             code = await added
             if code != Code.TOO_MANY_REQUESTS or self._loop.time() > until:
                 return code
@@ -122,7 +135,7 @@ class BookieConnection(asyncio.Protocol):
         ticket = self._ticket()
         if not self.lost.done():
             raw = self._protocol.read(ledger_id, entry_id, ticket, fence_key=fence_key, recovery=recovery)
-            self._write(raw)
+            self._write((raw,))
         return await ticket.reply
 
     async def read_batch(self, ledger_id: int, first: int, *, count_max: int, bytes_max: int) -> Reply:
@@ -130,7 +143,7 @@ class BookieConnection(asyncio.Protocol):
         ticket = self._ticket()
         if not self.lost.done():
             asked = bytes_max + _BATCH_FRONT + count_max * _PACKET_FRONT
-            self._write(self._protocol.read_batch(ledger_id, first, ticket, count_max=count_max, bytes_max=asked))
+            self._write((self._protocol.read_batch(ledger_id, first, ticket, count_max=count_max, bytes_max=asked),))
         reply = await ticket.reply
         self.batches_answered = self.batches_answered or reply.code >= Code.OK
         return reply
@@ -146,11 +159,15 @@ class BookieConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
         queue, self._queue = self._queue, deque()
+        adds, reads = self._protocol.unanswered_adds(), self._protocol.unanswered_reads()
+        self._protocol.forget()
         now = self._loop.time()
-        for ticket in self._protocol.unanswered():
-            self._tell(Answer(ticket, Code.OVERDUE if ticket.due < now else Code.CONNECTION_LOST, ()))
-        for addition in queue:
-            addition.on_added(addition.entry_id, Code.CONNECTION_LOST)
+        for entry_id, sent in adds:
+            sent.on_added(entry_id, 1, _code_at_the_end(sent.due, now))
+        for asked in reads:
+            _reply(asked, Reply(_code_at_the_end(asked.due, now), ()))
+        for waiting in queue:
+            _tell_lost(waiting)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
@@ -162,23 +179,23 @@ class BookieConnection(asyncio.Protocol):
     def data_received(self, raw: bytes) -> None:
         try:
             for answer in self._protocol.receive(raw):
-                if self.lost.done():
-                    return
-                self._tell(answer)
+                if isinstance(answer, Added):
+                    self._added(*answer)
+                else:
+                    _reply(answer.ticket, Reply(answer.code, answer.packets))
         except BrokenConnection as error:
             self.end(str(error))
             return
-        while self._queue and self._has_room(len(self._queue[0].frame)):
-            self._send(*self._queue.popleft())
+        if self._queue:
+            self._send_queued()
 
-    def _tell(self, answer: Answer) -> None:
-        ticket: Any = answer.ticket
-        if ticket.__class__ is _Sent:
-            self._sent_entries -= 1
-            self._sent_bytes -= ticket.size
-            ticket.on_added(ticket.entry_id, answer.code)
-        elif not ticket.reply.done():
-            ticket.reply.set_result(Reply(answer.code, answer.packets))
+    def _added(self, sent: _Sent, code: int, first: int, count: int) -> None:
+        size = sent.size * count // sent.entries  # as if all were of one size: at the end it is right
+        sent.entries -= count
+        sent.size -= size
+        self._sent_entries -= count
+        self._sent_bytes -= size
+        sent.on_added(first, count, code)
 
     def _ticket(self) -> _Asked:
         ticket = _Asked(self._loop.create_future(), self._loop.time() + self._config.read_timeout_s)
@@ -186,40 +203,69 @@ class BookieConnection(asyncio.Protocol):
             ticket.reply.set_result(Reply(Code.CONNECTION_LOST, ()))
         return ticket
 
-    def _has_room(self, size: int) -> bool:
-        """Whether one more may be sent; the first one always may."""
-        if not self._sent_entries:
-            return True
+    def _have_room(self, entries: int, size: int) -> bool:
+        """Whether so many more may be sent."""
         config = self._config
-        return self._sent_entries < config.window_entries and self._sent_bytes + size <= config.window_bytes
+        return self._sent_entries + entries <= config.window_entries and self._sent_bytes + size <= config.window_bytes
 
-    def _send(self, ledger_id: int, entry_id: int, frame: bytes, on_added: OnAdded) -> None:
-        size = len(frame)
-        self._sent_entries += 1
+    def _send_queued(self) -> None:
+        """Send as many as may be sent now; the first one always may."""
+        while self._queue:
+            adds = self._queue[0]
+            begin, room = adds.at, self._config.window_entries - self._sent_entries
+            sizes = list(accumulate(map(len, adds.frames[begin : begin + room])))
+            count = bisect_right(sizes, self._config.window_bytes - self._sent_bytes)
+            if not count and self._sent_entries:
+                return
+            adds.at = end = begin + max(count, 1)
+            size = sizes[end - begin - 1]
+            self._send(adds.ledger_id, adds.entry_ids[begin:end], adds.frames[begin:end], size, adds.on_added)
+            if end == len(adds.frames):
+                self._queue.popleft()
+
+    def _send(
+        self, ledger_id: int, entry_ids: Sequence[int], frames: Sequence[bytes], size: int, on_added: OnAdded
+    ) -> None:
+        self._sent_entries += len(frames)
         self._sent_bytes += size
-        ticket = _Sent(entry_id, size, self._loop.time() + self._config.add_timeout_s, on_added)
-        self._protocol.add(ledger_id, entry_id, ticket)
-        self._write(frame)
+        ticket = _Sent(len(frames), size, self._loop.time() + self._config.add_timeout_s, on_added)
+        self._protocol.add(ledger_id, entry_ids, ticket)
+        self._write(frames)
 
-    def _write(self, raw: bytes) -> None:
+    def _write(self, raws: Sequence[bytes]) -> None:
         if not self._out:
             self._loop.call_soon(self._flush)
-        self._out.append(raw)
+        self._out += raws
 
     def _flush(self) -> None:
         out, self._out = self._out, []
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.writelines(out)
+            self._transport.write(b"".join(out))
 
     def _look_for_overdue(self) -> None:
         now = self._loop.time()
-        if any(ticket.due < now for ticket in self._protocol.unanswered()):
+        sent = [ticket for _, ticket in self._protocol.unanswered_adds()]
+        if any(each.due < now for each in sent + self._protocol.unanswered_reads()):
             self.end("it did not answer in time")
             return
         pause_s = _LOOK_SHARE * min(self._config.add_timeout_s, self._config.read_timeout_s)
         self._timer = self._loop.call_later(pause_s, self._look_for_overdue)
 
 
-def _answer_with(added: asyncio.Future[int], entry_id: int, code: int) -> None:
+def _answer_with(added: asyncio.Future[int], entry_id: int, count: int, code: int) -> None:
     if not added.done():
         added.set_result(code)
+
+
+def _reply(asked: _Asked, reply: Reply) -> None:
+    if not asked.reply.done():
+        asked.reply.set_result(reply)
+
+
+def _tell_lost(adds: _Adds) -> None:
+    for entry_id in adds.entry_ids[adds.at :]:
+        adds.on_added(entry_id, 1, Code.CONNECTION_LOST)
+
+
+def _code_at_the_end(due: float, now: float) -> int:
+    return Code.OVERDUE if due < now else Code.CONNECTION_LOST

@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
-from struct import Struct
+from itertools import repeat
+from struct import Struct, error
 from typing import Final, NamedTuple
 
 from interpulse.storage.bookkeeper.errors import WrongDigest
@@ -19,6 +20,8 @@ from interpulse.wire.checksum import crc32c
 __all__ = ["PACKET_OVERHEAD_MAX", "Digest", "DigestType", "Packet"]
 
 _HEAD: Final = Struct(">qqqq")
+_U32: Final = Struct(">I")
+_U64: Final = Struct(">Q")
 PACKET_OVERHEAD_MAX: Final = 52
 """Bytes of a packet beside its payload, with the longest digest."""
 
@@ -44,56 +47,91 @@ class Packet(NamedTuple):
     payload: bytes
 
 
-def _crc32c(head: bytes, payload: bytes) -> bytes:
-    value: int = crc32c(payload, crc32c(head))
-    return value.to_bytes(4, "big")
+_Pieces = Sequence[bytes]
 
 
-def _crc32(head: bytes, payload: bytes) -> bytes:
-    return zlib.crc32(payload, zlib.crc32(head)).to_bytes(8, "big")
+def _crc32c(heads: _Pieces, payloads: _Pieces) -> Iterator[bytes]:
+    return map(_U32.pack, map(crc32c, payloads, map(crc32c, heads)))
 
 
-def _no_digest(head: bytes, payload: bytes) -> bytes:
-    return b""
+def _crc32(heads: _Pieces, payloads: _Pieces) -> Iterator[bytes]:
+    return map(_U64.pack, map(zlib.crc32, payloads, map(zlib.crc32, heads)))
+
+
+def _no_digests(heads: _Pieces, payloads: _Pieces) -> Iterator[bytes]:
+    return repeat(b"", len(heads))
 
 
 _CHECKSUMS: Final = {
     DigestType.CRC32: (_crc32, 8),
     DigestType.CRC32C: (_crc32c, 4),
-    DigestType.DUMMY: (_no_digest, 0),
+    DigestType.DUMMY: (_no_digests, 0),
 }
 
 
 class Digest:
     """Seals and opens the packets of one ledger."""
 
-    __slots__ = ("_compute", "_size", "kind", "master_key")
+    __slots__ = ("_digests", "_size", "kind", "master_key")
 
     def __init__(self, kind: DigestType, password: bytes = b"") -> None:
         self.kind = kind
         self.master_key = hashlib.sha1(b"ledger" + password).digest()
         """What bookies ask for before they take entries of the ledger, or fence it."""
-        self._compute: Callable[[bytes, bytes], bytes]
+        self._digests: Callable[[_Pieces, _Pieces], Iterator[bytes]]
         if kind is DigestType.HMAC:
             key = hashlib.sha1(b"mac" + password).digest()
-            self._compute, self._size = lambda head, payload: hmac.digest(key, head + payload, "sha1"), 20
+            self._digests, self._size = lambda heads, payloads: _hmacs(key, heads, payloads), 20
         else:
-            self._compute, self._size = _CHECKSUMS[kind]
+            self._digests, self._size = _CHECKSUMS[kind]
+
+    @property
+    def front_size(self) -> int:
+        """How many bytes stand before the payload of a packet."""
+        return _HEAD.size + self._size
 
     def seal(self, ledger_id: int, entry_id: int, last_confirmed: int, length: int, payload: bytes) -> bytes:
         """The bytes of a packet."""
-        head = _HEAD.pack(ledger_id, entry_id, last_confirmed, length)
-        return head + self._compute(head, payload) + payload
+        (front,) = self.fronts(ledger_id, entry_id, last_confirmed, (length,), (payload,))
+        return front + payload
+
+    def fronts(
+        self, ledger_id: int, first: int, last_confirmed: int, lengths: Sequence[int], payloads: _Pieces
+    ) -> Iterator[bytes]:
+        """What stands before the payload in the packets of consecutive entries.
+
+        One pass over all of them, without a step of Python for each: this is on the way of every entry.
+        """
+        numbers = range(first, first + len(payloads))
+        heads = list(map(_HEAD.pack, repeat(ledger_id), numbers, repeat(last_confirmed), lengths))
+        return map(bytes.__add__, heads, self._digests(heads, payloads))
 
     def open(self, raw: bytes, ledger_id: int, entry_id: int | None = None) -> Packet:
         """The packet of these bytes, of this ledger and entry, or of any entry; raises `WrongDigest`."""
-        start = _HEAD.size + self._size
+        start = self.front_size
         if len(raw) < start:
             raise WrongDigest(f"a packet of {len(raw)} bytes, {start} are the least")
         head, payload = raw[: _HEAD.size], raw[start:]
-        if self._compute(head, payload) != raw[_HEAD.size : start]:
+        if next(self._digests((head,), (payload,))) != raw[_HEAD.size : start]:
             raise WrongDigest(f"the {self.kind.name} of the entry is another than that of its bytes")
         ledger, entry, last_confirmed, length = _HEAD.unpack(head)
         if ledger != ledger_id or entry_id not in (None, entry):
             raise WrongDigest(f"the entry is {ledger}:{entry}, not the one that was asked for")
         return Packet(ledger, entry, last_confirmed, length, payload)
+
+    def open_run(self, raws: _Pieces, ledger_id: int, first: int) -> list[bytes] | None:
+        """The payloads of these packets if all are whole and of consecutive entries; `open` tells what is wrong."""
+        start = self.front_size
+        heads = [raw[: _HEAD.size] for raw in raws]
+        payloads = [raw[start:] for raw in raws]
+        places = zip(repeat(ledger_id), range(first, first + len(raws)), strict=False)
+        try:
+            in_place = [numbers[:2] for numbers in map(_HEAD.unpack, heads)] == list(places)
+        except error:
+            return None  # too short
+        fronts = map(bytes.__add__, heads, self._digests(heads, payloads))
+        return payloads if in_place and list(fronts) == [raw[:start] for raw in raws] else None
+
+
+def _hmacs(key: bytes, heads: _Pieces, payloads: _Pieces) -> Iterator[bytes]:
+    return (hmac.digest(key, head + payload, "sha1") for head, payload in zip(heads, payloads, strict=True))

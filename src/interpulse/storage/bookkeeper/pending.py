@@ -3,140 +3,186 @@
 An entry is acknowledged when so many bookies of its write set have it as the ack quorum says, and all before it are
 acknowledged. It is kept until the whole write set has answered, or those that have not are given up: only then can it
 never be needed again.
+
+Entries come and are answered in runs, so what is known of them is kept as sets. A set is a number whose bit n is the
+n-th entry from the first one on that is still needed: what happens to a run is a few operations on such numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from functools import reduce
+from operator import or_
 
 from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, Quorum
 
-__all__ = ["PendingEntries", "PendingEntry"]
-
-
-class PendingEntry:
-    """One entry. Sets of places in the ensemble are bits of a number."""
-
-    __slots__ = ("entry_id", "frame", "length", "size", "stored", "waiting")
-
-    def __init__(self, entry_id: int, frame: bytes, size: int, length: int, waiting: int) -> None:
-        self.entry_id: Final = entry_id
-        self.frame: Final = frame
-        self.size: Final = size
-        self.length: Final = length  # of all payloads up to this one
-        self.stored = 0
-        self.waiting = waiting
+__all__ = ["PendingEntries"]
 
 
 class PendingEntries:
-    """The entries of one ledger that are still needed."""
+    """The entries of one ledger that are still needed. A place is a position in the ensemble."""
 
     def __init__(self, quorum: Quorum) -> None:
         self._quorum = quorum
-        self._entries: dict[int, PendingEntry] = {}
-        self._given_up = 0  # places whose bookies nobody waits for
-        self._places = [quorum.positions(start) for start in range(quorum.ensemble)]
-        self._write_sets = [sum(1 << position for position in places) for places in self._places]
+        self._striped = quorum.ensemble != quorum.write
+        self._write_sets = [frozenset(quorum.positions(start)) for start in range(quorum.ensemble)]
+        self._given_up: set[int] = set()  # places whose bookies nobody waits for
+        self._frames: dict[int, bytes] = {}
+        self._first = 0  # the entry of bit 0
+        self._lengths = [0]  # bytes of all payloads before the entry of each bit, and of all
+        self._kept = 0
+        self._waiting = [0] * quorum.ensemble  # by place: those its bookie is to answer
+        self._stored = [0] * quorum.ensemble  # by place: those its bookie has, as far as they are not acknowledged
         self.last = NO_ENTRY_YET
         self.confirmed = NO_ENTRY_YET
         """The last acknowledged entry."""
         self.confirmed_length = 0
         """Bytes of all payloads up to it."""
-        self.length = 0
-        self.behind_entries = [0] * quorum.ensemble
-        """By place: acknowledged entries that its bookie has not answered."""
-        self.behind_bytes = [0] * quorum.ensemble
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._frames)
+
+    @property
+    def length(self) -> int:
+        """Bytes of all payloads."""
+        return self._lengths[-1]
 
     @property
     def possible(self) -> bool:
         """Whether every entry can be acknowledged by bookies that are not given up."""
-        return all((each & ~self._given_up).bit_count() >= self._quorum.ack for each in self._write_sets)
+        return all(len(each - self._given_up) >= self._quorum.ack for each in self._write_sets)
 
-    def append(self, frame: bytes, size: int) -> PendingEntry:
-        """The next entry, to be sent to `positions` of it."""
-        self.last += 1
-        self.length += size
-        waiting = self._write_sets[self.last % self._quorum.ensemble] & ~self._given_up
-        entry = self._entries[self.last] = PendingEntry(self.last, frame, size, self.length, waiting)
-        return entry
+    def append(self, frames: Sequence[bytes], lengths: Sequence[int]) -> range:
+        """The next entries, each with the bytes of all payloads up to it, to be sent to their write sets."""
+        entry_ids = range(self.last + 1, self.last + 1 + len(frames))
+        self._frames.update(zip(entry_ids, frames, strict=True))
+        self._lengths += lengths
+        self.last += len(frames)
+        appended = self._set(entry_ids)
+        self._kept |= appended
+        for place in range(self._quorum.ensemble):
+            if place not in self._given_up:
+                self._waiting[place] |= self._set(self.share(place, entry_ids)) if self._striped else appended
+        return entry_ids
 
-    def positions(self, entry: PendingEntry) -> Sequence[int]:
-        """The places that are to answer for an entry."""
-        start = entry.entry_id % self._quorum.ensemble
-        if entry.waiting == self._write_sets[start]:
-            return self._places[start]
-        return [each for each in self._places[start] if entry.waiting >> each & 1]
+    def share(self, place: int, entry_ids: range) -> Sequence[int]:
+        """Those of these entries whose write set has the place."""
+        if not self._striped:
+            return entry_ids
+        return [each for each in entry_ids if place in self._write_sets[each % self._quorum.ensemble]]
 
-    def stored(self, entry: PendingEntry, position: int) -> None:
-        """The bookie at this place has the entry."""
-        bit = 1 << position
-        if not entry.waiting & bit:
+    def frames(self, entry_ids: Sequence[int]) -> list[bytes]:
+        """What `append` was given for these entries, which are still needed."""
+        return list(map(self._frames.__getitem__, entry_ids))
+
+    def waiting(self, place: int) -> list[int]:
+        """The entries that the bookie at this place is to answer, in order."""
+        return [self._first + each for begin, end in _runs(self._waiting[place]) for each in range(begin, end)]
+
+    def behind(self, place: int) -> tuple[int, int]:
+        """How many acknowledged entries the bookie at this place has not answered, and the bytes of their payloads."""
+        behind = self._waiting[place] & self._acknowledged()
+        if not behind:
+            return 0, 0
+        lengths = self._lengths
+        return behind.bit_count(), sum(lengths[end] - lengths[begin] for begin, end in _runs(behind))
+
+    def stored(self, place: int, first: int, count: int) -> None:
+        """The bookie at this place has so many entries, from the first one on."""
+        begin, end = max(first, self._first), first + count
+        if begin >= end:
             return
-        entry.stored |= bit
-        entry.waiting &= ~bit
-        if entry.entry_id <= self.confirmed:
-            self._caught_up(entry, position)
-            if not entry.waiting:
-                del self._entries[entry.entry_id]
+        stored = (((1 << (end - begin)) - 1) << (begin - self._first)) & self._waiting[place]
+        self._waiting[place] ^= stored
+        self._stored[place] |= stored
 
     def confirm(self) -> bool:
-        """Acknowledge what can be; whether that is anything."""
-        entries, ack = self._entries, self._quorum.ack
-        before = self.confirmed
-        while (entry := entries.get(self.confirmed + 1)) is not None and entry.stored.bit_count() >= ack:
-            self.confirmed += 1
-            self.confirmed_length = entry.length
-            if entry.waiting:
-                self._left_behind(entry)
-            else:
-                del entries[self.confirmed]
-        return self.confirmed > before
+        """Acknowledge what can be, and forget what is needed no more; whether anything was acknowledged."""
+        start = self.confirmed + 1 - self._first
+        count = _count_of_ones(self._with_ack_quorum() >> start)
+        self.confirmed += count
+        self.confirmed_length = self._lengths[start + count]
+        self._forget()
+        return count > 0
 
-    def give_up(self, position: int) -> None:
+    def give_up(self, place: int) -> None:
         """Wait for the bookie at this place no longer. What it has stored counts."""
-        bit = 1 << position
-        self._given_up |= bit
-        for entry in [each for each in self._entries.values() if each.waiting & bit]:
-            entry.waiting &= ~bit
-            if entry.entry_id <= self.confirmed and not entry.waiting:
-                del self._entries[entry.entry_id]
-        self.behind_entries[position] = self.behind_bytes[position] = 0
+        self._given_up.add(place)
+        self._waiting[place] = 0
+        self._forget()
 
-    def replace(self, position: int) -> Iterator[PendingEntry]:
-        """Another bookie is at this place for what is not acknowledged: those entries, to be sent to it.
+    def replace(self, place: int) -> None:
+        """Another bookie is at this place, and to have what is not acknowledged.
 
-        What the former one has stored of them counts no longer.
+        What the former one has stored of it counts no longer.
         """
-        bit = 1 << position
-        self._given_up &= ~bit
-        for entry in self._unconfirmed(bit):
-            entry.stored &= ~bit
-            entry.waiting |= bit
-            yield entry
+        self._stored[place] = 0
+        self.revive(place)
 
-    def revive(self, position: int) -> Iterator[PendingEntry]:
-        """The bookie at this place is there again: entries that are not acknowledged, and that it may not have."""
-        bit = 1 << position
-        self._given_up &= ~bit
-        for entry in self._unconfirmed(bit):
-            if not entry.stored & bit:
-                entry.waiting |= bit
-                yield entry
+    def revive(self, place: int) -> None:
+        """The bookie at this place is there again, and to have what is not acknowledged and it may not have."""
+        self._given_up.discard(place)
+        unconfirmed = self._set(self.share(place, range(self.confirmed + 1, self.last + 1)))
+        self._waiting[place] |= unconfirmed & ~self._stored[place]
 
-    def _unconfirmed(self, bit: int) -> list[PendingEntry]:
-        write_sets, size = self._write_sets, self._quorum.ensemble
-        begin = self.confirmed + 1
-        return [self._entries[each] for each in range(begin, self.last + 1) if write_sets[each % size] & bit]
+    def _set(self, entry_ids: Sequence[int]) -> int:
+        if isinstance(entry_ids, range):
+            return ((1 << len(entry_ids)) - 1) << (entry_ids.start - self._first)
+        return sum(1 << (each - self._first) for each in entry_ids)
 
-    def _left_behind(self, entry: PendingEntry) -> None:
-        for position in self.positions(entry):
-            self.behind_entries[position] += 1
-            self.behind_bytes[position] += entry.size
+    def _acknowledged(self) -> int:
+        return (1 << (self.confirmed + 1 - self._first)) - 1
 
-    def _caught_up(self, entry: PendingEntry, position: int) -> None:
-        self.behind_entries[position] -= 1
-        self.behind_bytes[position] -= entry.size
+    def _with_ack_quorum(self) -> int:
+        """The entries that so many bookies have."""
+        ack = self._quorum.ack
+        at_least = [-1] + [0] * ack  # at_least[n]: those that n of the bookies seen so far have; -1 is all
+        for stored in self._stored:
+            for number in range(ack, 0, -1):
+                at_least[number] |= at_least[number - 1] & stored
+        return at_least[ack]
+
+    def _forget(self) -> None:
+        gone = self._kept & self._acknowledged() & ~reduce(or_, self._waiting)
+        if not gone:
+            return
+        for begin, end in _runs(gone):
+            for entry_id in range(self._first + begin, self._first + end):
+                del self._frames[entry_id]
+        self._kept ^= gone
+        if self._kept:
+            self._move(_count_of_zeros(self._kept))
+        else:
+            self._move(self.last + 1 - self._first)
+
+    def _move(self, count: int) -> None:
+        """Let so many bits go at the lower end of all sets."""
+        if not count:
+            return
+        self._first += count
+        del self._lengths[:count]
+        self._kept >>= count
+        for place in range(self._quorum.ensemble):
+            self._waiting[place] >>= count
+            self._stored[place] >>= count
+
+
+def _count_of_zeros(bits: int) -> int:
+    """How many zeros are below the lowest one."""
+    return (bits & -bits).bit_length() - 1
+
+
+def _count_of_ones(bits: int) -> int:
+    """How many ones are below the lowest zero."""
+    return _count_of_zeros(~bits)
+
+
+def _runs(bits: int) -> Iterator[tuple[int, int]]:
+    """Where runs of ones begin and end, the lowest first."""
+    at = 0
+    while bits:
+        begin = at + _count_of_zeros(bits)
+        bits >>= begin - at
+        at = begin + _count_of_ones(bits)
+        bits >>= at - begin
+        yield begin, at

@@ -6,13 +6,15 @@ entry, not the request. Invariants:
 * every request gets one `Answer`, unless the connection ends before;
 * of equal requests the oldest is answered first, which does no harm: they are answered alike, or one of them by a code.
 
-A request carries a ticket, any object of the caller's, which comes back with its answer.
+A request carries a ticket, any object of the caller's, which comes back with its answer. Additions are asked for in
+runs with one ticket, and what is answered alike in their order comes back as one `Added`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, repeat
 from struct import Struct, error
 from typing import Any, Final, NamedTuple
 
@@ -22,10 +24,12 @@ __all__ = [
     "FRAME_BYTES_MAX",
     "FRAME_OVERHEAD",
     "LAST_ENTRY",
+    "Added",
     "Answer",
     "ClientProtocol",
     "Frames",
     "add_frame",
+    "add_frames",
 ]
 
 LAST_ENTRY: Final = -1
@@ -51,10 +55,20 @@ _READ_REQUEST: Final = Struct(">IIqq")
 _BATCH_REQUEST: Final = Struct(">IIqqqiq")
 _ANSWER: Final = Struct(">Iiqq")  # header, code, ledger, entry
 _REQUEST_ID: Final = Struct(">q")
+_ADD_ANSWER: Final = Struct(">Qiqq")  # a whole answer to an addition: front, code, ledger, entry
+
+
+class Added(NamedTuple):
+    """What a bookie answered to additions of consecutive entries."""
+
+    ticket: Any
+    code: int
+    first: int
+    entries: int
 
 
 class Answer(NamedTuple):
-    """What a bookie answered. Packets are there if the code is OK: one of a read, one or more of a batch read."""
+    """What a bookie answered to a read. Packets are there if the code is OK, more than one perhaps of a batch read."""
 
     ticket: Any
     code: int
@@ -66,6 +80,7 @@ def _header(operation: int, flags: int = 0) -> int:
 
 
 _ADD_HEADER: Final = _header(_ADD)
+_ADD_ANSWER_FRONT: Final = _ANSWER.size << 32 | _ADD_HEADER  # length, header
 _RECOVERY_HEADER: Final = _header(_ADD, _RECOVERY_ADD | _HIGH_PRIORITY)
 
 
@@ -73,6 +88,13 @@ def add_frame(master_key: bytes, packet: bytes, *, recovery: bool = False) -> by
     """The request to keep a packet; a recovery's is taken also after the ledger was fenced."""
     header = _RECOVERY_HEADER if recovery else _ADD_HEADER
     return _FRONT.pack(4 + len(master_key) + len(packet), header) + master_key + packet
+
+
+def add_frames(master_key: bytes, fronts: Iterable[bytes], payloads: Sequence[bytes], front_size: int) -> list[bytes]:
+    """The requests to keep packets, each of a front of so many bytes and a payload; see `Digest.fronts`."""
+    sizes = map((4 + len(master_key) + front_size).__add__, map(len, payloads))
+    headers = map(_FRONT.pack, sizes, repeat(_ADD_HEADER))
+    return list(map(b"".join, zip(headers, repeat(master_key), fronts, payloads, strict=False)))
 
 
 class Frames:
@@ -98,39 +120,101 @@ class Frames:
         finally:
             del pending[:begin]
 
+    def take_short(self, size: int) -> bytes:
+        """What has come of a frame if it is less than so many bytes, to be cut again with what follows."""
+        if len(self._pending) >= size:
+            return b""
+        short = bytes(self._pending)
+        self._pending.clear()
+        return short
+
+    @property
+    def between(self) -> bool:
+        """Whether no frame has come in part."""
+        return not self._pending
+
 
 class _Tickets:
-    """Tickets by what their requests are about, the older first of equal ones."""
+    """Tickets by ledger and a number, the older first of equal ones."""
 
     def __init__(self) -> None:
-        self._first: dict[tuple[int, ...], Any] = {}
-        self._others: dict[tuple[int, ...], deque[Any]] = {}
+        self._first: dict[int, dict[int, Any]] = {}
+        self._others: dict[tuple[int, int], deque[Any]] = {}
 
-    def add(self, about: tuple[int, ...], ticket: Any) -> None:
-        if self._first.setdefault(about, ticket) is not ticket:
-            self._others.setdefault(about, deque()).append(ticket)
+    def add(self, ledger_id: int, numbers: Sequence[int], ticket: Any) -> None:
+        first = self._first.setdefault(ledger_id, {})
+        if len(numbers) > 1 and first.keys().isdisjoint(numbers):
+            first.update(dict.fromkeys(numbers, ticket))  # no step of Python for each
+            return
+        for number in numbers:
+            if first.setdefault(number, ticket) is not ticket:
+                self._others.setdefault((ledger_id, number), deque()).append(ticket)
 
-    def take(self, about: tuple[int, ...]) -> Any:
+    def take(self, ledger_id: int, number: int) -> Any:
+        (taken, missing) = self.take_run(ledger_id, number, 1)
+        if missing:
+            raise BrokenConnection(missing)
+        return taken[0][0]
+
+    def take_run(self, ledger_id: int, first: int, count: int) -> tuple[list[tuple[Any, int]], str]:
+        """Those of consecutive numbers, each with how many numbers it has, and what is wrong with the first other."""
+        numbers = self._first.get(ledger_id, {})
+        tickets: list[Any] = []
+        problem = ""
         try:
-            ticket = self._first.pop(about)
-        except KeyError:
-            raise BrokenConnection(f"an answer about {about}, which nothing asked about") from None
+            tickets.extend(map(numbers.pop, range(first, first + count)))  # no step of Python for each
+        except KeyError as missing:
+            problem = f"an answer about {ledger_id}:{missing.args[0]}, which nothing asked about"
         if self._others:
-            self._take_other(about)
-        return ticket
+            for number in range(first, first + len(tickets)):
+                self._put_other(ledger_id, number)
+        if not numbers:
+            self._first.pop(ledger_id, None)
+        if len(tickets) == 1:
+            return [(tickets[0], 1)], problem
+        return [(ticket, len(list(alike))) for ticket, alike in groupby(tickets)], problem
 
-    def _take_other(self, about: tuple[int, ...]) -> None:
-        others = self._others.get(about)
+    def _put_other(self, ledger_id: int, number: int) -> None:
+        others = self._others.get((ledger_id, number))
         if others:
-            self._first[about] = others.popleft()
+            self._first[ledger_id][number] = others.popleft()
             if not others:
-                del self._others[about]
+                del self._others[ledger_id, number]
 
-    def all(self) -> list[Any]:
-        return [*self._first.values(), *(ticket for others in self._others.values() for ticket in others)]
+    def all(self) -> list[tuple[int, Any]]:
+        """Numbers and tickets."""
+        first = [each for numbers in self._first.values() for each in numbers.items()]
+        return first + [(number, ticket) for (_, number), others in self._others.items() for ticket in others]
+
+    def clear(self) -> None:
+        self._first.clear()
+        self._others.clear()
 
     def __len__(self) -> int:
-        return len(self._first) + sum(map(len, self._others.values()))
+        return sum(map(len, self._first.values())) + sum(map(len, self._others.values()))
+
+
+def _answered_alike(raw: bytes) -> tuple[list[tuple[int, int, int, int]], int]:
+    """Answers to additions with which the bytes begin, and how many bytes they are.
+
+    Ledger, code, first entry and count, of consecutive entries together: this loop turns once for every entry.
+    """
+    alike = []
+    ledger_id = code = first = after = taken = 0
+    whole = len(raw) // _ADD_ANSWER.size * _ADD_ANSWER.size
+    for front, said, about, entry_id in _ADD_ANSWER.iter_unpack(memoryview(raw)[:whole]):
+        if front != _ADD_ANSWER_FRONT:
+            break
+        taken += 1
+        if entry_id == after and about == ledger_id and said == code:
+            after += 1
+            continue
+        if after > first:
+            alike.append((ledger_id, code, first, after - first))
+        ledger_id, code, first, after = about, said, entry_id, entry_id + 1
+    if after > first:
+        alike.append((ledger_id, code, first, after - first))
+    return alike, taken * _ADD_ANSWER.size
 
 
 class ClientProtocol:
@@ -143,9 +227,9 @@ class ClientProtocol:
         self._batches = _Tickets()
         self._batch_count = 0
 
-    def add(self, ledger_id: int, entry_id: int, ticket: Any) -> None:
-        """Expect the answer to an `add_frame`, which the caller sends."""
-        self._adds.add((ledger_id, entry_id), ticket)
+    def add(self, ledger_id: int, entry_ids: Sequence[int], ticket: Any) -> None:
+        """Expect the answers to an `add_frame` for each of these entries, which the caller sends."""
+        self._adds.add(ledger_id, entry_ids, ticket)
 
     def read(
         self, ledger_id: int, entry_id: int, ticket: Any, *, fence_key: bytes = b"", recovery: bool = False
@@ -154,7 +238,7 @@ class ClientProtocol:
 
         With the ledger's master key the bookie fences the ledger before, also if it does not know it.
         """
-        self._reads.add((ledger_id, entry_id), ticket)
+        self._reads.add(ledger_id, (entry_id,), ticket)
         flags = (_FENCING if fence_key else 0) | (_HIGH_PRIORITY if recovery else 0)
         return _READ_REQUEST.pack(20 + len(fence_key), _header(_READ, flags), ledger_id, entry_id) + fence_key
 
@@ -164,44 +248,64 @@ class ClientProtocol:
         Bookies before 4.17 do not know this and close the connection.
         """
         self._batch_count += 1
-        self._batches.add((ledger_id, first, self._batch_count), ticket)
+        self._batches.add(ledger_id, (self._batch_count,), ticket)
         header = _header(_BATCH_READ)
         return _BATCH_REQUEST.pack(40, header, ledger_id, first, self._batch_count, count_max, bytes_max)
 
-    def receive(self, raw: bytes) -> Iterator[Answer]:
+    def receive(self, raw: bytes) -> Iterator[Added | Answer]:
         """What the bookie answers with these bytes; raises `BrokenConnection` if they are not its protocol."""
-        for body in self._frames.cut(raw):
+        if not self._frames.between:
+            raw = self._frames.take_short(_ADD_ANSWER.size) + raw
+        if self._frames.between:
+            alike, taken = _answered_alike(raw)
+            raw = raw[taken:]
+            for ledger_id, code, begin, answered in alike:
+                first = begin
+                tickets, problem = self._adds.take_run(ledger_id, begin, answered)
+                for ticket, count in tickets:
+                    yield Added(ticket, code, first, count)
+                    first += count
+                if problem:
+                    raise BrokenConnection(problem)
+        for body in self._frames.cut(raw) if raw else ():
             try:
                 yield self._answer(body)
             except error as problem:
                 raise BrokenConnection(f"a frame of {len(body)} bytes is too short: {problem}") from None
 
-    def unanswered(self) -> list[Any]:
-        """The tickets of all requests that wait, those of one kind in the order of asking."""
-        return [*self._adds.all(), *self._reads.all(), *self._batches.all()]
+    def forget(self) -> None:
+        """Expect no answers any more."""
+        for tickets in (self._adds, self._reads, self._batches):
+            tickets.clear()
+
+    def unanswered_adds(self) -> list[tuple[int, Any]]:
+        """The entries and tickets of additions that wait."""
+        return self._adds.all()
+
+    def unanswered_reads(self) -> list[Any]:
+        """The tickets of reads that wait."""
+        return [ticket for _, ticket in self._reads.all() + self._batches.all()]
 
     @property
     def batches_waiting(self) -> int:
         """How many batch reads wait."""
         return len(self._batches)
 
-    def _answer(self, body: bytes) -> Answer:
+    def _answer(self, body: bytes) -> Added | Answer:
         header, code, ledger_id, entry_id = _ANSWER.unpack_from(body)
-        if header == _ADD_HEADER:
-            return Answer(self._adds.take((ledger_id, entry_id)), code, ())
         version, operation = header >> 24, header >> 16 & 0xFF
         if version != _VERSION:
             raise BrokenConnection(f"version {version} of the protocol; this client speaks {_VERSION}")
         if operation == _ADD:
-            return Answer(self._adds.take((ledger_id, entry_id)), code, ())
+            return Added(self._adds.take(ledger_id, entry_id), code, entry_id, 1)
         if operation == _READ:
             packets = [body[_ANSWER.size :]] if code == Code.OK else ()
-            return Answer(self._reads.take((ledger_id, entry_id)), code, packets)
+            return Answer(self._reads.take(ledger_id, entry_id), code, packets)
         if operation == _BATCH_READ:
-            return self._batch_answer(body, code, ledger_id, entry_id)
+            return self._batch_answer(body, code, ledger_id)
         raise BrokenConnection(f"an answer to operation {operation}, which was not asked for")
 
-    def _batch_answer(self, body: bytes, code: int, ledger_id: int, first: int) -> Answer:
+    def _batch_answer(self, body: bytes, code: int, ledger_id: int) -> Answer:
         (request_id,) = _REQUEST_ID.unpack_from(body, _ANSWER.size)
         packets = []
         at = _ANSWER.size + _REQUEST_ID.size
@@ -211,4 +315,4 @@ class ClientProtocol:
             if at > len(body):
                 raise BrokenConnection(f"an entry of {length} bytes that goes beyond its frame")
             packets.append(body[at - length : at])
-        return Answer(self._batches.take((ledger_id, first, request_id)), code, packets)
+        return Answer(self._batches.take(ledger_id, request_id), code, packets)

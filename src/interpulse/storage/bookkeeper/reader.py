@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, Protocol
 
 from interpulse.storage.bookkeeper.bookies import Bookies
@@ -177,15 +179,18 @@ class LedgerReader:
                 )
         except (BookieAway, TimeoutError):
             return []
-        payloads: list[bytes] = []
-        for raw in reply.packets:
-            found = self._opened(bookie_id, raw, first + len(payloads))
-            if found is None:
-                break
-            payloads.append(found.payload)
+        payloads = self._opened_run(bookie_id, reply.packets, first)
         if payloads:
             self._preferred = bookie_id
         return payloads
+
+    def _opened_run(self, bookie_id: str, packets: Sequence[bytes], first: int) -> list[bytes]:
+        """The payloads up to the first packet that is not what was written."""
+        payloads = self._digest.open_run(packets, self.ledger_id, first)
+        if payloads is not None:
+            return payloads
+        found = (self._opened(bookie_id, raw, first + each) for each, raw in enumerate(packets))
+        return [each.payload for each in takewhile(bool, found) if each is not None]
 
     def _in_turn(self, entry_id: int) -> list[str]:
         bookies = list(self.metadata.bookies_of(entry_id))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from interpulse.storage.bookkeeper.bookies import Bookies
 from interpulse.storage.bookkeeper.connection import BookieConnection
 from interpulse.storage.bookkeeper.errors import BookieAway, Code, meaning
-from interpulse.storage.bookkeeper.pending import PendingEntry
+from interpulse.storage.bookkeeper.pending import PendingEntries
 
 __all__ = ["Replica", "ReplicaConfig"]
 
@@ -29,33 +29,37 @@ class ReplicaConfig:
 
 
 class Replica:
-    """Sends entries to a bookie, again where that is needed, until it has failed. Entries are `send`, or it is stopped.
+    """Sends entries to a bookie, again where that is needed, until it has failed.
 
-    ``on_stored(entry)``: the bookie has it; ``on_failed(reason)``: it has failed, once; ``on_refused(code)``: the
-    ledger cannot be written by this client any more. They must not raise.
+    What it has not answered is what `PendingEntries` waits for at its place. ``on_stored()``: it has more of it;
+    ``on_failed(reason)``: it has failed, once; ``on_refused(code)``: the ledger cannot be written by this client any
+    more. They must not raise.
     """
 
     def __init__(
         self,
         bookie_id: str,
+        place: int,
         ledger_id: int,
+        pending: PendingEntries,
         bookies: Bookies,
         config: ReplicaConfig,
         *,
-        on_stored: Callable[[PendingEntry], None],
+        on_stored: Callable[[], None],
         on_failed: Callable[[str], None],
         on_refused: Callable[[int], None],
     ) -> None:
         self.bookie_id = bookie_id
+        self._place = place
         self._ledger_id = ledger_id
+        self._pending = pending
         self._bookies = bookies
         self._config = config
         self._on_stored = on_stored
         self._on_failed = on_failed
         self._on_refused = on_refused
         self._loop = asyncio.get_running_loop()
-        self._unanswered: dict[int, PendingEntry] = {}
-        self._busy: list[int] = []  # entries that were refused for now
+        self._busy: set[int] = set()  # entries that were refused for now
         self._busy_since: float | None = None
         self._pause_s = _REFUSED_PAUSE_S[0]
         self._timer: asyncio.TimerHandle | None = None
@@ -63,40 +67,46 @@ class Replica:
         self._connecting: asyncio.Task[None] | None = None
         self._stopped = False
 
-    def send(self, entry: PendingEntry) -> None:
-        """Give the bookie an entry."""
+    def send(self, entry_ids: range, frames: Sequence[bytes]) -> None:
+        """Give the bookie its share of new entries."""
         if self._stopped:
             return
-        self._unanswered[entry.entry_id] = entry
+        share = self._pending.share(self._place, entry_ids)
+        self._send(share, frames if len(share) == len(frames) else self._pending.frames(share))
+
+    def send_unanswered(self) -> None:
+        """Give it, in their order, all entries that it has not answered."""
+        if not self._stopped:
+            self._send_again(self._pending.waiting(self._place))
+
+    def _send_again(self, entry_ids: Sequence[int]) -> None:
+        self._send(entry_ids, self._pending.frames(entry_ids))
+
+    def _send(self, entry_ids: Sequence[int], frames: Sequence[bytes]) -> None:
+        if not entry_ids:
+            return
         if self._connection is not None:
-            self._connection.add(self._ledger_id, entry.entry_id, entry.frame, self._answered)
+            self._connection.add(self._ledger_id, entry_ids, frames, self._answered)
         elif self._connecting is None:
             self._connecting = asyncio.create_task(self._connect(0.0), name=f"ledger {self._ledger_id} to a bookie")
-
-    def send_all(self, entries: Iterable[PendingEntry]) -> None:
-        """Give it several, in this order."""
-        for entry in entries:
-            self.send(entry)
 
     def stop(self) -> None:
         """Wait for nothing any more."""
         self._stopped = True
-        self._unanswered.clear()
         if self._timer is not None:
             self._timer.cancel()
         if self._connecting is not None and self._connecting is not asyncio.current_task():
             self._connecting.cancel()
 
-    def _answered(self, entry_id: int, code: int) -> None:
-        entry = self._unanswered.get(entry_id)
-        if entry is None or self._stopped:
+    def _answered(self, first: int, count: int, code: int) -> None:
+        if self._stopped:
             return
         if code == Code.OK:
-            del self._unanswered[entry_id]
             self._busy_since = None
-            self._on_stored(entry)
+            self._pending.stored(self._place, first, count)
+            self._on_stored()
         elif code == Code.TOO_MANY_REQUESTS:
-            self._refused_for_now(entry_id)
+            self._refused_for_now(range(first, first + count))
         elif code == Code.CONNECTION_LOST:
             self._reconnect()
         elif code in _FATAL:
@@ -105,23 +115,23 @@ class Replica:
         else:
             self._fail(meaning(code))
 
-    def _refused_for_now(self, entry_id: int) -> None:
+    def _refused_for_now(self, entry_ids: range) -> None:
         now = self._loop.time()
         if self._busy_since is None:
             self._busy_since, self._pause_s = now, _REFUSED_PAUSE_S[0]
         if now - self._busy_since > self._config.busy_s:
             self._fail(f"{meaning(Code.TOO_MANY_REQUESTS)} for {self._config.busy_s:g} s")
             return
-        self._busy.append(entry_id)
+        self._busy.update(entry_ids)
         if self._timer is None:
             self._timer = self._loop.call_later(self._pause_s * random.uniform(1, 2), self._send_busy)
             self._pause_s = min(self._pause_s * 2, _REFUSED_PAUSE_S[1])
 
     def _send_busy(self) -> None:
         self._timer = None
-        busy, self._busy = self._busy, []
+        busy, self._busy = self._busy, set()
         if self._connection is not None:
-            self.send_all(self._unanswered[each] for each in busy if each in self._unanswered)
+            self._send_again([each for each in self._pending.waiting(self._place) if each in busy])
 
     def _reconnect(self) -> None:
         """The first of all entries that are answered so begins it; all of them are sent again."""
@@ -146,7 +156,7 @@ class Replica:
                 await asyncio.sleep(_PAUSE_S)
                 continue
             self._connecting = None
-            self.send_all(list(self._unanswered.values()))
+            self.send_unanswered()
             return
 
     def _fail(self, reason: str) -> None:

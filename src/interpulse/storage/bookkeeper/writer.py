@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
-from itertools import count
+from itertools import accumulate, count
 from typing import Final, Protocol
 
 from interpulse.storage.bookkeeper.bookies import Bookies
@@ -32,8 +33,8 @@ from interpulse.storage.bookkeeper.errors import (
 from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, LedgerState
 from interpulse.storage.bookkeeper.metadata_store import Kept, LedgerMetadataStore
 from interpulse.storage.bookkeeper.packets import Digest
-from interpulse.storage.bookkeeper.pending import PendingEntries, PendingEntry
-from interpulse.storage.bookkeeper.protocol import FRAME_OVERHEAD, add_frame
+from interpulse.storage.bookkeeper.pending import PendingEntries
+from interpulse.storage.bookkeeper.protocol import FRAME_OVERHEAD, add_frames
 from interpulse.storage.bookkeeper.replica import Replica, ReplicaConfig
 from interpulse.storage.zookeeper.errors import NotConnected, Refused, ZooKeeperError
 
@@ -139,25 +140,29 @@ class LedgerWriter:
         return self._error
 
     def append(self, payload: bytes) -> int:
-        """Send one entry; its number. The listener hears when it is acknowledged.
+        """Send one entry; its number. See `append_run`."""
+        return self.append_run((payload,))
 
-        Raises `EntryTooLarge`, and what ended the ledger if something did.
+    def append_run(self, payloads: Sequence[bytes]) -> int:
+        """Send entries; the number of the last one. The listener hears when they are acknowledged.
+
+        Raises `EntryTooLarge`, and what ended the ledger if something did: then none of them is sent.
         """
         if self._error is not None:
             raise self._error
         if self._closing:
             raise LedgerFailed(self.ledger_id, "it is being closed")
-        size_max = self._config.entry_bytes_max
-        if len(payload) > size_max:
-            raise EntryTooLarge(len(payload), size_max)
-        pending = self._pending
-        packet = self._digest.seal(
-            self.ledger_id, pending.last + 1, pending.confirmed, pending.length + len(payload), payload
-        )
-        entry = pending.append(add_frame(self._digest.master_key, packet), len(payload))
-        for position in pending.positions(entry):
-            self._replicas[position].send(entry)
-        return entry.entry_id
+        largest, size_max = max(map(len, payloads), default=0), self._config.entry_bytes_max
+        if largest > size_max:
+            raise EntryTooLarge(largest, size_max)
+        pending, digest = self._pending, self._digest
+        lengths = list(accumulate(map(len, payloads), initial=pending.length))[1:]
+        fronts = digest.fronts(self.ledger_id, pending.last + 1, pending.confirmed, lengths, payloads)
+        frames = add_frames(digest.master_key, fronts, payloads, digest.front_size)
+        entry_ids = pending.append(frames, lengths)
+        for replica in self._replicas:
+            replica.send(entry_ids, frames)
+        return pending.last
 
     async def add(self, payload: bytes) -> int:
         """Send one entry and wait until it is acknowledged; its number."""
@@ -211,16 +216,18 @@ class LedgerWriter:
     def _replica(self, position: int, bookie_id: str) -> Replica:
         return Replica(
             bookie_id,
+            position,
             self.ledger_id,
+            self._pending,
             self._bookies,
             self._config.replica,
-            on_stored=partial(self._stored, position),
+            on_stored=self._confirm_soon,
             on_failed=partial(self._bookie_failed, position),
             on_refused=self._refused,
         )
 
-    def _stored(self, position: int, entry: PendingEntry) -> None:
-        self._pending.stored(entry, position)
+    def _confirm_soon(self) -> None:
+        """Once in a turn of the event loop, whatever bookies answer in it."""
         if not self._confirming:
             self._confirming = True
             self._loop.call_soon(self._confirm)
@@ -240,8 +247,8 @@ class LedgerWriter:
 
     def _look_for_slow(self) -> None:
         """Give up bookies that are too far behind what is acknowledged: memory is bounded by those that live."""
-        config, pending = self._config, self._pending
-        for position, (entries, size) in enumerate(zip(pending.behind_entries, pending.behind_bytes, strict=True)):
+        config = self._config
+        for position, (entries, size) in enumerate(map(self._pending.behind, range(len(self._replicas)))):
             times = max(entries / config.behind_entries, size / config.behind_bytes)
             if times <= 1:
                 self._behind_since.pop(position, None)
@@ -333,8 +340,9 @@ class LedgerWriter:
             former = self._replicas[position].bookie_id
             log.info("bookie replaced ledger=%d bookie=%s by=%s", self.ledger_id, former, bookie_id)
             self._failed_places.pop(position, None)
+            self._pending.replace(position)
             self._replicas[position] = self._replica(position, bookie_id)
-            self._replicas[position].send_all(self._pending.replace(position))
+            self._replicas[position].send_unanswered()
 
     async def _revive(self, position: int, writable: list[str]) -> None:
         """There is no other bookie; the one that failed a while ago may be there again."""
@@ -349,8 +357,9 @@ class LedgerWriter:
         if self._error is None and position in self._failed_places:
             log.info("bookie is there again ledger=%d bookie=%s", self.ledger_id, bookie_id)
             del self._failed_places[position]
+            self._pending.revive(position)
             self._replicas[position] = self._replica(position, bookie_id)
-            self._replicas[position].send_all(self._pending.revive(position))
+            self._replicas[position].send_unanswered()
 
     def _fail(self, error: BookKeeperError, *, wanted: bool = False) -> None:
         if self._error is not None or self._metadata.closed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 
 import pytest
 import uvloop
@@ -14,9 +14,14 @@ from interpulse.storage.bookkeeper.errors import Code
 from interpulse.storage.bookkeeper.packets import Digest, DigestType
 from interpulse.storage.bookkeeper.protocol import add_frame
 from tests.support.scripted_bookie import ScriptedBookie
+from tests.support.waiting import eventually
 
 DIGEST = Digest(DigestType.CRC32C)
 FRAME = add_frame(DIGEST.master_key, DIGEST.seal(7, 0, -1, 5, b"hello"))
+
+
+def frames(ledger_id: int, entry_ids: Sequence[int]) -> list[bytes]:
+    return [add_frame(DIGEST.master_key, DIGEST.seal(ledger_id, each, -1, 5, b"hello")) for each in entry_ids]
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -45,15 +50,67 @@ async def test_connection_when_it_ends_then_everything_unanswered_is_told_once()
     bookie.silent = True
     config = ConnectionConfig(window_entries=3)
     connection = await BookieConnection.open(Address("127.0.0.1", bookie.port), config)
-    told: list[tuple[int, int]] = []
-    for entry_id in range(6):  # three are sent, three wait
-        connection.add(7, entry_id, FRAME, lambda entry_id, code: told.append((entry_id, code)))
+    told: list[tuple[int, int, int]] = []
+    connection.add(7, range(2), [FRAME] * 2, lambda *what: told.append(what))
+    connection.add(7, range(2, 6), [FRAME] * 4, lambda *what: told.append(what))  # one is sent, three wait
     reading = asyncio.create_task(connection.read(7, 0))
     await asyncio.sleep(0)
     connection.end("enough")
     connection.end("again")
     assert (await reading).code == Code.CONNECTION_LOST
-    assert told == [(entry_id, Code.CONNECTION_LOST) for entry_id in range(6)]
+    assert told == [(entry_id, 1, Code.CONNECTION_LOST) for entry_id in range(6)]
+    connection.add(7, [6, 8], [FRAME] * 2, lambda *what: told.append(what))
+    await asyncio.sleep(0)
+    assert told[6:] == [(6, 1, Code.CONNECTION_LOST), (8, 1, Code.CONNECTION_LOST)]
+    await bookie.kill()
+
+
+async def test_connection_when_it_ends_while_it_tells_of_an_answer_then_everything_is_told_once() -> None:
+    bookie = ScriptedBookie("b")
+    await bookie.start()
+    bookie.refuse = lambda request: Code.OK if request.entry_id < 2 else Code.READ_ONLY
+    connection = await BookieConnection.open(Address("127.0.0.1", bookie.port), ConnectionConfig())
+    told: list[int] = []
+
+    def end(first: int, count: int, code: int) -> None:
+        told.extend(range(first, first + count))
+        connection.end("enough")
+
+    connection.add(7, range(6), frames(7, range(6)), end)
+    await connection.lost
+    assert sorted(told) == list(range(6))
+    await bookie.kill()
+
+
+@pytest.mark.parametrize(
+    ("config", "most"),
+    [
+        (ConnectionConfig(window_entries=7), 7),
+        (ConnectionConfig(window_bytes=5 * len(FRAME)), 5),
+        (ConnectionConfig(window_bytes=1), 1),
+    ],
+    ids=["entries", "bytes", "one is larger than all"],
+)
+async def test_run_when_larger_than_the_window_then_sent_in_parts_as_answers_come(
+    config: ConnectionConfig, most: int
+) -> None:
+    bookie = ScriptedBookie("b")
+    await bookie.start()
+    bookie.mute = True
+    connection = await BookieConnection.open(Address("127.0.0.1", bookie.port), config)
+    stored: list[int] = []
+
+    def hear(first: int, count: int, code: int) -> None:
+        assert code == Code.OK
+        stored.extend(range(first, first + count))
+
+    connection.add(7, range(30), frames(7, range(30)), hear)
+    connection.add(8, [30, 32], frames(8, [30, 32]), hear)
+    await eventually(lambda: len(bookie.requests) == most)
+    bookie.go_on()
+    await eventually(lambda: len(stored) == 32)
+    assert stored == [*range(30), 30, 32]
+    assert [each.entry_id for each in bookie.requests[:30]] == list(range(30))
     await bookie.kill()
 
 

@@ -41,6 +41,7 @@ FAULTS = ("kill", "silent", "mute", "cut", "disk", "busy", "read only")
 faults = st.tuples(st.sampled_from(FAULTS), st.integers(0, 4))
 steps = st.one_of(
     st.tuples(st.just("append"), st.integers(1, 40)),
+    st.tuples(st.just("append run"), st.integers(1, 40)),
     st.tuples(st.just("pause"), st.integers(0, 60)),
     faults,
     st.tuples(st.just("heal"), st.just(0)),
@@ -131,6 +132,10 @@ async def play_step(writer: LedgerWriter, fault: OneFault, what: str, number: in
         for _ in range(number):
             if writer.failure is None:
                 writer.append(payload(writer.last_appended + 1))
+    elif what == "append run":
+        if writer.failure is None:
+            first = writer.last_appended + 1
+            assert writer.append_run([payload(first + each) for each in range(number)]) == first + number - 1
     elif what == "pause":
         await asyncio.sleep(number / 1000)
     elif what == "heal":

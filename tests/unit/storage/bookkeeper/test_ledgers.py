@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import struct
 
 import pytest
@@ -153,6 +154,78 @@ async def test_acknowledgements_when_a_later_entry_is_stored_first_then_in_order
     bookies[writer.metadata.bookies_of(0)[0]].go_on()
     await writer.confirmed(2)
     assert heard[-1] == 2
+
+
+@pytest.mark.parametrize("quorum", [Quorum(3, 3, 2), Quorum(3, 2, 2), Quorum(4, 3, 2), Quorum(1, 1, 1)], ids=str)
+async def test_run_when_answered_in_any_order_then_acknowledged_once_all_before_is_and_heard_once_a_turn(
+    quorum: Quorum, connect: Connect, bookies: ScriptedBookies
+) -> None:
+    heard: list[int] = []
+
+    class Listener:
+        def on_confirmed(self, last_entry: int) -> None:
+            heard.append(last_entry)
+
+        def on_ledger_failed(self, error: BookKeeperError) -> None:
+            raise AssertionError(error)
+
+    await bookies.start()
+    writer = await (await connect()).create(quorum, listener=Listener())
+    for bookie in bookies:
+        bookie.mute = True
+    assert writer.append_run(payloads(40)) == 39
+    await eventually(lambda: len(bookies.having(writer.ledger_id, 39)) == quorum.write)
+    for bookie in bookies:
+        random.Random(1).shuffle(bookie.held)
+        first_half, bookie.held = bookie.held[::2], bookie.held[1::2]
+        for answer in first_half:
+            answer()
+    await asyncio.sleep(0.02)
+    assert writer.last_confirmed < 39
+    for bookie in bookies:
+        bookie.go_on()
+    await writer.confirmed(39)
+    assert heard == sorted(set(heard))
+    await eventually(lambda: writer.kept_entries == 0)
+    assert (await writer.close()).length == sum(map(len, payloads(40)))
+
+
+@pytest.mark.parametrize("quorum", [Quorum(3, 3, 2), Quorum(3, 2, 2), Quorum(2, 2, 2)], ids=str)
+async def test_ensemble_change_when_in_the_middle_of_a_run_then_what_is_not_acknowledged_is_sent_again(
+    quorum: Quorum, connect: Connect, bookies: ScriptedBookies
+) -> None:
+    client = await connect(reconnect_s=0.05)
+    await bookies.start()
+    writer = await client.create(quorum)
+    for bookie in bookies:
+        bookie.refuse = lambda request: Code.OK if request.entry_id < 15 else Code.TOO_MANY_REQUESTS
+    writer.append_run(payloads(30))
+    await writer.confirmed(14)
+    dead = bookies[writer.metadata.last_segment.ensemble[1]]
+    await dead.kill()
+    await eventually(lambda: len(writer.metadata.segments) == 2)
+    new = bookies[writer.metadata.last_segment.ensemble[1]]
+    for bookie in bookies:
+        bookie.refuse = lambda request: Code.OK
+    await eventually(lambda: writer.kept_entries == 0)
+    metadata = await writer.close()
+    assert [each.first for each in metadata.segments] == [0, 15]
+    mine = {each for each in range(15, 30) if 1 in quorum.positions(each)}
+    assert set(new.ledgers[writer.ledger_id].entries) == mine
+    for entry in range(30):
+        assert set(metadata.bookies_of(entry)) <= bookies.having(writer.ledger_id, entry)
+    await dead.start()
+    assert await read_all(await connect(), writer.ledger_id) == payloads(30)
+
+
+async def test_run_when_one_of_it_is_too_large_then_none_of_it_is_sent(
+    connect: Connect, bookies: ScriptedBookies
+) -> None:
+    writer = await (await connect(frame_bytes_max=1000)).create(Q332)
+    with pytest.raises(EntryTooLarge, match="an entry of 2000 bytes"):
+        writer.append_run([b"small", bytes(2000), b"small"])
+    assert writer.last_appended == -1
+    assert await writer.add(b"small") == 0
 
 
 async def test_bookie_when_it_dies_and_there_is_another_then_replaced(

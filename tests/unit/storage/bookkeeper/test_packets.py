@@ -71,3 +71,25 @@ def test_packet_when_of_another_place_then_refused(ledger_id: int, entry_id: int
 def test_hmac_when_the_password_differs_then_refused() -> None:
     with pytest.raises(WrongDigest):
         Digest(DigestType.HMAC, b"b").open(Digest(DigestType.HMAC, b"a").seal(1, 2, 1, 1, b"x"), 1)
+
+
+@given(
+    kind=st.sampled_from(DigestType),
+    payloads=st.lists(st.binary(max_size=30), max_size=9),
+    spoil=st.integers(0, 8),
+    how=st.sampled_from(["none", "bit", "ledger", "entry", "short"]),
+)
+def test_packets_when_opened_as_a_run_then_only_if_each_would_be(
+    kind: DigestType, payloads: list[bytes], spoil: int, how: str
+) -> None:
+    digest = Digest(kind)
+    raws = [digest.seal(7, 5 + each, 4, 99, payload) for each, payload in enumerate(payloads)]
+    spoilt = how != "none" and spoil < len(raws) and not (how == "bit" and kind is DigestType.DUMMY)
+    if spoilt:
+        raws[spoil] = {
+            "bit": bytes([raws[spoil][0]]) + bytes([raws[spoil][1] ^ 1]) + raws[spoil][2:],
+            "ledger": digest.seal(8, 5 + spoil, 4, 99, payloads[spoil]),
+            "entry": digest.seal(7, 6 + spoil, 4, 99, payloads[spoil]),
+            "short": raws[spoil][:20],
+        }[how]
+    assert digest.open_run(raws, 7, 5) == (None if spoilt else payloads)

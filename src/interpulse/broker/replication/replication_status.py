@@ -24,7 +24,7 @@ from interpulse.rules.replication import effective_replication_clusters, remote_
 from interpulse.storage.api import MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict
 
-__all__ = ["STATES", "ReplicationStatus"]
+__all__ = ["STATES", "Record", "ReplicationStatus"]
 
 Record = dict[str, Any]
 _Reports = dict[TopicName, dict[str, list[Record]]]
@@ -151,6 +151,10 @@ class ReplicationStatus:
         records = self._records({name.base: self._remotes(clusters)}, await self._reports(namespace))
         names = {str(name), str(name.base)}
         return [record for record in records if not name.is_partition or record["topic"] in names]
+
+    async def of_pairs(self, namespace: NamespaceName, remotes: Mapping[TopicName, Collection[str]]) -> list[Record]:
+        """The records of these topics of one namespace, each with the clusters that it is replicated to."""
+        return self._records(remotes, await self._reports(namespace))
 
     def _remotes(self, clusters: Collection[str]) -> tuple[str, ...]:
         return remote_clusters(self._namespaces.local_cluster, clusters)

@@ -36,7 +36,7 @@ class Page:
                 assert key not in self.samples, f"{key} stands there twice"
                 self.samples[key] = sample.value
 
-    def value(self, name: str, **labels: str) -> float:
+    def value(self, name: str, /, **labels: str) -> float:
         return self.samples[name, frozenset({**labels, "cluster": "standalone"}.items())]
 
     def labels_of(self, name: str) -> list[dict[str, str]]:
@@ -146,7 +146,7 @@ async def test_traffic_lookups_connections_and_writes_are_counted(pulsar_broker:
 @pytest.mark.pulsar_settings(exposeConsumerLevelMetricsInPrometheus=True)
 async def test_consumers_are_shown_when_so_configured(pulsar_broker: InProcessBroker) -> None:
     async with Client(pulsar_broker.service_url) as client:
-        await client.subscribe("x", "s", consumer_name="me", receiver_queue_size=7)
+        await client.subscribe("x", "s", name="me", receiver_queue_size=7)
         page = await scrape(pulsar_broker.web_url)
     (labels,) = page.labels_of("pulsar_consumer_available_permits")
     assert labels == {"cluster": "standalone", **X, "subscription": "s", "consumer_name": "me", "consumer_id": "0"}

@@ -1,6 +1,7 @@
 """Metrics of replication as a whole.
 
-Every broker of a cluster shows all topics of it, so take the largest of its brokers and not the sum. The names are ours: Pulsar has figures of single topics only, which stand in `metrics_topics`.
+Every broker of a cluster shows all topics of it, so take the largest of its brokers and not the sum. The names are
+ours: Pulsar has figures of single topics only, which stand in `metrics_topics`.
 """
 
 from __future__ import annotations

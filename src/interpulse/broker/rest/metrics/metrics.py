@@ -37,7 +37,4 @@ async def get_metrics(call: Call) -> Answer:
     return Answer(200, await page.render_in_turns() + generate_latest(process), CONTENT_TYPE)
 
 
-ROUTES: Final = (
-    Route("GET", "/metrics", get_metrics, open_to_all),
-    Route("GET", "/metrics/", get_metrics, open_to_all),  # the target of real Pulsar's redirect from the other
-)
+ROUTES: Final = (Route("GET", "/metrics", get_metrics, open_to_all),)

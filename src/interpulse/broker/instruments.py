@@ -14,10 +14,10 @@ from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.loop_lag import LAG_SECONDS
 from interpulse.clock import SystemClock
 from interpulse.storage.disk_space import DiskSpace
-from interpulse.storage.histogram import Histogram
 from interpulse.storage.journals import JournalStatistics
-from interpulse.storage.metadata_meter import MetadataMeter
-from interpulse.storage.write_meter import WriteMeter
+from interpulse.storage.meters.histogram import Histogram
+from interpulse.storage.meters.metadata_meter import MetadataMeter
+from interpulse.storage.meters.write_meter import WriteMeter
 
 __all__ = [
     "AccessMeter",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from interpulse.storage.histogram import Histogram
+from interpulse.storage.meters.histogram import Histogram
 
 __all__ = ["LAG_SECONDS", "LoopLag"]
 

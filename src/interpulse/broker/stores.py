@@ -19,7 +19,7 @@ from interpulse.storage.cursors.cursor_store import CursorStore
 from interpulse.storage.disk_space import DiskSpace
 from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.lock import DirectoryLock
-from interpulse.storage.metadata_meter import MetadataMeter
+from interpulse.storage.meters.metadata_meter import MetadataMeter
 from interpulse.storage.segments.files import DiskFiles, Files
 from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.sqlite import SqliteMetadataStore

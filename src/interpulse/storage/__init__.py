@@ -12,5 +12,5 @@
 * `bookkeeper`: a client of BookKeeper, and the journal on it
 * `memory`: metadata and journal without a disk, for tests and benchmarks
 * `lock`, `disk_space`: one process per data directory, the space left in it
-* `write_meter`, `metadata_meter`: what is written and read, and how long it takes, in buckets (`histogram`)
+* `meters`: what is written and read, and how long it takes
 """

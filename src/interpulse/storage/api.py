@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Protocol
 
 from interpulse.model.errors import MetadataError, PersistenceError
 from interpulse.model.ids import Position
+from interpulse.storage.meters.write_meter import WrittenEntries
 from interpulse.storage.sessions import Session
-from interpulse.storage.write_meter import WrittenEntries
 
 __all__ = [
     "Change",

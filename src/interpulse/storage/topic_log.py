@@ -36,9 +36,9 @@ from interpulse.storage.api import (
 from interpulse.storage.compacted import CompactedLog, CompactedStore
 from interpulse.storage.journals import TOPIC_LEDGER, LedgerGone, Run
 from interpulse.storage.ledgers import LedgerList
+from interpulse.storage.meters.write_meter import WriteMeter, WrittenEntries
 from interpulse.storage.tail_cache import LogTail, TailCache, as_log_entries
 from interpulse.storage.topic_records import TopicRecord, check_newest, with_ledgers
-from interpulse.storage.write_meter import WriteMeter, WrittenEntries
 
 __all__ = ["LogConfig", "LogOwner", "TopicLog"]
 

@@ -17,6 +17,7 @@ from interpulse.storage.api import (
     MetadataStore,
 )
 from interpulse.storage.journals import TOPIC_LEDGER, Journal
+from interpulse.storage.meters.write_meter import WriteMeter
 from interpulse.storage.tail_cache import TailCache
 from interpulse.storage.topic_log import LogConfig, TopicLog
 from interpulse.storage.topic_records import (
@@ -27,7 +28,6 @@ from interpulse.storage.topic_records import (
     check_newest,
     with_ledgers,
 )
-from interpulse.storage.write_meter import WriteMeter
 
 __all__ = ["TopicLogStore"]
 

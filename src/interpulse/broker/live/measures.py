@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from operator import add
 from typing import Final, NamedTuple
 
-from interpulse.storage.histogram import Histogram
-from interpulse.storage.write_meter import WAIT_MS, WrittenEntries
+from interpulse.storage.meters.histogram import Histogram
+from interpulse.storage.meters.write_meter import WAIT_MS, WrittenEntries
 
 __all__ = [
     "NO_WAY",

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 from interpulse.storage.api import Change, CommitConflict, MetadataUnavailable, Put, Versioned, sizes_of
-from interpulse.storage.metadata_meter import MetadataMeter
+from interpulse.storage.meters.metadata_meter import MetadataMeter
 from interpulse.storage.watches import Watches
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.commit_plan import Planned, last_changes, plan_commit

@@ -27,8 +27,8 @@ from interpulse.model.errors import Conflict, NotAllowed, PersistenceError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Log, LogEntry
-from interpulse.storage.histogram import Histogram
-from interpulse.storage.write_meter import WAIT_MS
+from interpulse.storage.meters.histogram import Histogram
+from interpulse.storage.meters.write_meter import WAIT_MS
 
 __all__ = ["COMPACTION_CURSOR", "Compaction", "CompactionOwner", "CompactionStatus", "entries_upto"]
 

@@ -19,8 +19,8 @@ from interpulse.broker.instruments import (
 )
 from interpulse.serving.exposition import Exposition, labelled
 from interpulse.storage.disk_space import DiskSpace
-from interpulse.storage.histogram import Histogram
-from interpulse.storage.metadata_meter import MetadataMeter
+from interpulse.storage.meters.histogram import Histogram
+from interpulse.storage.meters.metadata_meter import MetadataMeter
 
 __all__ = ["write_broker"]
 

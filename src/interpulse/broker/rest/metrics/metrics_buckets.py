@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.serving.exposition import Exposition
-from interpulse.storage.histogram import Histogram
-from interpulse.storage.write_meter import WrittenEntries
+from interpulse.storage.meters.histogram import Histogram
+from interpulse.storage.meters.write_meter import WrittenEntries
 
 __all__ = ["Buckets", "WriteFamilies", "wait_buckets"]
 
@@ -33,7 +33,7 @@ class Buckets:
 
 
 def wait_buckets(page: Exposition, name: str, text: str) -> Buckets:
-    """Those of waits in milliseconds, in the bounds of `interpulse.storage.write_meter.WAIT_MS`."""
+    """Those of waits in milliseconds, in the bounds of `interpulse.storage.meters.write_meter.WAIT_MS`."""
     return Buckets(page, name, text, _WAITS, sum_factor=1000)
 
 

@@ -26,7 +26,7 @@ from interpulse.broker.live.registry.topic_registry import AnyTopic
 from interpulse.broker.rest.metrics.metrics_buckets import WriteFamilies, wait_buckets
 from interpulse.broker.rest.metrics.metrics_limits import QUOTA_TYPES, write_limits
 from interpulse.serving.exposition import Exposition, Kind, labelled
-from interpulse.storage.write_meter import WrittenEntries
+from interpulse.storage.meters.write_meter import WrittenEntries
 
 __all__ = ["SERIES_OWNERS_MAX", "write_topics"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interpulse.storage.api import CommitConflict, Delete, Put
-from interpulse.storage.metadata_meter import MetadataMeter
+from interpulse.storage.meters.metadata_meter import MetadataMeter
 from interpulse.storage.sqlite import SqliteMetadataStore
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from interpulse.storage.histogram import Histogram
+from interpulse.storage.meters.histogram import Histogram
 
 __all__ = ["OPERATIONS", "OPERATION_MS", "MetadataMeter"]
 

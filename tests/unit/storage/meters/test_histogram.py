@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interpulse.storage.histogram import Histogram
-from interpulse.storage.write_meter import ENTRY_BYTES, WAIT_MS
+from interpulse.storage.meters.histogram import Histogram
+from interpulse.storage.meters.write_meter import ENTRY_BYTES, WAIT_MS
 
 
 @pytest.mark.parametrize("bounds", [WAIT_MS, ENTRY_BYTES])

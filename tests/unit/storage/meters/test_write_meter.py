@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpulse.storage.write_meter import WriteMeter, WrittenEntries
+from interpulse.storage.meters.write_meter import WriteMeter, WrittenEntries
 
 
 class Watch:

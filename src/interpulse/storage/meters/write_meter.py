@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from interpulse.storage.histogram import Histogram
+from interpulse.storage.meters.histogram import Histogram
 
 __all__ = ["ENTRY_BYTES", "WAIT_MS", "WriteMeter", "WrittenEntries"]
 

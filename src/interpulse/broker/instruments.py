@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import repeat
 from types import TracebackType
@@ -25,7 +25,6 @@ __all__ = [
     "Instruments",
     "LatencyMeter",
     "SchemaMeter",
-    "SchemaMeters",
     "quantiles_of",
 ]
 
@@ -138,13 +137,6 @@ class SchemaMeter:
         """New schemas that fitted the earlier ones, or did not."""
 
 
-class SchemaMeters(defaultdict[str, SchemaMeter]):
-    """By namespace."""
-
-    def __init__(self) -> None:
-        super().__init__(SchemaMeter)
-
-
 @dataclass(frozen=True, slots=True)
 class Instruments:
     """Everything metrics read that belongs to no single topic. The callables are asked with each scrape."""
@@ -162,7 +154,8 @@ class Instruments:
     writes: WriteMeter = field(default_factory=WriteMeter)
     logs_open: Callable[[], int] = lambda: 0
     metadata: MetadataMeter | None = None
-    schemas: SchemaMeters = field(default_factory=SchemaMeters)
+    schemas: Mapping[str, SchemaMeter] = field(default_factory=dict)
+    """By namespace."""
     loop_lag: Histogram = field(default_factory=lambda: Histogram(LAG_SECONDS))
     """How late the event loop came to what was due, in seconds."""
     journal: JournalStatistics = field(default_factory=JournalStatistics)

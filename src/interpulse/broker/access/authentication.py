@@ -81,7 +81,7 @@ class Authentication:
             self.meter.expired_tokens += refusal.expired
             raise BadCredentials(detail=str(refusal)) from None
         self.meter.successes[provider.name, method] += 1
-        if method == TOKEN and identity.expires_at is not None:
+        if method == _TOKEN and identity.expires_at is not None:
             self.meter.token_minutes.add(max(0.0, identity.expires_at - self._now()) / 60)
         return identity
 
@@ -96,5 +96,5 @@ class Authentication:
             raise BadCredentials("Authentication required", error.detail) from None
 
 
-TOKEN: Final = "token"
+_TOKEN: Final = "token"
 _METHODS_BY_SCHEME: Final = {"bearer": "token", "basic": "basic"}

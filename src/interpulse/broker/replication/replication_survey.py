@@ -15,7 +15,7 @@ from interpulse.model.names import NamespaceName, TopicName
 
 __all__ = ["ReplicationSurvey", "Survey"]
 
-_AT_ONCE: Final = 100  # topics in one turn of the event loop: a few milliseconds
+_AT_ONCE: Final = 1000  # topics in one turn of the event loop: a few milliseconds
 
 
 @dataclass(slots=True)
@@ -68,14 +68,19 @@ class ReplicationSurvey:
 
     async def look(self) -> Survey:
         """Look at every topic that is replicated, giving way to other work."""
-        survey, topics = Survey(), self._remote_topics.topics()
-        for start in range(0, len(topics), _AT_ONCE):
-            parts: defaultdict[NamespaceName, dict[TopicName, tuple[str, ...]]] = defaultdict(dict)
-            for topic in topics[start : start + _AT_ONCE]:
-                clusters = parts[topic.namespace_name][topic] = self._remote_topics.clusters_of(topic)
+        survey = Survey()
+        for namespace, remotes in (await self._pairs()).items():
+            for _, clusters in remotes:
                 survey.remotes.update(clusters)
-            for namespace, remotes in parts.items():
-                for record in await self._status.of_pairs(namespace, remotes):
-                    survey.add(str(namespace), record)
-            await asyncio.sleep(0)
+            async for record in self._status.of_pairs(namespace, remotes):
+                survey.add(str(namespace), record)
         return survey
+
+    async def _pairs(self) -> dict[NamespaceName, list[tuple[TopicName, tuple[str, ...]]]]:
+        """The topics with their clusters, by namespace."""
+        pairs: defaultdict[NamespaceName, list[tuple[TopicName, tuple[str, ...]]]] = defaultdict(list)
+        for number, topic in enumerate(self._remote_topics.topics(), 1):
+            pairs[topic.namespace_name].append((topic, self._remote_topics.clusters_of(topic)))
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return pairs

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from interpulse.broker.instruments import SchemaMeter, SchemaMeters
+from interpulse.broker.instruments import SchemaMeter
 from interpulse.broker.topics.schema_store import History, RecordedSchemas, SchemaStore
 from interpulse.broker.topics.topic_policies import stored_policies
 from interpulse.clock import Clock
@@ -65,7 +66,8 @@ class Schemas:
         schema_store: SchemaStore | None = None,
     ) -> None:
         """``settings`` is asked each time, because the auto-update switch may change while the broker runs."""
-        self.meters = SchemaMeters()
+        self.meters: defaultdict[str, SchemaMeter] = defaultdict(SchemaMeter)
+        """What was done with schemas, by namespace."""
         self._store = store
         self._policies = policies
         self._settings = settings

@@ -18,6 +18,7 @@ WITHOUT_TRAFFIC = {
     "pulsar_replication_backlog",
     "pulsar_replication_connected_count",
     "pulsar_authentication_failures_total",
+    "interpulse_replication_topics",
 }
 """Metrics of what a plain broker does not have: another cluster, authentication."""
 

@@ -57,9 +57,12 @@ async def test_client_when_not_let_in_then_says_so_at_both_front_ends(
     token_broker: InProcessBroker, credentials: Credentials | None
 ) -> None:
     for url in (token_broker.service_url, token_broker.web_url):
+        refused = refused_clients(token_broker)
         async with Client(url, credentials=credentials, operation_timeout_ms=5000) as client:
             with pytest.raises(AuthenticationError):
                 await client.create_producer(TOPIC)
+        if url == token_broker.service_url:
+            assert refused_clients(token_broker) > refused
 
 
 async def test_client_when_its_token_ends_then_brings_a_new_one_and_stays(
@@ -80,6 +83,11 @@ async def test_client_when_its_token_ends_then_brings_a_new_one_and_stays(
 def connections_made(broker: InProcessBroker) -> int:
     page = Player(broker.service_url, broker.web_url).call(None, "GET", METRICS)[1]
     return int(sample(page, "pulsar_connection_created_total_count"))
+
+
+def refused_clients(broker: InProcessBroker) -> int:
+    page = Player(broker.service_url, broker.web_url).call(None, "GET", METRICS)[1]
+    return int(sample(page, "pulsar_connection_create_fail_count"))
 
 
 async def wait_for_login(broker: InProcessBroker, role: str) -> None:

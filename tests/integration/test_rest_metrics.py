@@ -9,14 +9,17 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.replication.replication_status import STATES
 from interpulse.broker.rest.metrics import metrics_topics
 from interpulse.client import Client
 from interpulse.testing.broker import InProcessBroker
+from interpulse.testing.cluster_pair import ClusterPair
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.raw_client import RawClient
 from tests.support.rest_broker import RestBroker, rest_broker
 from tests.support.rest_client import call
+from tests.support.waiting import eventually
 
 DEFAULT = {"namespace": "public/default"}
 X = {**DEFAULT, "topic": "persistent://public/default/x"}
@@ -33,7 +36,7 @@ class Page:
                 assert key not in self.samples, f"{key} stands there twice"
                 self.samples[key] = sample.value
 
-    def value(self, name: str, **labels: str) -> float:
+    def value(self, name: str, /, **labels: str) -> float:
         return self.samples[name, frozenset({**labels, "cluster": "standalone"}.items())]
 
     def labels_of(self, name: str) -> list[dict[str, str]]:
@@ -112,10 +115,71 @@ async def test_traffic_lookups_connections_and_writes_are_counted(pulsar_broker:
     assert page.value("pulsar_broker_lookup_count") == page.value("pulsar_broker_lookup_answers_total") == 2
     assert page.value("pulsar_broker_lookup", quantile="1.0") > 0
     assert page.value("pulsar_broker_lookup_pending_requests") == page.value("interpulse_lookup_rejected_total") == 0
-    assert page.value("pulsar_active_connections") == page.value("pulsar_connection_created_total_count") == 1
+    connections = {"broker": "127.0.0.1", "metric": "broker_connection"}
+    for name in ("pulsar_active_connections", "pulsar_connection_created_total_count"):
+        assert (
+            page.value(name, **connections) == page.value("pulsar_connection_create_success_count", **connections) == 1
+        )
+    assert page.value("pulsar_connection_create_fail_count", **connections) == 0
+    assert page.value("pulsar_broker_throttled_connections") == page.value("pulsar_broker_lookup_redirects_total") == 0
+    assert page.value("pulsar_broker_publish_latency_count") == 3
+    assert page.value("pulsar_broker_publish_latency", quantile="1.0") > 0
+    assert page.value("interpulse_log_sync_seconds_count") == page.value("interpulse_log_groups_total")
+    assert page.value("interpulse_log_sync_seconds_bucket", le="+Inf") == page.value("interpulse_log_groups_total")
+    assert page.value("interpulse_event_loop_lag_seconds_count") > 0
+    store = {"name": "metadata-store"}
+    assert page.value("pulsar_metadata_store_ops_latency_ms_count", **store, type="put", status="success") > 0
+    assert page.value("pulsar_metadata_store_put_bytes_total", **store) > 0
+    assert page.value("pulsar_ml_count") == 1
+    assert page.value("pulsar_storage_logical_size", **X) == page.value("pulsar_storage_size", **X) > 0
+    assert page.value("pulsar_storage_offloaded_size", **X) == 0
+    assert page.value("pulsar_subscription_last_consumed_timestamp", **X, subscription="s") > 1_700_000_000_000
+    assert page.value("pulsar_subscription_last_acked_timestamp", **X, subscription="s") == 0
     assert page.value("interpulse_log_groups_total") >= 3
     assert page.value("interpulse_log_failed_groups_total") == 0
-    assert sum(value for (name, _), value in page.samples.items() if name.startswith("pulsar_entry_size_le_")) == 0
+    assert page.value("pulsar_entry_size_overflow", **X) == page.value("pulsar_entry_size_le_overflow", **X) == 0
+    assert page.value("pulsar_storage_write_latency_overflow", **X) == 0
+    assert page.value("pulsar_storage_write_latency_le_overflow", **X) == 0
+    assert page.labels_of("pulsar_consumer_available_permits") == []
+
+
+@pytest.mark.pulsar_settings(exposeConsumerLevelMetricsInPrometheus=True)
+async def test_consumers_are_shown_when_so_configured(pulsar_broker: InProcessBroker) -> None:
+    async with Client(pulsar_broker.service_url) as client:
+        await client.subscribe("x", "s", name="me", receiver_queue_size=7)
+        page = await scrape(pulsar_broker.web_url)
+    (labels,) = page.labels_of("pulsar_consumer_available_permits")
+    assert labels == {"cluster": "standalone", **X, "subscription": "s", "consumer_name": "me", "consumer_id": "0"}
+    labels.pop("cluster")
+    assert page.value("pulsar_consumer_available_permits", **labels) == 7
+    assert page.value("pulsar_consumer_unacked_messages", **labels) == 0
+    assert len(page.labels_of("pulsar_out_messages_total")) == 1, "a sum over it counts everything once"
+
+
+@pytest.mark.pulsar_settings(exposeTopicLevelMetricsInPrometheus=False)
+async def test_entries_are_shown_by_namespace_where_topics_are_not(pulsar_broker: InProcessBroker) -> None:
+    async with Client(pulsar_broker.service_url) as client:
+        for topic in ("x", "y"):
+            async with await client.create_producer(topic) as producer:
+                await producer.send(b"hello")
+        page = await scrape(pulsar_broker.web_url)
+    assert page.labels_of("pulsar_entry_size_count") == [{"cluster": "standalone", **DEFAULT}]
+    assert page.value("pulsar_storage_offloaded_size", **DEFAULT) == 0
+    assert page.value("pulsar_broker_storage_backlog_quota_exceeded_evictions_total", quota_type="size") == 0
+
+
+async def test_schemas_and_their_conflicts_are_counted_by_namespace(broker: RestBroker) -> None:
+    path, schema = "schemas/public/default/x/schema", {"type": "STRING", "schema": "", "properties": {}}
+    assert (await call(broker.web_url, "POST", path, schema)).status == 200
+    assert (await call(broker.web_url, "POST", path, {**schema, "type": "INT32"})).status == 409
+    assert (await call(broker.web_url, "DELETE", path)).status == 200
+    page = await scrape(broker.web_url)
+    assert page.value("pulsar_schema_put_ops_latency_count", **DEFAULT) == 1
+    assert page.value("pulsar_schema_del_ops_latency_count", **DEFAULT) == 1
+    assert page.value("pulsar_schema_get_ops_latency_count", **DEFAULT) >= 3
+    assert page.value("pulsar_schema_get_ops_failed_total", **DEFAULT) == 0
+    assert page.value("pulsar_schema_compatible_total", **DEFAULT) == 1
+    assert page.value("pulsar_schema_incompatible_total", **DEFAULT) == 1
 
 
 def test_lookups_that_are_refused_are_counted_apart(pulsar_broker: InProcessBroker) -> None:
@@ -149,3 +213,36 @@ def test_consistency_refusals_of_both_front_ends_are_counted_by_kind_and_warned_
     assert f"topic={base}/x-partition-0 client=producer me at /127.0.0.1:" in missing
     assert f"topic={base}/p client=producer without name at" in found
     assert f"topic=non-{base}/p-partition-2 client=consumer of subscription sub at" in beyond
+
+
+async def test_topics_are_counted_by_the_state_of_their_replication(pulsar_cluster_pair: ClusterPair) -> None:
+    east = pulsar_cluster_pair.east
+    path = "public/default"
+    await call(east.web_url, "PUT", f"persistent/{path}/t/subscription/s")
+    record = {"topic": f"persistent://{path}/t", "cluster": "west", "state": "HELD", "reason": "no", "remedy": "yes"}
+    lag = {"since": 9_999_999_999_999, "lagEntries": 3, "lagMessages": 5, "lagSeconds": 7.5}
+    assert (await call(east.web_url, "POST", f"namespaces/{path}/replication", ["east", "west"])).status == 204
+    await eventually(lambda: east.app.remote_topics.topics())
+    reported = await call(east.web_url, "POST", f"namespaces/{path}/replication/status", [{**record, **lag}])
+    assert reported.status == 204, reported.body
+    page = await scrape(east.web_url)
+    states = {
+        dict(labels)["state"]: value
+        for (name, labels), value in page.samples.items()
+        if name == "interpulse_replication_topics"
+    }
+    assert states == dict.fromkeys(STATES, 0) | {"HELD": 1}
+    lags = {
+        name: value for (name, labels), value in page.samples.items() if name.startswith("interpulse_replication_lag_")
+    }
+    assert lags == {
+        "interpulse_replication_lag_entries": 3,
+        "interpulse_replication_lag_messages": 5,
+        "interpulse_replication_lag_seconds": 7.5,
+    }
+    of_topic = [
+        value
+        for (name, labels), value in page.samples.items()
+        if name == "pulsar_replication_delay_in_seconds" and ("remote_cluster", "west") in labels
+    ]
+    assert of_topic == [7.5]

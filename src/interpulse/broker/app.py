@@ -28,6 +28,7 @@ from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.live.settings import TopicSettings as LiveSettings
+from interpulse.broker.loop_lag import LoopLag
 from interpulse.broker.ownership.load_meter import LoadMeter
 from interpulse.broker.ownership.other_brokers import OtherBrokers
 from interpulse.broker.ownership.ownership import Ownership, SoleOwner, this_broker
@@ -41,6 +42,7 @@ from interpulse.broker.replication.replication_clusters import ReplicationCluste
 from interpulse.broker.replication.replication_cursors import RegistryReplicationCursors
 from interpulse.broker.replication.replication_status import ReplicationStatus
 from interpulse.broker.replication.replication_supervisor import JobCommand, ReplicationSupervisor, records_without_job
+from interpulse.broker.replication.replication_survey import ReplicationSurvey
 from interpulse.broker.rest.brokers import VERSION
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.server import RestServer
@@ -113,6 +115,7 @@ class BrokerApp:
         """The bundles of this broker; None: it is alone."""
         self.must_stop = asyncio.Event()
         """Set when this broker may serve no more; the log says why."""
+        self.loop_lag = LoopLag()
         self._clock = clock or SystemClock()
         self._handlers = handlers
         self._open_stores = open_stores or in_data_directory()
@@ -199,6 +202,8 @@ class BrokerApp:
             await rest_server.start()
         opened.push_async_callback(rest_server.stop)
         await self._start_upkeep(opened)
+        self.loop_lag.start()
+        opened.callback(self.loop_lag.stop)
         if self.shared is not None and self.others is not None:
             opened.push_async_callback(self.others.close)
             opened.push_async_callback(self.shared.leave)
@@ -383,6 +388,14 @@ class BrokerApp:
         remotes, cursors = AdminRemotes(self.links), RegistryReplicationCursors(self.registry)
         comparison = RemoteComparison(LocalReading(self.lifecycle, self.namespaces, current))
         self.remote_topics = self._build_remote_topics()
+        status = ReplicationStatus(
+            metadata,
+            self.namespaces,
+            self.lifecycle,
+            self.topic_policies,
+            without_job=lambda topics: records_without_job(self.supervisor.view, topics),
+            remote_topics=self.remote_topics,
+        )
         return RestContext(
             clusters=self.clusters,
             failure_domains=FailureDomains(metadata, self.clusters, self.stores.layout),
@@ -410,14 +423,8 @@ class BrokerApp:
                 cursors,
                 current,
             ),
-            replication_status=ReplicationStatus(
-                metadata,
-                self.namespaces,
-                self.lifecycle,
-                self.topic_policies,
-                without_job=lambda topics: records_without_job(self.supervisor.view, topics),
-                remote_topics=self.remote_topics,
-            ),
+            replication_status=status,
+            replication_survey=ReplicationSurvey(status, self.remote_topics, lambda: self.supervisor.view),
             dynamic=self.dynamic,
             this_broker=self.this_broker,
             instruments=self._build_instruments(),
@@ -448,7 +455,12 @@ class BrokerApp:
             lookups_pending=lambda: self.permits.taken,
             lookups_rejected=lambda: self.permits.rejected,
             connections=lambda: self.binary_server.connections,
-            written=lambda: {group.rpartition("/")[0]: entries for group, entries in logs.written().items()},
+            lookups_redirected=lambda: self.lookups.redirected,
+            writes=logs.meter,
+            logs_open=lambda: logs.open_count,
+            metadata=self.stores.metadata_meter,
+            schemas=self.schemas.meters,
+            loop_lag=self.loop_lag.seconds,
             journal=logs.journal.statistics,
             access=self.access.authentication.meter if self.access else None,
             disk_space=self.stores.disk_space,

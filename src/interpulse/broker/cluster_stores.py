@@ -69,6 +69,7 @@ async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
         layout=IN_CLUSTER,
         cursors=cursors,
         schemas=LedgerSchemas(metadata, bookkeeper, quorum),
+        metadata_meter=metadata.meter,
         entry_bytes_max=bookkeeper.entry_bytes_max - _ADDED_BYTES_MAX,
     )
 

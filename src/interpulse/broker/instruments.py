@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import repeat
 from types import TracebackType
 from typing import Final, NamedTuple
 
 from interpulse.broker.inconsistencies import InconsistencyCounters
+from interpulse.broker.loop_lag import LAG_SECONDS
 from interpulse.clock import SystemClock
 from interpulse.storage.disk_space import DiskSpace
 from interpulse.storage.journals import JournalStatistics
-from interpulse.storage.write_meter import WrittenEntries
+from interpulse.storage.meters.histogram import Histogram
+from interpulse.storage.meters.metadata_meter import MetadataMeter
+from interpulse.storage.meters.write_meter import WriteMeter
 
-__all__ = ["AccessMeter", "ConnectionCounts", "Instruments", "LatencyMeter"]
+__all__ = [
+    "AccessMeter",
+    "ConnectionCounts",
+    "Instruments",
+    "LatencyMeter",
+    "SchemaMeter",
+    "quantiles_of",
+]
 
 _REMEMBERED: Final = 1000
+_TOKEN_MINUTES: Final = (5.0, 10.0, 60.0, 240.0)
 
 
 class LatencyMeter:
@@ -48,8 +59,7 @@ class LatencyMeter:
 
     def quantiles(self, *wanted: float) -> dict[float, float]:
         """Times in ms of the latest pieces of work, none if there was none; 1.0 is the longest."""
-        latest = sorted(self._latest_ms)
-        return {each: latest[min(int(each * len(latest)), len(latest) - 1)] for each in wanted if latest}
+        return quantiles_of(self._latest_ms, *wanted)
 
     def begin(self) -> float:
         self.under_way += 1
@@ -67,6 +77,12 @@ class LatencyMeter:
         self.failed += failed
         self.ms += ms
         self._latest_ms.append(ms)
+
+
+def quantiles_of(values: Iterable[float], *wanted: float) -> dict[float, float]:
+    """Those of these values, none if there is none; 1.0 is the largest."""
+    ordered = sorted(values)
+    return {each: ordered[min(int(each * len(ordered)), len(ordered) - 1)] for each in wanted if ordered}
 
 
 class _Timed:
@@ -91,6 +107,12 @@ class ConnectionCounts(NamedTuple):
 
     active: int = 0
     created: int = 0
+    accepted: int = 0
+    """Clients that were let in since the start."""
+    refused: int = 0
+    """Those that were not."""
+    throttled: int = 0
+    """Connections that are not read from now, because their clients publish too fast."""
 
 
 @dataclass(slots=True)
@@ -102,6 +124,17 @@ class AccessMeter:
     failures: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """By provider, method and reason."""
     expired_tokens: int = 0
+    token_minutes: Histogram = field(default_factory=lambda: Histogram(_TOKEN_MINUTES))
+    """How long the tokens were still good that were accepted and do expire."""
+
+
+class SchemaMeter:
+    """Work on the schemas of one namespace."""
+
+    def __init__(self) -> None:
+        self.gets, self.puts, self.deletions = LatencyMeter(), LatencyMeter(), LatencyMeter()
+        self.compatible = self.incompatible = 0
+        """New schemas that fitted the earlier ones, or did not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +143,21 @@ class Instruments:
 
     inconsistencies: InconsistencyCounters = field(default_factory=lambda: InconsistencyCounters(SystemClock().now_ms))
     lookups: LatencyMeter = field(default_factory=LatencyMeter)
+    lookups_redirected: Callable[[], int] = lambda: 0
+    """Lookups answered with another broker to ask."""
     topic_loads: LatencyMeter = field(default_factory=LatencyMeter)
     lookups_pending: Callable[[], int] = lambda: 0
     """Lookups and metadata queries that hold a permit."""
     lookups_rejected: Callable[[], int] = lambda: 0
     """Those that got none since the broker started."""
     connections: Callable[[], ConnectionCounts] = ConnectionCounts
-    written: Callable[[], Mapping[str, WrittenEntries]] = dict
-    """What became durable in the last full period, by ``tenant/namespace``."""
+    writes: WriteMeter = field(default_factory=WriteMeter)
+    logs_open: Callable[[], int] = lambda: 0
+    metadata: MetadataMeter | None = None
+    schemas: Mapping[str, SchemaMeter] = field(default_factory=dict)
+    """By namespace."""
+    loop_lag: Histogram = field(default_factory=lambda: Histogram(LAG_SECONDS))
+    """How late the event loop came to what was due, in seconds."""
     journal: JournalStatistics = field(default_factory=JournalStatistics)
     access: AccessMeter | None = None
     disk_space: DiskSpace | None = None

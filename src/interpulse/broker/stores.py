@@ -19,6 +19,7 @@ from interpulse.storage.cursors.cursor_store import CursorStore
 from interpulse.storage.disk_space import DiskSpace
 from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.lock import DirectoryLock
+from interpulse.storage.meters.metadata_meter import MetadataMeter
 from interpulse.storage.segments.files import DiskFiles, Files
 from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.sqlite import SqliteMetadataStore
@@ -44,6 +45,7 @@ class Stores:
     """None: the schemas of each topic are a record of the metadata."""
     guarded: GuardedMetadata | None = None
     """Where other brokers work on the same stores: the metadata as the logs write it, under locks of bundles."""
+    metadata_meter: MetadataMeter | None = None
     entry_bytes_max: int | None = None
     """The largest entry, as producers send it; None = any can be stored."""
 
@@ -86,7 +88,7 @@ async def _open(files: Files, config: BrokerConfig, opened: AsyncExitStack) -> S
         on_write=disk_space.takes,
     )
     opened.push_async_callback(logs.close)
-    return Stores(metadata, logs, disk_space)
+    return Stores(metadata, logs, disk_space, metadata_meter=metadata.meter)
 
 
 def log_config(config: BrokerConfig) -> LogConfig:

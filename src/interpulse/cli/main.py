@@ -20,12 +20,18 @@ _COMMANDS = {
     "admin": LazyCommand(
         "interpulse.cli.admin.admin:admin", "Administer a cluster, with the commands of pulsar-admin.", _ADMINISTRATION
     ),
+    "alerts": LazyCommand(
+        "interpulse.cli.monitoring.commands:alerts", "Print alert rules for Prometheus.", _ADMINISTRATION
+    ),
     "audit": LazyCommand("interpulse.cli.audit:audit", "Compare two clusters, on Spark.", _PROGRAMS),
     "broker": LazyCommand(
         "interpulse.cli.programs.broker:broker", "Run a broker of a cluster in this process.", _PROGRAMS
     ),
     "cluster": LazyCommand("interpulse.cli.cluster:cluster", "Prepare a cluster of brokers.", _ADMINISTRATION),
     "consume": LazyCommand("interpulse.cli.consume:consume", "Receive messages and print them.", _MESSAGES),
+    "dashboards": LazyCommand(
+        "interpulse.cli.monitoring.commands:dashboards", "Print or install dashboards for Grafana.", _ADMINISTRATION
+    ),
     "metadata": LazyCommand(
         "interpulse.cli.metadata:metadata", "Read and repair the metadata of a stopped broker.", _ADMINISTRATION
     ),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final, Literal
 
 __all__ = ["CONTENT_TYPE", "Exposition", "Kind", "labelled"]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
-Kind = Literal["counter", "gauge", "summary"]
+Kind = Literal["counter", "gauge", "histogram", "summary"]
+
+_LINES_AT_ONCE: Final = 1000  # joined without giving way, a family of more by itself: about 0.2 ms
 
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
@@ -38,6 +43,25 @@ class Exposition:
         """One sample of a family."""
         self.family(name, kind, text).append(f"{name}{{{labels}}} {value}\n")
 
+    def add_histogram(
+        self, name: str, text: str, labels: str, bounds: Sequence[float], counts: Sequence[int], total: float
+    ) -> None:
+        """One histogram. ``counts`` are of the values up to each bound and above the one before, then of the rest."""
+        lines = self.family(name, "histogram", text)
+        for bound, count in zip((*bounds, "+Inf"), accumulate(counts), strict=True):
+            lines.append(f'{name}_bucket{{{labels},le="{bound}"}} {count}\n')
+        lines.append(f"{name}_count{{{labels}}} {sum(counts)}\n{name}_sum{{{labels}}} {round(total, 6)}\n")
+
     def render(self) -> bytes:
         """The page; a family without samples is left out."""
-        return "".join("".join(lines) for lines in self._families.values() if len(lines) > 1).encode()
+        return b"".join("".join(lines).encode() for lines in self._families.values() if len(lines) > 1)
+
+    async def render_in_turns(self) -> bytes:
+        """As `render`, giving way to other work between families."""
+        parts = []
+        for lines in self._families.values():
+            if len(lines) > 1:
+                parts.append("".join(lines).encode())
+            if len(lines) > _LINES_AT_ONCE:
+                await asyncio.sleep(0)
+        return b"".join(parts)

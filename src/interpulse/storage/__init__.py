@@ -11,5 +11,6 @@
 * `zookeeper`: metadata in ZooKeeper, with a client of it
 * `bookkeeper`: a client of BookKeeper, and the journal on it
 * `memory`: metadata and journal without a disk, for tests and benchmarks
-* `lock`, `disk_space`, `write_meter`: one process per data directory, the space left in it, what is written
+* `lock`, `disk_space`: one process per data directory, the space left in it
+* `meters`: what is written and read, and how long it takes
 """

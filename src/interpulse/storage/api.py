@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 from interpulse.model.errors import MetadataError, PersistenceError
 from interpulse.model.ids import Position
+from interpulse.storage.meters.write_meter import WrittenEntries
 from interpulse.storage.sessions import Session
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "StorageFull",
     "Versioned",
     "scan_pages",
+    "sizes_of",
 ]
 
 
@@ -208,6 +210,12 @@ class Delete:
 Change = Put | Delete
 
 
+def sizes_of(changes: Sequence[Change]) -> tuple[list[int], int]:
+    """The bytes of each value that is set, and how many keys are removed; as `MetadataMeter.committing` counts them."""
+    sizes = [len(change.value) for change in changes if isinstance(change, Put)]
+    return sizes, len(changes) - len(sizes)
+
+
 class MetadataStore(Protocol):
     """A small tree of keys such as ``/admin/policies/public``, with versions.
 
@@ -365,6 +373,18 @@ class Log(Protocol):
     @property
     def name(self) -> str:
         """``tenant/namespace/persistent/<encoded local name>``"""
+
+    @property
+    def written(self) -> WrittenEntries | None:
+        """The entries that became durable in the last full minute; None if there are none since it began."""
+
+    @property
+    def write_rate(self) -> float:
+        """The same, as entries per second."""
+
+    @property
+    def read_rate(self) -> float:
+        """The entries per second that were read in that period because they were not in memory."""
 
     @property
     def last_position(self) -> Position:

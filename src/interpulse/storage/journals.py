@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import Change, LedgerRecord
+from interpulse.storage.meters.histogram import Histogram
 
 __all__ = [
     "TOPIC_LEDGER",
@@ -55,6 +56,8 @@ class LedgerPurpose(NamedTuple):
     """The last position that went into a compacted one."""
 
 
+GROUP_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
 TOPIC_LEDGER: Final = LedgerPurpose(LedgerUse.TOPIC)
 
 
@@ -64,8 +67,15 @@ class JournalStatistics:
 
     groups: int = 0
     group_bytes: int = 0
-    group_seconds: float = 0.0
+    group_seconds: Histogram = field(default_factory=lambda: Histogram(GROUP_SECONDS))
+    """How long groups took that were made durable: a write and its sync, or the answers of bookies."""
     failed_groups: int = 0
+
+    def count(self, size: int, seconds: float) -> None:
+        """One more group is durable."""
+        self.groups += 1
+        self.group_bytes += size
+        self.group_seconds.add(seconds)
 
 
 class LedgerGone(Exception):

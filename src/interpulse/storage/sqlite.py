@@ -26,8 +26,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from interpulse.storage.api import Change, CommitConflict, MetadataFull, MetadataUnavailable, Put, Versioned
+from interpulse.storage.api import Change, CommitConflict, MetadataFull, MetadataUnavailable, Put, Versioned, sizes_of
 from interpulse.storage.cas import create_numbered
+from interpulse.storage.meters.metadata_meter import MetadataMeter
 from interpulse.storage.sessions import LastingSession
 from interpulse.storage.watches import Watches
 
@@ -86,6 +87,7 @@ class SqliteMetadataStore:
         self._cache: OrderedDict[str, Versioned | None] = OrderedDict()
         self._changing: Counter[str] = Counter()  # how many commits under way change a key
         self._watches = Watches()
+        self.meter = MetadataMeter()
         self.session = LastingSession()
         self._closed = False
         self._reader: sqlite3.Connection
@@ -156,8 +158,9 @@ class SqliteMetadataStore:
         for change in commit.changes:
             self._changing[change.key] += 1
             self._cache.pop(change.key, None)
-        self._writer.submit(commit)
-        await commit.done
+        with self.meter.committing(*sizes_of(commit.changes)):
+            self._writer.submit(commit)
+            await commit.done
 
     async def create_sequential(self, prefix: str, value: bytes = b"") -> str:
         return await create_numbered(self, prefix, value)
@@ -185,7 +188,7 @@ class SqliteMetadataStore:
 
     def _read(self, keys: Sequence[str]) -> dict[str, Versioned]:
         self._check_open()
-        with _as_unavailable(self._path):
+        with self.meter.reading(len(keys)), _as_unavailable(self._path):
             if len(keys) <= _KEYS_PER_QUERY:
                 found = self._select(keys)  # one statement is a consistent read by itself
             else:

@@ -36,9 +36,9 @@ from interpulse.storage.api import (
 from interpulse.storage.compacted import CompactedLog, CompactedStore
 from interpulse.storage.journals import TOPIC_LEDGER, LedgerGone, Run
 from interpulse.storage.ledgers import LedgerList
+from interpulse.storage.meters.write_meter import WriteMeter, WrittenEntries
 from interpulse.storage.tail_cache import LogTail, TailCache, as_log_entries
 from interpulse.storage.topic_records import TopicRecord, check_newest, with_ledgers
-from interpulse.storage.write_meter import WriteMeter
 
 __all__ = ["LogConfig", "LogOwner", "TopicLog"]
 
@@ -69,9 +69,7 @@ class LogOwner(CompactedStore, Protocol):
 
     cache: TailCache
     config: LogConfig
-
-    def meter(self, name: str) -> WriteMeter:
-        """Where the writes of a log are counted."""
+    meter: WriteMeter
 
     def closed(self, log: TopicLog) -> None:
         """The log is no longer in use."""
@@ -119,6 +117,19 @@ class TopicLog:
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def written(self) -> WrittenEntries | None:
+        return self._store.meter.written_of(self._name)
+
+    @property
+    def write_rate(self) -> float:
+        written = self.written
+        return written.sizes.count / self._store.meter.period_s if written is not None else 0.0
+
+    @property
+    def read_rate(self) -> float:
+        return self._store.meter.read_rate_of(self._name)
 
     @property
     def last_position(self) -> Position:
@@ -187,6 +198,7 @@ class TopicLog:
                 if result:
                     break
                 raise
+            self._store.meter.read(self._name, len(entries))
             result += as_log_entries(ledger, first, entries)
             if len(entries) < left:
                 break
@@ -217,10 +229,10 @@ class TopicLog:
         if self._failure is not None:
             return
         waited_s = time.monotonic() - self._writing_since.pop(0)
-        meter = self._store.meter(self._name)
+        meter = self._store.meter
         for run in runs:
             size = sum(map(len, run.entries))
-            meter.wrote(run.entries, size, waited_s)
+            meter.wrote(self._name, run.entries, size, waited_s)
             self._ledgers.extend(run.ledger_id, run.first, len(run.entries), size)
             self._store.cache.add(self._tail, run, size)
         last = Position(runs[-1].ledger_id, runs[-1].first + len(runs[-1].entries) - 1)

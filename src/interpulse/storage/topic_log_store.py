@@ -18,6 +18,7 @@ from interpulse.storage.api import (
 )
 from interpulse.storage.compacted import POSITIONS_IN_FRONT, CompactedForm
 from interpulse.storage.journals import TOPIC_LEDGER, Journal
+from interpulse.storage.meters.write_meter import WriteMeter
 from interpulse.storage.tail_cache import TailCache
 from interpulse.storage.topic_log import LogConfig, TopicLog
 from interpulse.storage.topic_records import (
@@ -28,7 +29,6 @@ from interpulse.storage.topic_records import (
     check_newest,
     with_ledgers,
 )
-from interpulse.storage.write_meter import WriteMeter, WrittenEntries
 
 __all__ = ["TopicLogStore"]
 
@@ -51,8 +51,8 @@ class TopicLogStore:
         self.compacted_form = compacted_form
         self.records = TopicRecords(metadata, codec, journal.record_changes)
         self.cache = TailCache(self.config.cache_bytes_max)
+        self.meter = WriteMeter()
         self._logs: dict[str, TopicLog] = {}
-        self._meters: dict[str, WriteMeter] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self, name: str, listener: LogListener, *, create: bool) -> TopicLog:
@@ -114,6 +114,11 @@ class TopicLogStore:
             self.journal.abandon(new.ledger_id)  # it may be in the record
             raise
 
+    @property
+    def open_count(self) -> int:
+        """How many logs are open."""
+        return len(self._logs)
+
     async def exists(self, name: str) -> bool:
         return await self.records.exists(name)
 
@@ -136,19 +141,6 @@ class TopicLogStore:
         log.forget_tail()
         if self._logs.get(log.name) is log:
             del self._logs[log.name]
-
-    def meter(self, name: str) -> WriteMeter:
-        """Where the writes of a log are counted: logs whose names differ in the last part only share one."""
-        group = name.rpartition("/")[0]
-        meter = self._meters.get(group)
-        if meter is None:
-            meter = self._meters[group] = WriteMeter()
-        return meter
-
-    def written(self) -> dict[str, WrittenEntries]:
-        """The durable entries of the last full period, by the names of logs without their last part."""
-        self._meters = {group: meter for group, meter in self._meters.items() if not meter.is_idle}
-        return {group: meter.last_period for group, meter in self._meters.items()}
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run work of a log without a caller; the store keeps it alive, and ends it when it is closed itself."""

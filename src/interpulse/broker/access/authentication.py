@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -54,10 +55,16 @@ class Refused(Exception):
 class Authentication:
     """Asks the provider that the client's method belongs to."""
 
-    def __init__(self, providers: Iterable[Provider], *, anonymous_role: str = "") -> None:
-        """``anonymous_role`` is the role of clients without credentials for a provider; empty = they are refused."""
+    def __init__(
+        self, providers: Iterable[Provider], *, anonymous_role: str = "", now: Callable[[], float] = time.time
+    ) -> None:
+        """``anonymous_role`` is the role of clients without credentials for a provider; empty = they are refused.
+
+        ``now`` gives seconds since 1970.
+        """
         self._providers: Mapping[str, Provider] = {provider.method: provider for provider in providers}
         self._anonymous_role = anonymous_role
+        self._now = now
         self.meter = AccessMeter()
 
     def authenticate(self, method: str, credentials: bytes) -> Identity:
@@ -74,6 +81,8 @@ class Authentication:
             self.meter.expired_tokens += refusal.expired
             raise BadCredentials(detail=str(refusal)) from None
         self.meter.successes[provider.name, method] += 1
+        if method == _TOKEN and identity.expires_at is not None:
+            self.meter.token_minutes.add(max(0.0, identity.expires_at - self._now()) / 60)
         return identity
 
     def authenticate_http(self, headers: Mapping[str, str]) -> Identity:
@@ -87,4 +96,5 @@ class Authentication:
             raise BadCredentials("Authentication required", error.detail) from None
 
 
+_TOKEN: Final = "token"
 _METHODS_BY_SCHEME: Final = {"bearer": "token", "basic": "basic"}

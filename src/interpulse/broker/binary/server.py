@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections import Counter
 from typing import Final
 
 from interpulse import __version__
@@ -42,6 +43,7 @@ class BinaryServer:
         self._all_closed.set()
         self._closed = False
         self._created = 0
+        self._gone: Counter[bool | None] = Counter()  # whether their clients were let in
         self._server: asyncio.Server | None = None
 
     @property
@@ -51,7 +53,9 @@ class BinaryServer:
     @property
     def connections(self) -> ConnectionCounts:
         """How many are open, and how many were made since the broker started."""
-        return ConnectionCounts(len(self._connections), self._created)
+        made = Counter(connection.let_in for connection in self._connections) + self._gone
+        throttled = sum(connection.throttled for connection in self._connections)
+        return ConnectionCounts(len(self._connections), self._created, made[True], made[False], throttled)
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket, which the server owns from now on."""
@@ -108,6 +112,7 @@ class BinaryServer:
 
     def _on_lost(self, connection: ClientConnection) -> None:
         self._connections.discard(connection)
+        self._gone[connection.let_in] += 1
         if not self._connections:
             self._all_closed.set()
 

@@ -167,6 +167,9 @@ class BrokerConfig:
     expose_topic_level_metrics_in_prometheus: bool = _setting(
         True, "Metrics show topics and subscriptions one by one, as long as there are not too many; false: namespaces."
     )
+    expose_consumer_level_metrics_in_prometheus: bool = _setting(
+        False, "Metrics show consumers one by one too, where they show subscriptions."
+    )
 
     # --- policies of topics, where neither the topic nor its namespace sets them
     max_producers_per_topic: int = _setting(0, "Most producers of a topic; 0 = no limit.", least=0)

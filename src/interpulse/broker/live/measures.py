@@ -6,10 +6,16 @@ Counters go on from the moment the topic was loaded, rates are per second and th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from operator import add
+from typing import Final, NamedTuple
+
+from interpulse.storage.meters.histogram import Histogram
+from interpulse.storage.meters.write_meter import WAIT_MS, WrittenEntries
 
 __all__ = [
+    "NO_WAY",
     "CompactionMeasure",
+    "ConsumerMeasure",
     "LimitMeasure",
     "Measured",
     "ReplicationMeasure",
@@ -36,6 +42,15 @@ class TopicMeasure(NamedTuple):
     backlog: int = 0
     backlog_bytes: int = 0
     storage_bytes: int = 0
+    logical_bytes: int = 0
+    """Without copies; Pulsar's storage size counts one."""
+    offloaded_bytes: int = 0
+    """Always 0: there is no tiered storage."""
+    write_rate: float = 0.0
+    """Entries per second; those read are the ones that were not in memory."""
+    read_rate: float = 0.0
+    cache_misses_rate: float = 0.0
+    delayed_bytes: int = 0
 
 
 class SubscriptionMeasure(NamedTuple):
@@ -55,6 +70,28 @@ class SubscriptionMeasure(NamedTuple):
     delayed: int = 0
     delayed_bytes: int = 0
     replaying: int = 0
+    backlog_not_delayed: int = 0
+    rate_expired: float = 0.0
+    rate_dropped: float = 0.0
+    """Messages per second that nobody got; of topics that keep nothing."""
+    last_expired_ms: int = 0
+    """Since 1970; 0 = never."""
+    last_flow_ms: int = 0
+    last_sent_ms: int = 0
+    last_acknowledged_ms: int = 0
+    last_moved_ms: int = 0
+
+
+class ConsumerMeasure(NamedTuple):
+    """One consumer."""
+
+    rate_redelivered: float
+    rate_acknowledged: float
+    unacknowledged: int
+    blocked: bool
+    rate_out: float
+    throughput_out: float
+    permits: int
 
 
 class ReplicationMeasure(NamedTuple):
@@ -65,6 +102,21 @@ class ReplicationMeasure(NamedTuple):
     disconnected: bool
     rate_out: float
     throughput_out: float
+    rate_expired: float = 0.0
+    rate_in: float = 0.0
+    """What comes from there."""
+    throughput_in: float = 0.0
+    delay_seconds: float = 0.0
+    """The age of the oldest message that the remote cluster does not have yet, as the replication job tells it."""
+
+    def plus(self, other: ReplicationMeasure) -> ReplicationMeasure:
+        """Both ways together; the longer delay counts."""
+        total = ReplicationMeasure._make(map(add, self, other))
+        return total._replace(delay_seconds=max(self.delay_seconds, other.delay_seconds))
+
+
+NO_WAY: Final = ReplicationMeasure(0, False, False, 0.0, 0.0)
+"""Of a cluster that nothing goes to."""
 
 
 class LimitMeasure(NamedTuple):
@@ -105,17 +157,22 @@ class Measured(NamedTuple):
     """None if nothing is limited."""
     compaction: CompactionMeasure | None = None
     """None if nothing was compacted since the topic was loaded."""
+    compaction_waits_ms: Histogram = Histogram(WAIT_MS)
+    """How long the entries of the last compaction took to be written."""
+    written: WrittenEntries | None = None
+    """What became durable in the last full minute; None if nothing did since it began."""
 
 
 def summed(topic: TopicMeasure, subscriptions: Mapping[str, SubscriptionMeasure]) -> TopicMeasure:
     """The measure of a topic with what its subscriptions have filled in."""
-    consumers = messages = size = backlog = 0
+    consumers = messages = size = backlog = delayed = 0
     rate = throughput = 0.0
     for each in subscriptions.values():
         consumers += each.consumers
         messages += each.messages_out
         size += each.bytes_out
         backlog += each.backlog
+        delayed += each.delayed_bytes
         rate += each.rate_out
         throughput += each.throughput_out
     return topic._replace(
@@ -126,4 +183,5 @@ def summed(topic: TopicMeasure, subscriptions: Mapping[str, SubscriptionMeasure]
         messages_out=messages,
         bytes_out=size,
         backlog=backlog,
+        delayed_bytes=delayed,
     )

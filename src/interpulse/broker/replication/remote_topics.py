@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -104,6 +105,9 @@ class RemoteTopics:
         self._cancel_watches: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._problems = ThrottledLog()
+        self.results: Counter[tuple[str, str]] = Counter()
+        """What came of looking for topics on a cluster, by cluster and result: ``created`` and ``unchanged``, or the
+        state of what is in the way, in small letters."""
 
     # --- life
 
@@ -131,6 +135,14 @@ class RemoteTopics:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         self._problems.close()
+
+    def topics(self) -> list[TopicName]:
+        """The base names of what is replicated."""
+        return list(self._pairs)
+
+    def clusters_of(self, topic: TopicName) -> tuple[str, ...]:
+        """Those that a base name is replicated to."""
+        return tuple(self._pairs.get(topic, ()))
 
     def state(self, topic: TopicName, cluster: str) -> RemoteState | None:
         """How far the topic is on a cluster, None if it is not replicated to it."""
@@ -302,6 +314,7 @@ class RemoteTopics:
         return await provisioner.ensure_topic(pair.topic)
 
     def _note_ready(self, pair: _Pair, found: Provisioned) -> None:
+        self.results[pair.cluster, "created" if found.change else "unchanged"] += 1
         before = pair.state
         since_ms = before.since_ms if before.ready else self._clock.now_ms()
         pair.state = RemoteState(since_ms, ready=True, change=found.change or before.change)
@@ -311,6 +324,7 @@ class RemoteTopics:
 
     def _note_problem(self, pair: _Pair, error: Exception, pause: float) -> None:
         before, problem, now_ms = pair.state, describe_problem(pair.cluster, error), self._clock.now_ms()
+        self.results[pair.cluster, problem.state.lower()] += 1
         if before.reason != problem.reason:
             self._problems.note(pair.cluster, pair.topic, problem)
             if not isinstance(error, PulsarError):  # a fault of ours

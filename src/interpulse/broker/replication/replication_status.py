@@ -8,8 +8,9 @@ that wait are estimated. What healed is that of all topics of the cluster since 
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from interpulse.broker import metadata_paths as keys
@@ -24,12 +25,13 @@ from interpulse.rules.replication import effective_replication_clusters, remote_
 from interpulse.storage.api import MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict
 
-__all__ = ["STATES", "ReplicationStatus"]
+__all__ = ["STATES", "Record", "ReplicationStatus"]
 
 Record = dict[str, Any]
 _Reports = dict[TopicName, dict[str, list[Record]]]
 
 STATES: Final = ("REPLICATING", "PROVISIONING", "HELD", "DISCONNECTED", "NOT_APPLICABLE", "DISABLED")
+_TOPICS_AT_ONCE: Final = 100  # in one turn of the event loop: a few milliseconds
 _SYSTEM_TOPIC: Final = "a system topic is made equal there; its messages are copied only with include_system_topics"
 _UNREPORTED: Final = "it comes by itself; if it stays away, see that the job runs (replicationJob) and read its log"
 _FIELDS: Final = (
@@ -151,6 +153,19 @@ class ReplicationStatus:
         records = self._records({name.base: self._remotes(clusters)}, await self._reports(namespace))
         names = {str(name), str(name.base)}
         return [record for record in records if not name.is_partition or record["topic"] in names]
+
+    async def of_pairs(
+        self, namespace: NamespaceName, remotes: Sequence[tuple[TopicName, Collection[str]]]
+    ) -> AsyncIterator[Record]:
+        """The records of these topics of one namespace, each with the clusters that it is replicated to.
+
+        What the job said is read once. Gives way to other work between topics.
+        """
+        reports = await self._reports(namespace)
+        for start in range(0, len(remotes), _TOPICS_AT_ONCE):
+            for record in self._records(dict(remotes[start : start + _TOPICS_AT_ONCE]), reports):
+                yield record
+            await asyncio.sleep(0)
 
     def _remotes(self, clusters: Collection[str]) -> tuple[str, ...]:
         return remote_clusters(self._namespaces.local_cluster, clusters)

@@ -22,6 +22,7 @@ from interpulse.broker.rest import (
     lookup,
     messages,
     namespaces,
+    openapi,
     permissions,
     replication,
     schemas,
@@ -50,7 +51,7 @@ __all__ = ["ROUTES", "RestServer"]
 
 logger = logging.getLogger(__name__)
 
-ROUTES: Final[tuple[Route, ...]] = (
+_OFFERED: Final[tuple[Route, ...]] = (
     *clusters.ROUTES,
     *tenants.ROUTES,
     *namespaces.ROUTES,
@@ -70,8 +71,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     *lookup.ROUTES,
     *brokers.ROUTES,
     *metrics.ROUTES,
-    *unsupported.ROUTES,
 )
+ROUTES: Final = openapi.described(_OFFERED, not_offered=unsupported.ROUTES)
 
 _STOP_SECONDS: Final = 1.0
 _BACKLOG: Final = 1024

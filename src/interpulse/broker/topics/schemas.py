@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from interpulse.broker.instruments import SchemaMeter
 from interpulse.broker.topics.schema_store import History, RecordedSchemas, SchemaStore
 from interpulse.broker.topics.topic_policies import stored_policies
 from interpulse.clock import Clock
@@ -64,6 +66,8 @@ class Schemas:
         schema_store: SchemaStore | None = None,
     ) -> None:
         """``settings`` is asked each time, because the auto-update switch may change while the broker runs."""
+        self.meters: defaultdict[str, SchemaMeter] = defaultdict(SchemaMeter)
+        """What was done with schemas, by namespace."""
         self._store = store
         self._policies = policies
         self._settings = settings
@@ -80,9 +84,17 @@ class Schemas:
         may_update = by is Requester.ADMIN or self._may_update(topic, policies, by)
 
         async def attempt() -> int:
-            history = await self._schemas.read(topic)
-            known = decide_registration(history.versions, schema, strategy=strategy, may_update=may_update)
-            return await self._append(topic, history, schema) if known is None else known
+            history = await self._read(topic)
+            meter = self._meter(topic)
+            try:
+                known = decide_registration(history.versions, schema, strategy=strategy, may_update=may_update)
+            except IncompatibleSchema:
+                meter.incompatible += 1
+                raise
+            if known is not None:
+                return known
+            meter.compatible += 1
+            return await self._append(topic, history, schema)
 
         return await retry_on_conflict(attempt)
 
@@ -92,7 +104,7 @@ class Schemas:
         The switches for automatic updates do not count.
         """
         strategy = await self.strategy(topic)
-        history = (await self._schemas.read(topic)).versions
+        history = (await self._read(topic)).versions
         check_compatibility(history, schema, strategy=strategy)
         return strategy
 
@@ -121,7 +133,7 @@ class Schemas:
         ``topic_active``: the topic holds messages, or another client produces or consumes; then a consumer cannot
         decide what the bytes are.
         """
-        history = (await self._schemas.read(topic)).versions
+        history = (await self._read(topic)).versions
         if live_versions(history):
             check_consumer_schema(history, schema, strategy=await self.strategy(topic))
         elif topic_active:
@@ -134,7 +146,7 @@ class Schemas:
 
     async def get(self, topic: TopicName, version: int | None = None) -> tuple[SchemaInfo, int]:
         """The latest schema, or the one of ``version``; raises SchemaNotFound."""
-        history = (await self._schemas.read(topic)).versions
+        history = (await self._read(topic)).versions
         live = live_versions(history)
         wanted = live[-1:] if version is None else [entry for entry in live if entry.version == version]
         if not wanted or wanted[0].schema is None:
@@ -143,27 +155,28 @@ class Schemas:
 
     async def has_schema(self, topic: TopicName) -> bool:
         """Whether the topic has a schema now."""
-        history = (await self._schemas.read(topic)).versions
+        history = (await self._read(topic)).versions
         return bool(live_versions(history))
 
     async def versions(self, topic: TopicName) -> Sequence[SchemaVersion]:
         """The whole history with its deletion markers, oldest first."""
-        history = (await self._schemas.read(topic)).versions
+        history = (await self._read(topic)).versions
         return history
 
     async def version_of(self, topic: TopicName, schema: SchemaInfo) -> int | None:
         """The version under which exactly this schema is registered, or None."""
-        history = (await self._schemas.read(topic)).versions
+        history = (await self._read(topic)).versions
         return find_equal(history, schema)
 
     async def delete(self, topic: TopicName, *, force: bool = False) -> int:
         """Hide the history behind a deletion marker and give the marker's version; ``force`` erases it and gives -1."""
         if force:
-            await self._schemas.forget(topic)
+            with self._meter(topic).deletions.timed():
+                await self._schemas.forget(topic)
             return -1
 
         async def attempt() -> int:
-            return await self._append(topic, await self._schemas.read(topic), None)
+            return await self._append(topic, await self._read(topic), None)
 
         return await retry_on_conflict(attempt)
 
@@ -190,5 +203,14 @@ class Schemas:
         version = history.versions[-1].version + 1 if history.versions else 0
         added = SchemaVersion(version, schema, self._clock.now_ms())
         expect = await self._policies.expected_versions(topic.namespace_name)
-        await self._schemas.append(topic, history, added, dict(expect))
+        meter = self._meter(topic)
+        with (meter.deletions if schema is None else meter.puts).timed():
+            await self._schemas.append(topic, history, added, dict(expect))
         return version
+
+    async def _read(self, topic: TopicName) -> History:
+        with self._meter(topic).gets.timed():
+            return await self._schemas.read(topic)
+
+    def _meter(self, topic: TopicName) -> SchemaMeter:
+        return self.meters[str(topic.namespace_name)]

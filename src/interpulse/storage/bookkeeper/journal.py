@@ -206,9 +206,7 @@ class BookKeeperJournal:
             group = groups.popleft()
             sender.entries -= group.entries
             sender.size -= group.size
-            self.statistics.groups += 1
-            self.statistics.group_bytes += group.size
-            self.statistics.group_seconds += self._loop.time() - group.begun
+            self.statistics.count(group.size, self._loop.time() - group.begun)
             try:
                 sender.client.committed(group.runs)
             except Exception as fault:

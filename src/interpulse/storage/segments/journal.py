@@ -187,9 +187,7 @@ class SegmentJournal:
             if row.ledger_id not in self._dropped:
                 self._segments.add(self._active, row)
         self._dropped.clear()
-        self.statistics.groups += 1
-        self.statistics.group_bytes += group.size
-        self.statistics.group_seconds += seconds
+        self.statistics.count(group.size, seconds)
 
     def _fail_group(self, group: _Group, error: Exception) -> None:
         """It is unknown what of the group is on the disk: fence its logs, leave the segment, go on in a new one."""

@@ -22,7 +22,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
-from interpulse.storage.api import Change, CommitConflict, MetadataUnavailable, Put, Versioned
+from interpulse.storage.api import Change, CommitConflict, MetadataUnavailable, Put, Versioned, sizes_of
+from interpulse.storage.meters.metadata_meter import MetadataMeter
 from interpulse.storage.watches import Watches
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.commit_plan import Planned, last_changes, plan_commit
@@ -68,6 +69,7 @@ class ZooKeeperMetadataStore:
     def __init__(self, client: ZooKeeperClient, watched: Sequence[str], cache_entries_max: int) -> None:
         self.client = client
         self.session = StoreSession(client)
+        self.meter = MetadataMeter()
         self._watched = tuple(watched)
         self._known = KnownNodes(watched, cache_entries_max)
         self._watches = Watches()
@@ -128,6 +130,12 @@ class ZooKeeperMetadataStore:
         keys = list(dict.fromkeys([*expect, *wanted]))
         if not keys:
             return
+        with self.meter.committing(*sizes_of(tuple(wanted.values()))):
+            await self._commit(keys, wanted, expect)
+
+    async def _commit(
+        self, keys: Sequence[str], wanted: Mapping[str, Change], expect: Mapping[str, int | None]
+    ) -> None:
         async with self._marks.one() as mark:
             for _ in range(_ATTEMPTS_MAX):
                 nodes = await self._nodes(keys)
@@ -229,7 +237,8 @@ class ZooKeeperMetadataStore:
 
     async def _ask_for(self, keys: Sequence[str]) -> dict[str, Node | None]:
         questions = list(_questions(keys))
-        answers = await asyncio.gather(*map(self.client.get_many, questions))
+        with self.meter.reading(len(keys)):
+            answers = await asyncio.gather(*map(self.client.get_many, questions))
         return {
             key: node
             for asked, answered in zip(questions, answers, strict=True)

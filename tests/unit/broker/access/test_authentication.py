@@ -23,6 +23,7 @@ def test_credentials_when_good_then_tell_the_role_and_are_counted() -> None:
     assert asked.authenticate_http({"Authorization": f"Bearer {signed(sub='app')}"}) == Identity("app")
     assert asked.meter.successes == {(PROVIDER, "token"): 2}
     assert not asked.meter.failures
+    assert asked.meter.token_minutes.counts == [0, 0, 0, 0, 1], "the one that expires, some day"
 
 
 @pytest.mark.parametrize(

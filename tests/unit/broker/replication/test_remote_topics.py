@@ -147,6 +147,8 @@ async def test_topics_when_replication_is_enabled_then_exist_there_with_their_co
     assert bench.remotes["north"].asked == 0
     await eventually(lambda: bench.is_ready(P))
     assert bench.topics.state(P.partition(1), "west") == bench.topics.state(P, "west")
+    assert (set(bench.topics.topics()), bench.topics.clusters_of(P)) == ({X, P}, ("west",))
+    await eventually(lambda: bench.topics.results == {("west", "created"): 2})
 
 
 async def test_topics_when_created_later_then_exist_there_too(bench: Bench) -> None:
@@ -215,8 +217,10 @@ async def test_topic_that_exists_there_differently_is_held_and_nothing_is_change
     assert state.remedy
     assert state.retry_at_ms is not None
     assert (bench.remotes["west"].topics_there, await bench.lifecycle.partitions(P, create=False)) == ({P: 5}, 2)
+    assert bench.topics.results["west", "held"] >= 1
     bench.remotes["west"].topics_there[P] = 2
     await eventually(lambda: bench.is_ready(P))
+    assert bench.topics.results["west", "unchanged"] == 1
 
 
 async def test_partitions_left_over_from_a_topic_are_held_and_not_created_there(bench: Bench) -> None:

@@ -73,6 +73,8 @@ class ClientConnection(asyncio.Protocol):
         self.loop = asyncio.get_running_loop()
         self.address = ""
         self.lost = False
+        self.let_in: bool | None = None
+        """None until its client was accepted or refused."""
         self.producers: dict[int, OpenProducer] = {}
         self.consumers: dict[int, OpenConsumer] = {}
         self.topic_watchers: dict[int, TopicWatcher] = {}
@@ -198,12 +200,14 @@ class ClientConnection(asyncio.Protocol):
 
     def accept(self) -> None:
         """Accept the client, then handle the commands that it sent behind CONNECT."""
+        self.let_in = True
         self._protocol.accept()
         self._send_own()
         self.loop.call_soon(self.data_received, b"")
 
     def refuse(self, error: PulsarError, reason: str) -> None:
         """Refuse the client with ``error``; ``reason`` is for the log."""
+        self.let_in = False
         self._protocol.refuse(error.wire_code, str(error))
         self._send_own()
         self.drop(reason)
@@ -241,6 +245,11 @@ class ClientConnection(asyncio.Protocol):
         elif not wait_ms or until > timer.when():
             timer.cancel()
             self._throttle_timer = self.loop.call_at(until, self._unthrottle)
+
+    @property
+    def throttled(self) -> bool:
+        """Whether it is not read from, because its client publishes faster than a policy or a limit allows."""
+        return not self._reading.held_by.isdisjoint((RATE, PUBLISHES))
 
     def forget_producer(self, producer_id: int) -> None:
         """The producer is closed: its pending entries are abandoned, and a SEND on its way is ignored for a while."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -27,6 +28,8 @@ from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Log, LogEntry
 from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR
+from interpulse.storage.meters.histogram import Histogram
+from interpulse.storage.meters.write_meter import WAIT_MS
 
 __all__ = ["Compaction", "CompactionOwner", "CompactionStatus", "entries_upto"]
 
@@ -38,6 +41,9 @@ KEYS_MAX: Final = 250_000
 _ENTRIES_MAX: Final = 500  # of one step: a few milliseconds of a thread
 _BYTES_MAX: Final = 1024 * 1024
 _WRITE_BYTES: Final = 512 * 1024  # a write brings one sync along
+
+
+_NO_WAITS: Final = Histogram(WAIT_MS)
 
 
 class CompactionStatus(StrEnum):
@@ -81,6 +87,8 @@ class Compaction:
         self.removed = self.succeeded_ms = self.failed_ms = self.duration_ms = 0
         self._succeeded_count = self._failed_count = 0
         self._read, self._written = TrafficMeter(), TrafficMeter()
+        self.waits_ms = _NO_WAITS
+        """How long the entries of the last run took to be written."""
         self._topic = topic
         self._permits = permits
         self._task: asyncio.Task[None] | None = None
@@ -159,6 +167,7 @@ class Compaction:
             horizon = self._topic.positions.durable
             if self._topic.log.next_position(self._compacted_upto) is not None:
                 started = time.monotonic()
+                self.waits_ms = Histogram(WAIT_MS)
                 self.removed = await self._compact(horizon)
                 self.duration_ms = round((time.monotonic() - started) * 1000)
                 self.succeeded_ms = self._topic.now_ms()
@@ -202,10 +211,19 @@ class Compaction:
             gathered += kept
             size += _size_of(kept)
             if size >= _WRITE_BYTES:
-                yield gathered
+                with self._waited_for(gathered):
+                    yield gathered
                 gathered, size = [], 0
         _check_same(messages, number)
-        yield gathered
+        with self._waited_for(gathered):
+            yield gathered
+
+    @contextmanager
+    def _waited_for(self, entries: Sequence[LogEntry]) -> Iterator[None]:
+        """These entries are written meanwhile."""
+        began = time.monotonic()
+        yield
+        self.waits_ms.add((time.monotonic() - began) * 1000, len(entries))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()

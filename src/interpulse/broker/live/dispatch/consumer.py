@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from interpulse.broker.live.api import ConsumerSink, Delivery
 from interpulse.broker.live.dispatch.consumer_choice import message_total
+from interpulse.broker.live.measures import ConsumerMeasure
 from interpulse.broker.live.requests import SubscribeRequest
 from interpulse.broker.live.stats import TrafficMeter, iso_time
 from interpulse.model.errors import ConsumerNotFound
@@ -250,6 +251,18 @@ class Consumer:
             "lastAckedTime": iso_time(self._last_acknowledged_ms),
             "lastConsumedTime": iso_time(self.last_sent_ms),
         }
+
+    def measure(self) -> ConsumerMeasure:
+        """The metrics."""
+        return ConsumerMeasure(
+            self.redelivered.message_rate,
+            self.acknowledged.message_rate,
+            self.unacknowledged,
+            self.blocked,
+            self.out.message_rate,
+            self.out.byte_rate,
+            self._granted,
+        )
 
     def tick(self, seconds: float) -> None:
         """Compute the rates of the last period."""

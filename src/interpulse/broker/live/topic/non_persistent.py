@@ -162,6 +162,8 @@ class NonPersistentSubscription:
             expired=0,
             messages_out=out.messages,
             bytes_out=out.bytes,
+            rate_dropped=self.dropped.message_rate,
+            last_sent_ms=max((each.last_sent_ms for each in self.consumers), default=0),
         )
 
     @property

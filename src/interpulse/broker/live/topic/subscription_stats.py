@@ -74,8 +74,9 @@ def measure(subscription: Subscription, last: Position) -> SubscriptionMeasure:
     out, redelivered, acknowledged = subscription.out, subscription.redelivered, subscription.acknowledged
     if consumers or subscription.replicated.messages:
         out, redelivered, acknowledged = sent(subscription), _redelivered(subscription), _acknowledged(subscription)
+    backlog, delayed = subscription.cursor.backlog(last), len(_delayed(subscription) or ())
     return SubscriptionMeasure(
-        subscription.cursor.backlog(last),
+        backlog,
         sum(each.unacknowledged for each in consumers),
         _blocked(subscription),
         out.message_rate,
@@ -86,9 +87,17 @@ def measure(subscription: Subscription, last: Position) -> SubscriptionMeasure:
         subscription.expired.messages,
         out.messages,
         out.bytes,
-        len(_delayed(subscription) or ()),
+        delayed,
         delayed_bytes(subscription),
         dispatch.replaying if dispatch else 0,
+        max(0, backlog - delayed),
+        subscription.expired.message_rate,
+        0.0,
+        subscription.last_expired_ms,
+        subscription.last_flow_ms,
+        max((each.last_sent_ms for each in consumers), default=0),
+        subscription.last_acknowledged_ms,
+        subscription.last_moved_ms,
     )
 
 

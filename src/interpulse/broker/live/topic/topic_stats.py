@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from interpulse.broker.live.compaction.compaction import Compaction
 from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.measures import (
+    NO_WAY,
     LimitMeasure,
     Measured,
     ReplicationMeasure,
@@ -161,17 +162,33 @@ def measure(topic: ShownTopic) -> Measured:
         if remote is None:
             own[name] = found
         else:
-            replication[remote] = ReplicationMeasure(
-                found.backlog, found.consumers > 0, found.consumers == 0, found.rate_out, found.throughput_out
+            replication[remote] = _outbound_measure(found)
+    for producer in topic.producers.by_name.values():
+        if (remote := producer.request.remote_cluster) is not None:
+            way, rates = replication.get(remote, NO_WAY), producer.published
+            replication[remote] = way._replace(
+                rate_in=way.rate_in + rates.message_rate, throughput_in=way.throughput_in + rates.byte_rate
             )
-    ledgers = topic.log.ledgers
+    ledgers, written = topic.log.ledgers, topic.log.written
+    size, read_rate = sum(each.size for each in ledgers), topic.log.read_rate
     waiting = [topic.subscriptions[name].cursor.mark_delete for name, found in own.items() if found.backlog]
     figures = publish_measure(topic)._replace(
         backlog_bytes=bytes_after(ledgers, min(waiting)) if waiting else 0,
-        storage_bytes=sum(each.size for each in ledgers),
+        storage_bytes=size,
+        logical_bytes=size,
+        write_rate=topic.log.write_rate,
+        read_rate=read_rate,
+        cache_misses_rate=read_rate,
     )
-    limits = _limits(topic) if topic.limits.measured else None
-    return Measured(summed(figures, own), own, replication, limits, topic.compaction.measure())
+    limits, compaction = _limits(topic) if topic.limits.measured else None, topic.compaction
+    return Measured(summed(figures, own), own, replication, limits, compaction.measure(), compaction.waits_ms, written)
+
+
+def _outbound_measure(found: SubscriptionMeasure) -> ReplicationMeasure:
+    is_connected = found.consumers > 0
+    return ReplicationMeasure(
+        found.backlog, is_connected, not is_connected, found.rate_out, found.throughput_out, found.rate_expired
+    )
 
 
 def _limits(topic: ShownTopic) -> LimitMeasure:

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -38,6 +39,7 @@ Join = Callable[[Mapping[TopicName, Any]], Answer]
 def at_owner(route: Route, join: Join | None = None) -> Route:
     """The route, answered by the owner of the topic. ``join`` None: a partitioned topic is answered by any broker."""
 
+    @wraps(route.handler)
     async def answer(call: Call) -> Answer:
         if call.context.others is None:
             return await route.handler(call)

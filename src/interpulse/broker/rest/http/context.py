@@ -13,6 +13,7 @@ from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.ownership.other_brokers import OtherBrokers
 from interpulse.broker.replication.replication_clusters import ReplicationClusters
 from interpulse.broker.replication.replication_status import ReplicationStatus
+from interpulse.broker.replication.replication_survey import ReplicationSurvey
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.failure_domains import FailureDomains
 from interpulse.broker.tenancy.namespaces import Namespaces
@@ -51,6 +52,7 @@ class RestContext:
     replication_clusters: ReplicationClusters
     topic_clusters: TopicClusters
     replication_status: ReplicationStatus
+    replication_survey: ReplicationSurvey
     dynamic: DynamicConfig
     this_broker: LookupTarget
     instruments: Instruments

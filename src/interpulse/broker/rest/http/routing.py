@@ -14,7 +14,7 @@ from interpulse.broker.rest.http.call import Route
 from interpulse.model.errors import NotFound
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT
 
-__all__ = ["MethodNotAllowed", "Router"]
+__all__ = ["MethodNotAllowed", "Router", "spelled_out"]
 
 
 class MethodNotAllowed(Exception):
@@ -23,6 +23,13 @@ class MethodNotAllowed(Exception):
     def __init__(self, method: str, allowed: Iterable[str]) -> None:
         self.allowed = tuple(sorted(allowed))
         super().__init__(f"{method} is not allowed here, only {', '.join(self.allowed)}")
+
+
+def spelled_out(route: Route) -> list[tuple[str, dict[str, str]]]:
+    """The paths of a route, with the parts that each stands for: one for each topic domain, or the only one."""
+    if "{domain}" not in route.path:
+        return [(route.path, {})]
+    return [(route.path.replace("{domain}", each), {"domain": each}) for each in (PERSISTENT, NON_PERSISTENT)]
 
 
 @dataclass(slots=True)
@@ -45,11 +52,8 @@ class Router:
     def __init__(self, routes: Iterable[Route]) -> None:
         self._root = _Node()
         for route in routes:
-            if "{domain}" not in route.path:
-                self._add(route, route.path, {})
-                continue
-            for domain in (PERSISTENT, NON_PERSISTENT):
-                self._add(route, route.path.replace("{domain}", domain), {"domain": domain})
+            for path, constants in spelled_out(route):
+                self._add(route, path, constants)
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         """The route, and the varying parts by name; raises NotFound or MethodNotAllowed."""

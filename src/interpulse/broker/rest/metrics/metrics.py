@@ -10,6 +10,7 @@ from prometheus_client.exposition import generate_latest
 from interpulse.broker.rest.http.call import Answer, Call, Route
 from interpulse.broker.rest.http.required_permissions import open_to_all
 from interpulse.broker.rest.metrics.metrics_broker import write_broker
+from interpulse.broker.rest.metrics.metrics_replication import write_replication
 from interpulse.broker.rest.metrics.metrics_topics import write_topics
 from interpulse.serving.exposition import CONTENT_TYPE, Exposition
 
@@ -19,15 +20,21 @@ __all__ = ["ROUTES"]
 async def get_metrics(call: Call) -> Answer:
     context, page = call.context, Exposition()
     cluster = context.namespaces.local_cluster
-    topic_level = context.dynamic.config.expose_topic_level_metrics_in_prometheus
-    await write_topics(page, context.registry.topics(), cluster, topic_level=topic_level)
-    write_broker(page, context.instruments, cluster)
+    config = context.dynamic.config
+    survey = await context.replication_survey.look()
+    await write_topics(
+        page,
+        context.registry.topics(),
+        cluster,
+        topic_level=config.expose_topic_level_metrics_in_prometheus,
+        consumer_level=config.expose_consumer_level_metrics_in_prometheus,
+        delays=survey.delays,
+    )
+    write_broker(page, context.instruments, cluster, context.this_broker.broker_id.rpartition(":")[0])
+    write_replication(page, context.replication_survey, survey, cluster)
     process = CollectorRegistry()
     ProcessCollector(registry=process)
-    return Answer(200, page.render() + generate_latest(process), CONTENT_TYPE)
+    return Answer(200, await page.render_in_turns() + generate_latest(process), CONTENT_TYPE)
 
 
-ROUTES: Final = (
-    Route("GET", "/metrics", get_metrics, open_to_all),
-    Route("GET", "/metrics/", get_metrics, open_to_all),  # the target of real Pulsar's redirect from the other
-)
+ROUTES: Final = (Route("GET", "/metrics", get_metrics, open_to_all),)

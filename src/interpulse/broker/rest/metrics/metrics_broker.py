@@ -9,31 +9,42 @@ from collections.abc import Mapping
 from typing import Final
 
 from interpulse import __version__
-from interpulse.broker.instruments import AccessMeter, Instruments, LatencyMeter
+from interpulse.broker.instruments import (
+    AccessMeter,
+    ConnectionCounts,
+    Instruments,
+    LatencyMeter,
+    SchemaMeter,
+    quantiles_of,
+)
 from interpulse.serving.exposition import Exposition, labelled
 from interpulse.storage.disk_space import DiskSpace
-from interpulse.storage.write_meter import Histogram, WrittenEntries
+from interpulse.storage.meters.histogram import Histogram
+from interpulse.storage.meters.metadata_meter import MetadataMeter
 
 __all__ = ["write_broker"]
 
 _QUANTILES: Final = (0.5, 0.75, 0.95, 0.99, 0.999, 1.0)
-_WAITS: Final = ("le_0_5", "le_1", "le_5", "le_10", "le_20", "le_50", "le_100", "le_200", "le_1000", "overflow")
-_SIZES: Final = ("le_128", "le_512", "le_1_kb", "le_2_kb", "le_4_kb", "le_16_kb", "le_100_kb", "le_1_mb", "le_overflow")
+_PUBLISH_QUANTILES: Final = (0.0, 0.5, 0.95, 0.99, 0.999, 0.9999, 1.0)
 
 
-def write_broker(page: Exposition, instruments: Instruments, cluster: str) -> None:
-    """Add everything that belongs to no single topic."""
+def write_broker(page: Exposition, instruments: Instruments, cluster: str, broker: str) -> None:
+    """Add everything that belongs to no single topic. ``broker`` is the host under which clients know it."""
     labels = labelled(cluster=cluster)
     version = f"{labels},{labelled(version=__version__)}"
     page.add("pulsar_version_info", "gauge", "Always 1; the version is a label.", version, 1)
     _write_lookups(page, instruments, labels)
     _write_loads(page, instruments.topic_loads, labels)
-    _write_connections(page, instruments, labels)
+    _write_connections(page, instruments.connections(), labels, broker)
     _write_inconsistencies(page, instruments, labels)
     if instruments.access is not None:
         _write_access(page, instruments.access, labels)
-    _write_writes(page, instruments.written(), cluster)
+    _write_publishes(page, instruments, labels)
     _write_journal(page, instruments, labels)
+    _write_metadata(page, instruments.metadata, labels)
+    _write_schemas(page, instruments.schemas, cluster)
+    text = "How late the event loop came to what was due; clients wait for as long."
+    _add_histogram(page, "interpulse_event_loop_lag_seconds", text, labels, instruments.loop_lag)
     if instruments.disk_space is not None:
         _write_disk_space(page, instruments.disk_space, labels)
 
@@ -41,7 +52,11 @@ def write_broker(page: Exposition, instruments: Instruments, cluster: str) -> No
 def _write_lookups(page: Exposition, instruments: Instruments, labels: str) -> None:
     lookups = instruments.lookups
     _write_summary(page, "pulsar_broker_lookup", "Time of a lookup, in milliseconds.", lookups, labels)
-    page.add("pulsar_broker_lookup_answers_total", "counter", "Lookups answered.", labels, lookups.answered)
+    redirected = instruments.lookups_redirected()
+    answered = lookups.answered - redirected
+    page.add("pulsar_broker_lookup_answers_total", "counter", "Lookups answered.", labels, answered)
+    text = "Lookups answered with another broker to ask."
+    page.add("pulsar_broker_lookup_redirects_total", "counter", text, labels, redirected)
     page.add("pulsar_broker_lookup_failures_total", "counter", "Lookups refused.", labels, lookups.failed)
     text = "Lookups and questions for partitions that hold a permit."
     page.add("pulsar_broker_lookup_pending_requests", "gauge", text, labels, instruments.lookups_pending())
@@ -64,13 +79,22 @@ def _write_summary(page: Exposition, name: str, text: str, meter: LatencyMeter, 
     lines.append(f"{name}_count{{{labels}}} {meter.ended}\n{name}_sum{{{labels}}} {meter.ms:.3f}\n")
 
 
-def _write_connections(page: Exposition, instruments: Instruments, labels: str) -> None:
-    counts = instruments.connections()
-    page.add("pulsar_active_connections", "gauge", "Connections of the binary protocol.", labels, counts.active)
-    text = "Connections made since the broker started."
-    page.add("pulsar_connection_created_total_count", "gauge", text, labels, counts.created)
-    text = "Connections ended since the broker started."
-    page.add("pulsar_connection_closed_total_count", "gauge", text, labels, counts.created - counts.active)
+def _write_connections(page: Exposition, counts: ConnectionCounts, labels: str, broker: str) -> None:
+    of_connections = f"{labels},{labelled(broker=broker, metric='broker_connection')}"
+    for name, text, value in (
+        ("pulsar_active_connections", "Connections of the binary protocol.", counts.active),
+        ("pulsar_connection_created_total_count", "Connections made since the broker started.", counts.created),
+        (
+            "pulsar_connection_closed_total_count",
+            "Connections ended since the broker started.",
+            counts.created - counts.active,
+        ),
+        ("pulsar_connection_create_success_count", "Clients let in since the broker started.", counts.accepted),
+        ("pulsar_connection_create_fail_count", "Clients refused since the broker started.", counts.refused),
+    ):
+        page.add(name, "gauge", text, of_connections, value)
+    text = "Connections not read from now, because their clients publish faster than a policy or a limit allows."
+    page.add("pulsar_broker_throttled_connections", "gauge", text, labels, counts.throttled)
 
 
 def _write_inconsistencies(page: Exposition, instruments: Instruments, labels: str) -> None:
@@ -90,25 +114,47 @@ def _write_access(page: Exposition, access: AccessMeter, labels: str) -> None:
         page.add("pulsar_authentication_failures_total", "counter", text, f"{labels},{who}", count)
     text = "Tokens that were not accepted because they had expired."
     page.add("pulsar_expired_token_total", "counter", text, labels, access.expired_tokens)
+    text = "Tokens that were accepted and do expire, by the minutes that were left."
+    _add_histogram(page, "pulsar_expiring_token_minutes", text, labels, access.token_minutes)
 
 
-def _write_writes(page: Exposition, written: Mapping[str, WrittenEntries], cluster: str) -> None:
-    for namespace, entries in written.items():
+def _write_publishes(page: Exposition, instruments: Instruments, labels: str) -> None:
+    name, writes = "pulsar_broker_publish_latency", instruments.writes
+    lines = page.family(name, "summary", "Time from an entry's arrival until it was durable, in milliseconds.")
+    for quantile, ms in quantiles_of(writes.latest_waits_ms, *_PUBLISH_QUANTILES).items():
+        lines.append(f'{name}{{{labels},quantile="{quantile}"}} {ms:.3f}\n')
+    lines.append(f"{name}_count{{{labels}}} {writes.entries}\n{name}_sum{{{labels}}} {writes.waited_ms:.3f}\n")
+    page.add("pulsar_ml_count", "gauge", "Logs of topics that are open.", labels, instruments.logs_open())
+
+
+def _write_metadata(page: Exposition, meter: MetadataMeter | None, labels: str) -> None:
+    if meter is None:
+        return
+    of_store = f"{labels},{labelled(name='metadata-store')}"
+    name, text = "pulsar_metadata_store_ops_latency_ms", "Keys read, set and removed, by the milliseconds it took."
+    for status, counted in (("success", meter.succeeded), ("fail", meter.failed)):
+        for operation, histogram in counted.items():
+            which = labelled(type=operation, status=status)
+            _add_histogram(page, name, text, f"{of_store},{which}", histogram)
+    text = "Bytes of the values that were set."
+    page.add("pulsar_metadata_store_put_bytes_total", "counter", text, of_store, meter.put_bytes)
+
+
+def _write_schemas(page: Exposition, meters: Mapping[str, SchemaMeter], cluster: str) -> None:
+    for namespace, meter in meters.items():
         labels = labelled(cluster=cluster, namespace=namespace)
-        text = "Entries made durable in the last minute, by their wait in milliseconds."
-        _write_buckets(page, "pulsar_storage_write_latency", text, _WAITS, entries.waits_ms, labels)
-        text = "Entries made durable in the last minute, by their size in bytes."
-        _write_buckets(page, "pulsar_entry_size", text, _SIZES, entries.sizes, labels)
-
-
-def _write_buckets(
-    page: Exposition, name: str, text: str, buckets: tuple[str, ...], histogram: Histogram, labels: str
-) -> None:
-    """A family for each bucket, not adding up; count and sum belong to the same period."""
-    for bucket, count in zip(buckets, histogram.counts, strict=True):
-        page.add(f"{name}_{bucket}", "gauge", text, labels, count)
-    page.add(f"{name}_count", "gauge", text, labels, histogram.count)
-    page.add(f"{name}_sum", "gauge", text, labels, round(histogram.sum, 3))
+        for name, text, latency in (
+            ("get", "Time of reading the schemas of a topic, in milliseconds.", meter.gets),
+            ("put", "Time of storing a schema, in milliseconds.", meter.puts),
+            ("del", "Time of deleting the schemas of a topic, in milliseconds.", meter.deletions),
+        ):
+            _write_summary(page, f"pulsar_schema_{name}_ops_latency", text, latency, labels)
+            text = "How often that failed."
+            page.add(f"pulsar_schema_{name}_ops_failed_total", "counter", text, labels, latency.failed)
+        text = "New schemas that fitted the earlier ones."
+        page.add("pulsar_schema_compatible_total", "counter", text, labels, meter.compatible)
+        text = "New schemas that did not fit the earlier ones."
+        page.add("pulsar_schema_incompatible_total", "counter", text, labels, meter.incompatible)
 
 
 def _write_journal(page: Exposition, instruments: Instruments, labels: str) -> None:
@@ -116,10 +162,12 @@ def _write_journal(page: Exposition, instruments: Instruments, labels: str) -> N
     for name, text, value in (
         ("groups", "Group commits to the segment log: one write with one sync each.", counts.groups),
         ("bytes", "Bytes written by them.", counts.group_bytes),
-        ("seconds", "Time they took.", round(counts.group_seconds, 6)),
+        ("seconds", "Time they took.", round(counts.group_seconds.sum, 6)),
         ("failed_groups", "Group commits that failed; their topics were fenced.", counts.failed_groups),
     ):
         page.add(f"interpulse_log_{name}_total", "counter", text, labels, value)
+    text = "Group commits by the time they took, which is that of the disk's sync."
+    _add_histogram(page, "interpulse_log_sync_seconds", text, labels, counts.group_seconds)
 
 
 def _write_disk_space(page: Exposition, disk_space: DiskSpace, labels: str) -> None:
@@ -133,3 +181,7 @@ def _write_disk_space(page: Exposition, disk_space: DiskSpace, labels: str) -> N
         ),
     ):
         page.add(f"interpulse_data_directory_{name}", "gauge", text, labels, value)
+
+
+def _add_histogram(page: Exposition, name: str, text: str, labels: str, histogram: Histogram) -> None:
+    page.add_histogram(name, text, labels, histogram.bounds, histogram.counts, histogram.sum)

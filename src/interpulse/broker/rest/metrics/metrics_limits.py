@@ -8,7 +8,7 @@ from interpulse.broker.live.measures import LimitMeasure
 from interpulse.model.policies.messaging_policies import DESTINATION_STORAGE, MESSAGE_AGE
 from interpulse.serving.exposition import Exposition, Kind, labelled
 
-__all__ = ["write_limits"]
+__all__ = ["QUOTA_TYPES", "write_limits"]
 
 Row = tuple[str, Kind, str]
 
@@ -23,7 +23,8 @@ _EVICTIONS: Final[Row] = (
     "counter",
     "Evictions of messages by a backlog quota.",
 )
-_QUOTA_TYPES: Final = ((DESTINATION_STORAGE, "size"), (MESSAGE_AGE, "time"))
+QUOTA_TYPES: Final = ((DESTINATION_STORAGE, "size"), (MESSAGE_AGE, "time"))
+"""The types of quotas, and the words of metrics for them."""
 _THROTTLED: Final[tuple[tuple[str, Row], ...]] = (
     (
         "Msg",
@@ -48,7 +49,7 @@ def write_limits(page: Exposition, labels: str, limits: LimitMeasure) -> None:
     """Add the limits of one topic; ``labels`` name it."""
     for row, figure in zip(_OF_TOPIC, limits[:4], strict=True):
         page.add(*row, labels, figure)
-    for quota_type, label in _QUOTA_TYPES:
+    for quota_type, label in QUOTA_TYPES:
         page.add(*_EVICTIONS, f"{labels},{labelled(quota_type=label)}", limits.evictions.get(quota_type, 0))
     for subscription, events in limits.throttled.items():
         for kind, row in _THROTTLED:

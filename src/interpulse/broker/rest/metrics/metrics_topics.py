@@ -8,26 +8,32 @@ so that sums over a name count everything once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from operator import add
 from typing import Final
 
+from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.measures import (
     CompactionMeasure,
+    ConsumerMeasure,
     Measured,
     ReplicationMeasure,
     SubscriptionMeasure,
     TopicMeasure,
 )
 from interpulse.broker.live.registry.topic_registry import AnyTopic
-from interpulse.broker.rest.metrics.metrics_limits import write_limits
+from interpulse.broker.rest.metrics.metrics_buckets import WriteFamilies, wait_buckets
+from interpulse.broker.rest.metrics.metrics_limits import QUOTA_TYPES, write_limits
 from interpulse.serving.exposition import Exposition, Kind, labelled
+from interpulse.storage.meters.write_meter import WrittenEntries
 
 __all__ = ["SERIES_OWNERS_MAX", "write_topics"]
 
 SERIES_OWNERS_MAX: Final = 20_000
 """Topics and subscriptions that are shown one by one; a page of more takes seconds to make."""
 
+_TIMES: Final = "in milliseconds since 1970, 0 = not since the topic was loaded"
 _AT_ONCE: Final = 100  # topics read in one turn of the event loop: about 2 ms
 
 Row = tuple[str, Kind, str]
@@ -47,6 +53,12 @@ _OF_TOPIC: Final[tuple[Row, ...]] = (
     ("pulsar_msg_backlog", "gauge", "Entries not acknowledged, summed over subscriptions."),
     ("pulsar_storage_backlog_size", "gauge", "Bytes that some subscription still waits for."),
     ("pulsar_storage_size", "gauge", "Bytes stored."),
+    ("pulsar_storage_logical_size", "gauge", "Bytes stored, without copies."),
+    ("pulsar_storage_offloaded_size", "gauge", "Always 0: there is no tiered storage."),
+    ("pulsar_storage_write_rate", "gauge", "Entries per second made durable, in the last full minute."),
+    ("pulsar_storage_read_rate", "gauge", "Entries per second read from storage, in the last full minute."),
+    ("pulsar_storage_read_cache_misses_rate", "gauge", "The same: what memory has is not read from storage."),
+    ("pulsar_delayed_message_index_size_bytes", "gauge", "Memory of messages that wait for their delivery time."),
 )
 _OF_SUBSCRIPTION: Final[tuple[Row, ...]] = (
     ("pulsar_subscription_back_log", "gauge", "Entries not acknowledged."),
@@ -67,6 +79,27 @@ _OF_SUBSCRIPTION: Final[tuple[Row, ...]] = (
     ("pulsar_subscription_delayed", "gauge", "Messages that wait for their delivery time."),
     ("pulsar_subscription_delayed_message_index_size_bytes", "gauge", "Memory that these take."),
     ("pulsar_subscription_in_replay", "gauge", "Entries that wait to be sent outside the order of the topic."),
+    ("pulsar_subscription_back_log_no_delayed", "gauge", "Entries not acknowledged that could be delivered now."),
+    ("pulsar_subscription_msg_rate_expired", "gauge", "Messages per second that expire."),
+    ("pulsar_subscription_msg_drop_rate", "gauge", "Messages per second lost to consumers, of non-persistent topics."),
+    ("pulsar_subscription_last_expire_timestamp", "gauge", f"When messages last expired; {_TIMES}."),
+    ("pulsar_subscription_last_consumed_flow_timestamp", "gauge", f"When a consumer last asked for more; {_TIMES}."),
+    ("pulsar_subscription_last_consumed_timestamp", "gauge", f"When something was last sent to a consumer; {_TIMES}."),
+    ("pulsar_subscription_last_acked_timestamp", "gauge", f"When a consumer last acknowledged; {_TIMES}."),
+    (
+        "pulsar_subscription_last_mark_delete_advanced_timestamp",
+        "gauge",
+        f"When the subscription was last moved forward by expiry or by an operator; {_TIMES}.",
+    ),
+)
+_OF_CONSUMER: Final[tuple[Row, ...]] = (
+    ("pulsar_consumer_msg_rate_redeliver", "gauge", "Messages per second sent again."),
+    ("pulsar_consumer_msg_ack_rate", "gauge", "Messages acknowledged per second."),
+    ("pulsar_consumer_unacked_messages", "gauge", "Messages delivered but not acknowledged."),
+    ("pulsar_consumer_blocked_on_unacked_messages", "gauge", "1 while the consumer holds too much to get more."),
+    ("pulsar_consumer_msg_rate_out", "gauge", "Messages per second."),
+    ("pulsar_consumer_msg_throughput_out", "gauge", "Bytes per second."),
+    ("pulsar_consumer_available_permits", "gauge", "Messages that the consumer has asked for and not got yet."),
 )
 _OF_REPLICATION: Final[tuple[Row, ...]] = (
     ("pulsar_replication_backlog", "gauge", "Entries that the remote cluster does not have yet."),
@@ -74,6 +107,14 @@ _OF_REPLICATION: Final[tuple[Row, ...]] = (
     ("pulsar_replication_disconnected_count", "gauge", "1 while the replication job does not read this topic, else 0."),
     ("pulsar_replication_rate_out", "gauge", "Messages per second taken for the remote cluster."),
     ("pulsar_replication_throughput_out", "gauge", "Bytes per second taken for the remote cluster."),
+    ("pulsar_replication_rate_expired", "gauge", "Messages per second that expire before the remote cluster has them."),
+    ("pulsar_replication_rate_in", "gauge", "Messages per second that come from the remote cluster."),
+    ("pulsar_replication_throughput_in", "gauge", "Bytes per second that come from the remote cluster."),
+    (
+        "pulsar_replication_delay_in_seconds",
+        "gauge",
+        "Age of the oldest message that the remote cluster does not have yet, as the replication job reports it.",
+    ),
 )
 _OF_COMPACTION: Final[tuple[Row, ...]] = (
     ("pulsar_compaction_removed_event_count", "gauge", "Messages that the last compaction left out."),
@@ -85,61 +126,122 @@ _OF_COMPACTION: Final[tuple[Row, ...]] = (
     ("pulsar_compaction_compacted_entries_count", "gauge", "Entries that the last compaction kept."),
     ("pulsar_compaction_compacted_entries_size", "gauge", "Bytes that the last compaction kept."),
 )
+_COMPACTION_WAITS: Final = "Entries of the last compaction, by the milliseconds they took to be written; the sum in us."
 _OF_NAMESPACE: Final[tuple[Row, ...]] = (
     *_OF_TOPIC[:9],
     ("pulsar_out_messages_total", "counter", "Messages delivered since their topics were loaded."),
     ("pulsar_out_bytes_total", "counter", "Bytes delivered since their topics were loaded."),
     *_OF_TOPIC[11:],
 )
+_NOT_OF_BROKER: Final = ("pulsar_storage_offloaded_size", "pulsar_delayed_message_index_size_bytes")
+"""Figures of namespaces that Pulsar does not sum up for the broker."""
+_EVICTIONS: Final[Row] = (
+    "pulsar_broker_storage_backlog_quota_exceeded_evictions_total",
+    "counter",
+    "Evictions of messages by backlog quotas, of the topics that are loaded.",
+)
 _TOPICS: Final[Row] = ("pulsar_topics_count", "gauge", "Topics loaded.")
 _LEFT_OUT: Final = "interpulse_metrics_topics_left_out"
 
 assert len(_OF_TOPIC) == len(_OF_NAMESPACE) == len(TopicMeasure._fields)
 assert len(_OF_SUBSCRIPTION) == len(SubscriptionMeasure._fields)
+assert len(_OF_CONSUMER) == len(ConsumerMeasure._fields)
 assert len(_OF_REPLICATION) == len(ReplicationMeasure._fields)
 assert len(_OF_COMPACTION) == len(CompactionMeasure._fields)
 
 
-async def write_topics(page: Exposition, topics: Sequence[AnyTopic], cluster: str, *, topic_level: bool) -> None:
-    """Add what is loaded. Gives way to other work between topics, so the figures are of no single moment."""
-    one_by_one = topic_level and len(topics) + sum(len(each.subscriptions) for each in topics) <= SERIES_OWNERS_MAX
+async def write_topics(
+    page: Exposition,
+    topics: Sequence[AnyTopic],
+    cluster: str,
+    *,
+    topic_level: bool,
+    consumer_level: bool = False,
+    delays: Mapping[tuple[str, str], float] = {},
+) -> None:
+    """Add what is loaded. Gives way to other work between topics, so the figures are of no single moment.
+
+    ``delays`` are those of replication in seconds, by topic and remote cluster.
+    """
+    one_by_one = topic_level and await _owners(topics, consumer_level=consumer_level) <= SERIES_OWNERS_MAX
     sums = _Sums(page, cluster)
-    lines = _Lines(page, cluster) if one_by_one else None
-    for start in range(0, len(topics), _AT_ONCE):
-        for topic in topics[start : start + _AT_ONCE]:
-            measured = topic.measure()
-            sums.add(str(topic.name.namespace_name), measured)
-            if lines is not None:
-                lines.add(str(topic.name.namespace_name), str(topic.name), measured)
-        await asyncio.sleep(0)
+    lines = _Lines(page, cluster, consumer_level=consumer_level) if one_by_one else None
+    async for topic in _in_turns(topics):
+        measured = _with_delays(topic, topic.measure(), delays)
+        sums.add(str(topic.name.namespace_name), measured)
+        if lines is not None:
+            lines.add(topic, measured)
     sums.write(one_by_one=one_by_one)
     left_out = 0 if one_by_one or not topic_level else len(topics)
     text = "Topics shown by their namespaces only, because there are too many."
     page.add(_LEFT_OUT, "gauge", text, labelled(cluster=cluster), left_out)
 
 
+async def _in_turns(topics: Sequence[AnyTopic]) -> AsyncIterator[AnyTopic]:
+    """All of them; after some it is others' turn."""
+    for start in range(0, len(topics), _AT_ONCE):
+        for topic in topics[start : start + _AT_ONCE]:
+            yield topic
+        await asyncio.sleep(0)
+
+
+async def _owners(topics: Sequence[AnyTopic], *, consumer_level: bool) -> int:
+    """How many would be shown one by one; counted no further than it matters."""
+    count = len(topics)
+    if count > SERIES_OWNERS_MAX:
+        return count
+    async for topic in _in_turns(topics):
+        count += len(topic.subscriptions) + (topic.consumer_count if consumer_level else 0)
+    return count
+
+
+def _with_delays(topic: AnyTopic, measured: Measured, delays: Mapping[tuple[str, str], float]) -> Measured:
+    if not measured.replication or not delays:
+        return measured
+    name = str(topic.name)
+    ways = {
+        remote: way._replace(delay_seconds=delays.get((name, remote), 0.0))
+        for remote, way in measured.replication.items()
+    }
+    return measured._replace(replication=ways)
+
+
 class _Lines:
     """One line for each figure of each topic and subscription."""
 
-    def __init__(self, page: Exposition, cluster: str) -> None:
+    def __init__(self, page: Exposition, cluster: str, *, consumer_level: bool) -> None:
         self._page = page
         self._cluster = cluster
+        self._written = WriteFamilies(page)
+        self._of_consumer = list(_families(page, _OF_CONSUMER)) if consumer_level else []
         self._of_topic = list(_families(page, _OF_TOPIC))
         self._of_subscription = list(_families(page, _OF_SUBSCRIPTION))
         self._of_replication = list(_families(page, _OF_REPLICATION))
         self._of_compaction = list(_families(page, _OF_COMPACTION))
+        self._compaction_waits = wait_buckets(page, "pulsar_compaction_latency", _COMPACTION_WAITS)
 
-    def add(self, namespace: str, topic: str, measured: Measured) -> None:
-        labels = labelled(cluster=self._cluster, namespace=namespace, topic=topic)
+    def add(self, topic: AnyTopic, measured: Measured) -> None:
+        labels = labelled(cluster=self._cluster, namespace=str(topic.name.namespace_name), topic=str(topic.name))
         _add(self._of_topic, labels, measured.topic)
+        if measured.written is not None:
+            self._written.add(labels, measured.written)
         for subscription, figures in measured.subscriptions.items():
-            _add(self._of_subscription, f"{labels},{labelled(subscription=subscription)}", figures)
+            of_subscription = f"{labels},{labelled(subscription=subscription)}"
+            _add(self._of_subscription, of_subscription, figures)
+            if self._of_consumer:
+                self._add_consumers(of_subscription, topic.subscriptions[subscription].consumers)
         for remote, way in measured.replication.items():
             _add(self._of_replication, f"{labels},{labelled(remote_cluster=remote)}", way)
         if measured.limits is not None:
             write_limits(self._page, labels, measured.limits)
         if measured.compaction is not None:
             _add(self._of_compaction, labels, measured.compaction)
+            self._compaction_waits.add(labels, measured.compaction_waits_ms)
+
+    def _add_consumers(self, labels: str, consumers: Sequence[Consumer]) -> None:
+        for consumer in consumers:
+            which = labelled(consumer_name=consumer.name, consumer_id=str(consumer.consumer_id))
+            _add(self._of_consumer, f"{labels},{which}", consumer.measure())
 
 
 _Family = tuple[int, str, list[str]]
@@ -164,6 +266,8 @@ class _Sums:
         self._topics: dict[str, int] = {}
         self._figures: dict[str, TopicMeasure] = {}
         self._replication: dict[tuple[str, str], ReplicationMeasure] = {}
+        self._written: dict[str, WrittenEntries] = {}
+        self._evictions: Counter[str] = Counter()
 
     def add(self, namespace: str, measured: Measured) -> None:
         self._topics[namespace] = self._topics.get(namespace, 0) + 1
@@ -171,7 +275,11 @@ class _Sums:
         self._figures[namespace] = TopicMeasure._make(_added(before, measured.topic))
         for remote, way in measured.replication.items():
             there = self._replication.get((namespace, remote))
-            self._replication[namespace, remote] = ReplicationMeasure._make(_added(there, way))
+            self._replication[namespace, remote] = way if there is None else there.plus(way)
+        if measured.written is not None:
+            self._written.setdefault(namespace, WrittenEntries()).merge(measured.written)
+        if measured.limits is not None:
+            self._evictions.update(measured.limits.evictions)
 
     def write(self, *, one_by_one: bool) -> None:
         page, cluster = self._page, self._cluster
@@ -185,11 +293,17 @@ class _Sums:
         labels = labelled(cluster=cluster)
         page.add("pulsar_broker_topics_count", "gauge", "Topics loaded.", labels, sum(self._topics.values()))
         for (name, kind, text), figure in zip(_OF_NAMESPACE, total, strict=True):
-            page.add(name.replace("pulsar_", "pulsar_broker_", 1), kind, text, labels, figure)
+            if name not in _NOT_OF_BROKER:
+                page.add(name.replace("pulsar_", "pulsar_broker_", 1), kind, text, labels, figure)
+        for quota_type, label in QUOTA_TYPES:
+            page.add(*_EVICTIONS, f"{labels},{labelled(quota_type=label)}", self._evictions[quota_type])
 
     def _write_namespaces(self) -> None:
         of_namespace = list(_families(self._page, _OF_NAMESPACE))
         of_replication = list(_families(self._page, _OF_REPLICATION))
+        of_writes = WriteFamilies(self._page)
+        for namespace, written in self._written.items():
+            of_writes.add(labelled(cluster=self._cluster, namespace=namespace), written)
         for namespace, figures in self._figures.items():
             _add(of_namespace, labelled(cluster=self._cluster, namespace=namespace), figures)
         for (namespace, remote), way in self._replication.items():

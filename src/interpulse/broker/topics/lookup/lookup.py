@@ -105,6 +105,8 @@ class Lookups:
         """``limits`` and ``ready`` are asked each time; ``permits`` raises TooManyRequests when none is left."""
         self.meter = LatencyMeter()
         """Lookups of single topics."""
+        self.redirected = 0
+        """How many of them were answered with another broker to ask."""
         self._namespaces = namespaces
         self._clusters = clusters
         self._lifecycle = lifecycle
@@ -136,6 +138,7 @@ class Lookups:
                 else:
                     target = find_peer(view)
                 failed = False
+                self.redirected += target.redirect
                 return target
             finally:
                 self.meter.end(begun, failed=failed)

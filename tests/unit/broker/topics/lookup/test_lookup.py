@@ -372,3 +372,4 @@ async def test_ownership_when_shared_among_brokers_then_single_and_batch_say_the
     for target, topics in answer.groups.items():
         for topic in topics:
             assert await lookups.find(TopicName.parse(topic), NO_OPTIONS) == target
+    assert lookups.redirected == len(answer.groups[Halves.there])

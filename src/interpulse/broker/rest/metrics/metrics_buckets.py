@@ -1,0 +1,52 @@
+"""Histograms as Pulsar has them: a family for each bucket, of one period, not adding up."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from interpulse.serving.exposition import Exposition
+from interpulse.storage.meters.histogram import Histogram
+from interpulse.storage.meters.write_meter import WrittenEntries
+
+__all__ = ["Buckets", "WriteFamilies", "wait_buckets"]
+
+_WAITS: Final = ("le_0_5", "le_1", "le_5", "le_10", "le_20", "le_50", "le_100", "le_200", "le_1000")
+_SIZES: Final = ("le_128", "le_512", "le_1_kb", "le_2_kb", "le_4_kb", "le_16_kb", "le_100_kb", "le_1_mb")
+_OVERFLOWS: Final = ("overflow", "le_overflow")
+"""The bucket above all bounds. Pulsar has one name for waits and the other for sizes; dashboards ask for both."""
+
+
+class Buckets:
+    """The families of one kind of histogram. Waits come in ms and are summed in microseconds, as Pulsar's."""
+
+    def __init__(self, page: Exposition, name: str, text: str, bounds: tuple[str, ...], *, sum_factor: int = 1) -> None:
+        names = [f"{name}_{each}" for each in (*bounds, *_OVERFLOWS, "count", "sum")]
+        self._families = [(each, page.family(each, "gauge", text)) for each in names]
+        self._sum_factor = sum_factor
+
+    def add(self, labels: str, histogram: Histogram) -> None:
+        """One histogram, of what the labels name."""
+        counts = histogram.counts
+        values = (*counts, counts[-1], histogram.count, round(histogram.sum * self._sum_factor))
+        for (name, lines), value in zip(self._families, values, strict=True):
+            lines.append(f"{name}{{{labels}}} {value}\n")
+
+
+def wait_buckets(page: Exposition, name: str, text: str) -> Buckets:
+    """Those of waits in milliseconds, in the bounds of `interpulse.storage.meters.write_meter.WAIT_MS`."""
+    return Buckets(page, name, text, _WAITS, sum_factor=1000)
+
+
+class WriteFamilies:
+    """What became durable, of topics or of namespaces."""
+
+    def __init__(self, page: Exposition) -> None:
+        text = "Entries made durable in the last full minute, by their wait in milliseconds; the sum in microseconds."
+        self._waits = wait_buckets(page, "pulsar_storage_write_latency", text)
+        text = "Entries made durable in the last full minute, by their size in bytes."
+        self._sizes = Buckets(page, "pulsar_entry_size", text, _SIZES)
+
+    def add(self, labels: str, written: WrittenEntries) -> None:
+        """The entries of what the labels name."""
+        self._waits.add(labels, written.waits_ms)
+        self._sizes.add(labels, written.sizes)

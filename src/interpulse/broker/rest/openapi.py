@@ -1,0 +1,116 @@
+"""``/openapi.json``: the paths of this API as OpenAPI 3 describes them, made of the routes themselves.
+
+What routes do not know is not told: the fields of bodies, and the parameters behind the question mark.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from inspect import getdoc
+from typing import Any, Final
+
+from interpulse import __version__
+from interpulse.broker.rest.http.call import Answer, Call, Route
+from interpulse.broker.rest.http.required_permissions import any_role, open_to_all
+from interpulse.broker.rest.http.routing import spelled_out
+
+__all__ = ["described", "document"]
+
+_PATH: Final = "/openapi.json"
+_VERBS: Final = {"GET": "Read", "POST": "Change", "PUT": "Create", "DELETE": "Remove"}
+_VARYING: Final = re.compile(r"{(\w+)}")
+_WITH_BODY: Final = ("POST", "PUT")
+_NOT_OFFERED: Final = "not offered"
+_REASON: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}
+_ANSWERS: Final[Mapping[str, Any]] = {
+    "2XX": {"description": "Done. What is asked for comes as JSON, or as the content type says."},
+    "307": {"description": "Another broker of the cluster answers this, see Location."},
+    "4XX": {"description": "Refused, with the reason.", "content": _REASON},
+    "5XX": {"description": "Not possible, now or ever, with the reason.", "content": _REASON},
+}
+_COMPONENTS: Final = {
+    "schemas": {
+        "Refusal": {"type": "object", "properties": {"reason": {"type": "string"}}, "required": ["reason"]},
+    },
+    "securitySchemes": {
+        "token": {"type": "http", "scheme": "bearer"},
+        "password": {"type": "http", "scheme": "basic"},
+    },
+}
+_CREDENTIALS: Final[list[dict[str, list[str]]]] = [{"token": []}, {"password": []}, {}]
+"""Or none, as where authentication is off."""
+
+
+def described(routes: Iterable[Route], *, not_offered: Iterable[Route] = ()) -> tuple[Route, ...]:
+    """These routes, and one more that describes them all. ``not_offered`` are those that Pulsar alone offers."""
+    offered, refused = tuple(routes), tuple(not_offered)
+
+    @cache
+    def body() -> bytes:
+        return json.dumps(document((*offered, itself), not_offered=refused)).encode()
+
+    async def get_openapi(call: Call) -> Answer:
+        """This document."""
+        return Answer(200, body())
+
+    itself = Route("GET", _PATH, get_openapi, any_role)
+    return (*offered, itself, *refused)
+
+
+def document(routes: Iterable[Route], *, not_offered: Iterable[Route] = ()) -> dict[str, Any]:
+    """The description as OpenAPI 3.0 has it."""
+    paths: dict[str, dict[str, Any]] = {}
+    spellings: dict[str, str] = {}  # paths that differ in the names of their parts only are one path
+    for routes_of, tag in ((routes, None), (not_offered, _NOT_OFFERED)):
+        for route in routes_of:
+            for spelled, _ in spelled_out(route):
+                path = spellings.setdefault(_VARYING.sub("{}", spelled), spelled)
+                paths.setdefault(path, {})[route.method.lower()] = _operation(route, path, tag)
+    return {
+        "openapi": "3.0.3",
+        "info": {
+            "title": "Interpulse",
+            "description": "The admin API of Apache Pulsar, as this broker offers it.",
+            "version": __version__,
+            "license": {"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
+        },
+        "paths": paths,
+        "components": _COMPONENTS,
+    }
+
+
+def _operation(route: Route, path: str, tag: str | None) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": "_".join([route.method.lower(), *re.findall(r"[A-Za-z0-9]+", path)]),
+        "tags": [tag or _tag(path)],
+        "summary": f"{_VERBS[route.method]} {_subject(path)}",
+        "parameters": list(_parameters(path)),
+        "responses": _ANSWERS,
+        "security": [] if route.required is open_to_all else _CREDENTIALS,
+    }
+    told = getdoc(route.handler)
+    if told:
+        operation["description"] = told
+    if route.method in _WITH_BODY:
+        operation["requestBody"] = {"content": {"application/json": {"schema": {}}}}
+    return operation
+
+
+def _tag(path: str) -> str:
+    """The resource: what comes behind the version of the API."""
+    parts = path.split("/")[1:]
+    return parts[2] if parts[0] in ("admin", "lookup") else "broker"
+
+
+def _subject(path: str) -> str:
+    """The last part that does not vary, in words."""
+    last = [part for part in path.split("/") if not part.startswith("{")][-1]
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|[-_]", " ", last).lower()
+
+
+def _parameters(path: str) -> Iterator[dict[str, Any]]:
+    for name in _VARYING.findall(path):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}

@@ -1,0 +1,28 @@
+"""How Prometheus finds brokers, and which labels the dashboards need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["scrape_configuration"]
+
+
+def scrape_configuration(targets: Sequence[str], *, rule_file: str | None = None) -> dict[str, Any]:
+    """A file for Prometheus; ``targets`` are ``host:port`` of the web service of each broker.
+
+    Public dashboards for Apache Pulsar choose brokers by ``job="broker"``, and those made for Kubernetes by the name of
+    the pod. Labels of the broker's own, as that of the cluster, are kept.
+    """
+    broker = {
+        "job_name": "broker",
+        "honor_labels": True,
+        "metrics_path": "/metrics",
+        "scrape_interval": "15s",
+        "static_configs": [{"targets": list(targets)}],
+        "relabel_configs": [
+            {"source_labels": ["__address__"], "regex": r"(.+):\d+", "target_label": "kubernetes_pod_name"}
+        ],
+    }
+    rule_files = {"rule_files": [rule_file]} if rule_file is not None else {}
+    return {"global": {"evaluation_interval": "15s"}, **rule_files, "scrape_configs": [broker]}

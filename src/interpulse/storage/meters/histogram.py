@@ -1,0 +1,46 @@
+"""Values counted in buckets."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from operator import add
+
+__all__ = ["Histogram"]
+
+
+class Histogram:
+    """How many values fell between its bounds; the last count is of those above all of them."""
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    @property
+    def count(self) -> int:
+        """How many values there were."""
+        return sum(self.counts)
+
+    def add(self, value: float, times: int = 1) -> None:
+        self.counts[bisect_left(self.bounds, value)] += times
+        self.sum += value * times
+
+    def merge(self, other: Histogram) -> None:
+        """Add the values of another one with the same bounds."""
+        self.counts = list(map(add, self.counts, other.counts))
+        self.sum += other.sum
+
+    def add_all(self, values: Sequence[float], total: float) -> None:
+        """Many values whose sum is known; at least one."""
+        self.sum += total
+        first, last = bisect_left(self.bounds, min(values)), bisect_left(self.bounds, max(values))
+        if first == last:  # as a rule they are of about one size
+            self.counts[first] += len(values)
+            return
+        for index, times in Counter(map(partial(bisect_left, self.bounds), values)).items():
+            self.counts[index] += times

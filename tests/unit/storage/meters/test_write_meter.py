@@ -1,0 +1,86 @@
+"""Waits and sizes of written entries, per period."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpulse.storage.meters.write_meter import WriteMeter, WrittenEntries
+
+
+class Watch:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
+@pytest.fixture
+def meter(watch: Watch) -> WriteMeter:
+    return WriteMeter(watch, period_s=60.0)
+
+
+def test_entries_are_counted_one_by_one_and_wait_as_long_as_the_first(watch: Watch, meter: WriteMeter) -> None:
+    entries = [bytes(100), bytes(129), bytes(2_000_000)]
+    meter.wrote("t", entries, sum(map(len, entries)), 0.0031)
+    meter.wrote("t", [bytes(600)], 600, 2.0)
+    watch.now += 60
+    written = meter.written_of("t")
+    assert written is not None
+    assert written.sizes.counts == [1, 1, 1, 0, 0, 0, 0, 0, 1]
+    assert (written.sizes.count, written.sizes.sum) == (4, 2_000_829)
+    assert written.waits_ms.counts == [0, 0, 3, 0, 0, 0, 0, 0, 0, 1]
+    assert written.waits_ms.sum == pytest.approx(2009.3)
+    assert (meter.entries, meter.waited_ms) == (4, pytest.approx(2009.3))
+    assert list(meter.latest_waits_ms) == [pytest.approx(3.1), 2000.0]
+
+
+def counts(meter: WriteMeter, log: str = "t") -> int | None:
+    written = meter.written_of(log)
+    return None if written is None else written.sizes.count
+
+
+def test_period_is_told_when_it_is_over_and_for_one_period(watch: Watch, meter: WriteMeter) -> None:
+    assert counts(meter) is None
+    meter.wrote("t", [b"x"], 1, 0.0)
+    watch.now += 59
+    assert (counts(meter), counts(meter, "other")) == (0, None)
+    watch.now += 1
+    assert counts(meter) == 1
+    watch.now += 60
+    assert counts(meter) is None
+
+
+def test_period_that_ended_long_ago_is_not_told_as_the_last_one(watch: Watch, meter: WriteMeter) -> None:
+    meter.wrote("t", [b"x"], 1, 0.0)
+    watch.now += 150
+    assert counts(meter) is None
+    watch.now += 29  # periods keep their rhythm
+    meter.wrote("t", [b"x"], 1, 0.0)
+    watch.now += 1
+    assert counts(meter) == 1
+
+
+def test_reads_are_told_as_a_rate_of_the_last_period(watch: Watch, meter: WriteMeter) -> None:
+    meter.read("t", 100)
+    meter.read("t", 20)
+    assert meter.read_rate_of("t") == 0.0
+    watch.now += 60
+    assert (meter.read_rate_of("t"), meter.read_rate_of("other")) == (2.0, 0.0)
+    watch.now += 60
+    assert meter.read_rate_of("t") == 0.0
+
+
+def test_entries_of_several_logs_add_up() -> None:
+    total, other = WrittenEntries(), WrittenEntries()
+    for each in (total, other):
+        each.waits_ms.add(0.7)
+        each.sizes.add(600, 2)
+    total.merge(other)
+    assert (total.waits_ms.counts[1], total.waits_ms.sum) == (2, pytest.approx(1.4))
+    assert (total.sizes.counts[2], total.sizes.sum) == (4, 2400)

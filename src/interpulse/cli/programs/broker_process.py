@@ -113,9 +113,17 @@ def _calm_garbage_collector() -> None:
 
 
 def _announce(app: BrokerApp) -> None:
-    announce(
-        f"binary service: {app.service_url}",
-        f"web service: {app.web_url}",
-        f"data directory: {app.data_dir.resolve()}",
-    )
-    _logger.info("ready binary=%s web=%s data_dir=%s", app.service_url, app.web_url, app.data_dir)
+    urls = app.addresses
+    offered = {
+        "binary service": urls.service_url,
+        "binary service with TLS": urls.service_url_tls,
+        "web service": urls.web_url,
+        "web service with TLS": urls.web_url_tls,
+    }
+    announce(*(f"{name}: {url}" for name, url in offered.items() if url), f"data directory: {app.data_dir.resolve()}")
+    binary, web = (urls.service_url, urls.service_url_tls), (urls.web_url, urls.web_url_tls)
+    _logger.info("ready binary=%s web=%s data_dir=%s", _listed(binary), _listed(web), app.data_dir)
+
+
+def _listed(urls: tuple[str, str]) -> str:
+    return ",".join(filter(None, urls))

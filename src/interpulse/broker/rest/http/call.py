@@ -97,6 +97,9 @@ class Call:
     path: str = ""
     """As it was sent."""
 
+    tls: bool = False
+    """It came inside TLS."""
+
     def param(self, name: str, *, form_encoded: bool = False) -> str:
         """A decoded part of the path; raises InvalidRequest if its encoding is none."""
         return _decoded(self.params[name], form_encoded=form_encoded)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import Any, Protocol
+from typing import Any
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.ownership.own_access import OwnAccess
@@ -17,22 +17,13 @@ from interpulse.model.brokers import BundleLock, ListenerAddresses, address_for
 from interpulse.model.errors import Conflict, MetadataError, ServiceNotReady
 from interpulse.model.names import NON_PERSISTENT, NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_hash
+from interpulse.rules.lookup import LookupTarget
 from interpulse.storage.api import Delete, MetadataStore, Put
 
 __all__ = ["OtherBrokers"]
 
 _NAMES_TRIED_MAX = 1_000_000
 _ASKED_AT_ONCE = 16
-
-
-class WebAddresses(Protocol):
-    """Where a broker offers its web service."""
-
-    @property
-    def web_url(self) -> str: ...
-
-    @property
-    def web_url_tls(self) -> str: ...
 
 
 class OtherBrokers:
@@ -55,7 +46,7 @@ class OtherBrokers:
 
     async def ask(
         self,
-        broker: WebAddresses,
+        broker: ListenerAddresses | LookupTarget,
         method: str,
         path: str,
         *,

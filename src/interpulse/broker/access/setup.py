@@ -161,6 +161,17 @@ def _token_provider(config: BrokerConfig) -> Provider:
     )
 
 
+def _certificate_provider(config: BrokerConfig) -> Provider:
+    from interpulse.broker.access.certificates import CertificateProvider
+
+    if not config.tls_trust_certs_file_path:
+        raise PreconditionFailed(
+            "AuthenticationProviderTls needs tlsTrustCertsFilePath, the authorities that sign the certificates of "
+            "clients, and brokerServicePortTls and webServicePortTls, where clients show them"
+        )
+    return CertificateProvider()
+
+
 def _token_key(config: BrokerConfig) -> bytes | PublicKey:
     """The secret key wins over the public one, as in Pulsar. Errors never show what was given: it may be the key."""
     from interpulse.broker.access.signing_keys import public_key, read_key, secret_key, signatures
@@ -187,8 +198,10 @@ def _usable(setting: str, read: Callable[[], Key]) -> Key:
         raise PreconditionFailed(f"{setting} cannot be used: {error}") from None
 
 
-_MAKERS: Final[Mapping[str, Callable[[BrokerConfig], Provider]]] = {"AuthenticationProviderToken": _token_provider}
+_MAKERS: Final[Mapping[str, Callable[[BrokerConfig], Provider]]] = {
+    "AuthenticationProviderToken": _token_provider,
+    "AuthenticationProviderTls": _certificate_provider,
+}
 _REASONS: Final = {
     "AuthenticationProviderBasic": "it needs the password hashes of htpasswd, tokens do the same without a file",
-    "AuthenticationProviderTls": "the broker has no TLS listener",
 }

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from interpulse.broker.access.authentication import BadCredentials
+from interpulse.broker.access.certificates import common_name
 from interpulse.broker.rest import (
     brokers,
     clusters,
@@ -141,7 +142,7 @@ class RestServer:
             headers.append(("Content-Type", answer.content_type))
         return web.Response(status=answer.status, body=answer.body, headers=headers)
 
-    def _call(self, request: web.BaseRequest, route: Route, params: dict[str, str]) -> Call:
+    def _call(self, request: web.BaseRequest, route: Route, params: dict[str, str], name: str) -> Call:
         """The call without its body."""
         path, _, query = request.raw_path.partition("?")
         return Call(
@@ -153,6 +154,7 @@ class RestServer:
             request_headers=request.headers,
             path=path,
             tls=request.secure,
+            common_name=name,
         )
 
     async def _answer(self, request: web.BaseRequest) -> Answer:
@@ -160,8 +162,9 @@ class RestServer:
             return _refusal(414, f"The path and query may have {_PATH_BYTES_MAX} bytes, not {len(request.raw_path)}")
         path = request.raw_path.partition("?")[0]
         try:
-            route, params = self._filter.find(self._router, request.method, path, request.headers)
-            call = self._call(request, route, params)
+            name = common_name(request.get_extra_info("peercert"))
+            route, params = self._filter.find(self._router, request.method, path, request.headers, name)
+            call = self._call(request, route, params, name)
             await self._filter.check(call)
             if request.can_read_body:
                 call.body = await request.read()

@@ -131,9 +131,8 @@ def _announce(app: BrokerApp, notes: list[str]) -> None:
         "web service": urls.web_url,
         "web service with TLS": urls.web_url_tls,
     }
-    announce(
-        *(f"{name}: {url}" for name, url in offered.items() if url), f"data directory: {app.data_dir.resolve()}", *notes
-    )
+    addresses = [f"{name}: {url}" for name, url in offered.items() if url]
+    announce(*addresses, f"data directory: {app.data_dir.resolve()}", *notes)
     binary, web = (urls.service_url, urls.service_url_tls), (urls.web_url, urls.web_url_tls)
     _logger.info("ready binary=%s web=%s data_dir=%s", _listed(binary), _listed(web), app.data_dir)
 

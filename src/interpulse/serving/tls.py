@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from interpulse.rules.tls import TlsOffer, expiry_notice
 from interpulse.serving.listening import CannotListen
@@ -175,7 +175,18 @@ class TlsListener:
         )
         earlier, self._server = self._server, server
         if earlier is not None:
-            earlier.close()
+            await _retire(earlier)
+
+
+async def _retire(server: asyncio.Server) -> None:
+    """Close a server without loss: asyncio drops a connection that is accepted in the turn of the loop that closes its
+    server. The loop stops to accept, and has a turn for what it accepted.
+    """
+    loop = asyncio.get_running_loop()
+    for each in server.sockets:
+        loop.remove_reader(each.fileno())
+    await asyncio.sleep(0)
+    server.close()
 
 
 class ExpiryLog:
@@ -197,35 +208,52 @@ class ExpiryLog:
 
 
 class _Handshake(ssl.SSLObject):
-    """Tells its context of a failure, which the event loop keeps to itself."""
+    """Sends the alert that says why a handshake failed, which the event loop leaves out, and tells the context of it.
+
+    The loop writes what waits when more input is asked for. The client then hangs up, or is disconnected as one that
+    does not finish.
+    """
+
+    outgoing: ssl.MemoryBIO
+    failure: ssl.SSLError | None = None
 
     def do_handshake(self) -> None:
+        if self.failure is not None:
+            raise self.failure
         try:
             super().do_handshake()
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise
         except ssl.SSLError as error:
+            self.failure = error
             if isinstance(self.context, _ServerContext):
                 self.context.note(error)
+            if self.outgoing.pending:
+                raise ssl.SSLWantReadError from error
             raise
 
 
 class _ServerContext(ssl.SSLContext):
     """Logs handshakes that fail: the newest, with their number, once in ten seconds at most."""
 
+    sslobject_class = _Handshake
     _failed = 0
     _logged_at = float("-inf")
 
+    def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **options: Any) -> ssl.SSLObject:
+        wrapped = super().wrap_bio(incoming, outgoing, *args, **options)
+        assert isinstance(wrapped, _Handshake)
+        wrapped.outgoing = outgoing
+        return wrapped
+
     def note(self, error: ssl.SSLError) -> None:
+        """Count a failure, and log it if none was logged for a while."""
         self._failed += 1
         now = time.monotonic()
         if now >= self._logged_at + _LOG_SECONDS:
             reason = getattr(error, "verify_message", None) or error.reason or error
             _logger.warning("TLS handshake failed reason=%s count=%d", str(reason).lower(), self._failed)
             self._failed, self._logged_at = 0, now
-
-
-_ServerContext.sslobject_class = _Handshake
 
 
 def _content(setting: str, path: str, mark: bytes) -> bytes:

@@ -90,7 +90,8 @@ def _redirect(call: Call, target: LookupTarget, options: LookupOptions) -> Answe
 
 
 def _addresses(target: LookupTarget) -> dict[str, Any]:
-    """As Pulsar writes them: of what is not offered only the old name of the TLS address is there, and empty."""
+    """As Pulsar writes them: what is not offered is left out, but for the plain address, and the old name of the one
+    inside TLS; without these clients of the C++ family crash."""
     addresses = {
         "brokerId": target.broker_id,
         "brokerUrl": target.service_url,
@@ -99,7 +100,8 @@ def _addresses(target: LookupTarget) -> dict[str, Any]:
         "httpUrlTls": target.web_url_tls,
         "nativeUrl": target.service_url,
     }
-    return {key: url for key, url in addresses.items() if url} | {"brokerUrlSsl": target.service_url_tls}
+    offered = {key: url for key, url in addresses.items() if url or key == "brokerUrl"}
+    return offered | {"brokerUrlSsl": target.service_url_tls}
 
 
 def _group(target: LookupTarget, topics: list[str]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ ListenEncrypted = Callable[[socket.socket, ServerTls], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Service:
+class _TakenAddress:
     """One taken address."""
 
     address: ServiceAddress
@@ -46,14 +46,14 @@ class Services:
     """The taken addresses, and what clients are told of them."""
 
     addresses: ListenerAddresses
-    binary: tuple[_Service, ...]
-    web: tuple[_Service, ...]
+    binary: tuple[_TakenAddress, ...]
+    web: tuple[_TakenAddress, ...]
 
     @classmethod
     def take(cls, config: BrokerConfig, opened: AsyncExitStack) -> Self:
         """Bind what the settings offer; ``opened`` closes it. Raises CannotListen, UnusableTls."""
         host = advertised_host(config.advertised_address, listening=config.bind_address)
-        found: dict[str, _Service] = {}
+        found: dict[str, _TakenAddress] = {}
         for scheme, name, port, tls in (
             ("pulsar", "binary service", config.broker_service_port, None),
             ("pulsar+ssl", "binary service with TLS", config.broker_service_port_tls, binary_tls),
@@ -65,7 +65,7 @@ class Services:
                 encrypted = None if tls is None else tls(config)
                 if encrypted is not None:
                     encrypted.context()  # refused before anything is opened
-                found[scheme] = _Service(address, opened.enter_context(address.bind()), encrypted)
+                found[scheme] = _TakenAddress(address, opened.enter_context(address.bind()), encrypted)
         urls = {scheme: f"{scheme}://{host}:{service.port}" for scheme, service in found.items()}
         return cls(
             ListenerAddresses(*(urls.get(scheme, "") for scheme in ("pulsar", "pulsar+ssl", "http", "https"))),

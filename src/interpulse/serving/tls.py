@@ -135,6 +135,7 @@ class TlsListener:
         self._backlog = backlog
         self._contents: tuple[bytes, ...] = ()
         self._server: asyncio.Server | None = None
+        self._closed = False
 
     async def start(self) -> None:
         """Listen. Raises UnusableTls."""
@@ -150,7 +151,10 @@ class TlsListener:
         try:
             contents = await asyncio.to_thread(self._tls.contents)
             if contents != self._contents:
-                await self._listen(await asyncio.to_thread(self._tls.context))
+                context = await asyncio.to_thread(self._tls.context)
+                if self._closed:
+                    return
+                await self._listen(context)
                 self._contents = contents
                 _logger.info("certificates renewed file=%s", self._tls.certificate_path)
         except UnusableTls as error:
@@ -158,6 +162,7 @@ class TlsListener:
 
     def close(self) -> None:
         """Accept no more; connections stay."""
+        self._closed = True
         server, self._server = self._server, None
         if server is not None:
             server.close()
@@ -173,6 +178,9 @@ class TlsListener:
             backlog=self._backlog,
             ssl_handshake_timeout=_HANDSHAKE_SECONDS,
         )
+        if self._closed:  # meanwhile
+            server.close()
+            return
         earlier, self._server = self._server, server
         if earlier is not None:
             await _retire(earlier)

@@ -351,6 +351,25 @@ def test_connects_when_certificates_are_replaced_meanwhile_then_none_is_refused(
     run(play())
 
 
+def test_listener_when_closed_while_it_reads_new_files_then_stays_closed(
+    tmp_path: Path, run: Callable[[Coroutine[Any, Any, None]], None]
+) -> None:
+    authority = Authority(tmp_path)
+    files = authority.issue("broker")
+
+    async def play() -> None:
+        async with listening(server_tls(files)) as (listener, port):
+            authority.issue("broker")
+            refreshing = asyncio.create_task(listener.refresh())
+            await asyncio.sleep(0)
+            listener.close()
+            await refreshing
+            with pytest.raises(ConnectionRefusedError):
+                await visit(port, trusting(authority))
+
+    run(play())
+
+
 async def test_authority_of_clients_when_replaced_then_nobody_of_the_earlier_one_gets_in(tmp_path: Path) -> None:
     """Not even by a session that is resumed."""
     earlier, later = Authority(tmp_path / "earlier"), Authority(tmp_path / "later")

@@ -25,8 +25,8 @@ Settings come from a `broker.conf` file (`interpulse standalone --config FILE`),
 the key (or `PULSAR_PREFIX_<key>`), and from `--set key=value`, each stronger than the one before. *Dynamic* settings
 can be changed while the broker runs (`interpulse admin brokers update-dynamic-config`). A key of Apache Pulsar that is
 not listed here is accepted with a warning and has no effect, so its own files can be used.
-One that asks for TLS is refused, as is any other key. Settings *of a cluster* are those of `interpulse broker`; a
-standalone broker accepts them with a warning.
+One that asks for protection of another kind is refused, as is any other key. Settings *of a cluster* are those of
+`interpulse broker`; a standalone broker accepts them with a warning.
 
 | key | default | allowed | dynamic | meaning |
 | --- | --- | --- | --- | --- |

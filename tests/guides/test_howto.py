@@ -135,6 +135,14 @@ def test_security_page_when_followed_then_a_role_may_do_what_it_was_granted(
     assert "1 messages successfully produced" in (walk.logs / "errors.log").read_text()
 
 
+def test_security_page_when_tls_is_tried_then_clients_that_trust_it_get_in(reader: WalkFactory) -> None:
+    binary, web = free_port(), free_port()
+    tried = f"standalone --tls --set brokerServicePortTls={binary} --set webServicePortTls={web}"
+    walk = reader("shared", replaced={"standalone --tls": tried, ":6651": f":{binary}", ":8443": f":{web}"})
+    outputs = walk.follow(steps("secure-a-broker.md", "8. TLS"))
+    assert "persistent://public/default/sealed" in "".join(outputs.values())
+
+
 @pytest.mark.spark
 def test_replication_page_when_followed_then_messages_arrive(reader: WalkFactory) -> None:
     """Sections 1 to 5, and that of a single topic; the others need clusters with tokens and certificates."""

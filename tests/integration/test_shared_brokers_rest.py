@@ -10,6 +10,7 @@ import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.client import AdminClient, Client
+from interpulse.model.brokers import ListenerAddresses
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PreconditionFailed, PulsarError, ServiceNotReady, TopicNotFound, UnknownError
 from interpulse.model.names import NamespaceName, TopicName
@@ -65,9 +66,9 @@ async def test_another_broker_when_it_redirects_then_is_followed_to_registered_b
     with StubWeb() as broker, StubWeb() as stranger:
         broker.answer_raw("GET", "/x", b"", status=307, headers={"Location": f"{stranger.url}/x"})
         with pytest.raises(UnknownError, match="which is not trusted with the credentials"):
-            await others.ask(broker.url, "GET", "/x", kind="topic")
+            await others.ask(ListenerAddresses(web_url=broker.url), "GET", "/x", kind="topic")
         broker.answer_raw("GET", "/y", b"", status=307, headers={"Location": f"{brokers[1].web_url}/livez"})
-        assert await others.ask(broker.url, "GET", "/y", kind="topic") == "ok"
+        assert await others.ask(ListenerAddresses(web_url=broker.url), "GET", "/y", kind="topic") == "ok"
         assert stranger.asked == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -61,22 +62,33 @@ class Authority:
     def file(self) -> Path:
         return self.directory / "authority.pem"
 
-    def issue(self, common_name: str, *, password: bytes | None = None, expired: bool = False) -> Certificate:
-        """A certificate for a client of that name, or for a server on 127.0.0.1; the key is in PKCS #8."""
+    def issue(
+        self, common_name: str, *, names: Sequence[str] = (), password: bytes | None = None, expired: bool = False
+    ) -> Certificate:
+        """A certificate for a client of that name, or for a server on 127.0.0.1 and of these names; the key is in
+        PKCS #8. Java's client makes a name of an address: it asks for ``localhost``.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         encryption = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
         files = Certificate(self.directory / f"{common_name}.pem", self.directory / f"{common_name}.key")
-        files.certificate.write_bytes(self._signed(common_name, key, expired=expired))
+        files.certificate.write_bytes(self._signed(common_name, key, names=names, expired=expired))
         files.key.write_bytes(
             key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
         )
         return files
 
     def _signed(
-        self, common_name: str, key: ec.EllipticCurvePrivateKey, *, authority: bool = False, expired: bool = False
+        self,
+        common_name: str,
+        key: ec.EllipticCurvePrivateKey,
+        *,
+        names: Sequence[str] = (),
+        authority: bool = False,
+        expired: bool = False,
     ) -> bytes:
         end = datetime.datetime.now(datetime.UTC) + (-_DAY if expired else _DAY)
-        alternative = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+        alternative = x509.SubjectAlternativeName([address, *map(x509.DNSName, names)])
         builder = (
             x509.CertificateBuilder()
             .subject_name(_name(common_name))

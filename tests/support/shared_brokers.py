@@ -106,7 +106,13 @@ class SharedBrokers:
 @asynccontextmanager
 async def shared_brokers(number: int, config: BrokerConfig | None = None) -> AsyncIterator[SharedBrokers]:
     """So many brokers of cluster ``standalone``, without a replication job; stopped at the end in order."""
-    settings = replace(config or BrokerConfig(), broker_service_port=0, web_service_port=0, replication_job="external")
+    given = config or BrokerConfig()
+    settings = replace(
+        given,
+        broker_service_port=None if given.broker_service_port is None else 0,
+        web_service_port=None if given.web_service_port is None else 0,
+        replication_job="external",
+    )
     all_of_them = SharedBrokers(settings)
     try:
         for _ in range(number):

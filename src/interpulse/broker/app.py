@@ -17,7 +17,7 @@ from typing import Final
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.access.grants import Grants
-from interpulse.broker.access.setup import build_access, job_token
+from interpulse.broker.access.setup import build_access, own_access
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.command_connection import Handlers
@@ -31,6 +31,7 @@ from interpulse.broker.live.settings import TopicSettings as LiveSettings
 from interpulse.broker.loop_lag import LoopLag
 from interpulse.broker.ownership.load_meter import LoadMeter
 from interpulse.broker.ownership.other_brokers import OtherBrokers
+from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.ownership.ownership import Ownership, SoleOwner, this_broker
 from interpulse.broker.ownership.registered_brokers import RegisteredBrokers
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
@@ -46,6 +47,7 @@ from interpulse.broker.replication.replication_survey import ReplicationSurvey
 from interpulse.broker.rest.brokers import VERSION
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.server import RestServer
+from interpulse.broker.services import Services
 from interpulse.broker.stores import OpenStores, in_data_directory
 from interpulse.broker.tenancy.cluster_links import ClusterLinks
 from interpulse.broker.tenancy.clusters import Clusters
@@ -71,8 +73,9 @@ from interpulse.model.brokers import INTERNAL_LISTENER, BrokerAddresses, Listene
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.serving.listening import CannotListen, ServiceAddress, advertised_host
+from interpulse.serving.listening import CannotListen
 from interpulse.serving.permits import LookupPermits
+from interpulse.serving.tls import ExpiryLog
 from interpulse.storage.disk_space import DiskSpace
 
 __all__ = ["BrokerApp", "CannotServe"]
@@ -84,6 +87,7 @@ _STOP_SECONDS_MAX: Final = 4.5
 _STOP_SECONDS_AMONG_OTHERS_MAX: Final = 60.0  # brokerShutdownTimeoutMs of Apache Pulsar
 _GIVE_UP_SECONDS: Final = 0.1
 _DISK_SPACE_CHECK_SECONDS: Final = 1.0
+_CERTIFICATE_CHECK_SECONDS_MIN: Final = 1
 _LOAD_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 """The one whose rules ours are; brokers of Apache Pulsar beside this one look at its name."""
 
@@ -107,8 +111,7 @@ class BrokerApp:
         """Tests have other ``handlers`` and stores. ``job_arguments`` tell the replication job how to show its log."""
         self.config = config
         self.data_dir = Path(config.data_dir)
-        self.service_url = ""
-        self.web_url = ""
+        self.addresses = ListenerAddresses()
         self.ready = False
         """True from the moment clients can publish until the broker begins to stop."""
         self.shared: SharedOwnership | None = None
@@ -121,6 +124,16 @@ class BrokerApp:
         self._open_stores = open_stores or in_data_directory()
         self._job_arguments = job_arguments
         self._opened = AsyncExitStack()
+
+    @property
+    def service_url(self) -> str:
+        """Of the binary service; the one inside TLS where there is no other, "" before the start."""
+        return self.addresses.service(tls=False)
+
+    @property
+    def web_url(self) -> str:
+        """The same of the web service."""
+        return self.addresses.web(tls=False)
 
     async def start(self) -> None:
         """Return when clients can publish.
@@ -172,18 +185,13 @@ class BrokerApp:
             closing.cancel()
 
     async def _start(self, opened: AsyncExitStack) -> None:
-        config = self.config
-        binary_address = ServiceAddress("binary service", config.bind_address, config.broker_service_port)
-        web_address = ServiceAddress("web service", config.bind_address, config.web_service_port)
-        binary_socket = opened.enter_context(binary_address.bind())
-        web_socket = opened.enter_context(web_address.bind())
-        host = advertised_host(config.advertised_address, listening=config.bind_address)
-        self.service_url = f"pulsar://{host}:{binary_socket.getsockname()[1]}"
-        self.web_url = f"http://{host}:{web_socket.getsockname()[1]}"
+        services = Services.take(self.config, opened)
+        self.addresses = services.addresses
+        self.own_access = self._build_own_access()
 
-        self.stores = await self._open_stores(config, opened)
+        self.stores = await self._open_stores(self.config, opened)
         await self._bootstrap()
-        self.this_broker = this_broker(self.service_url, self.web_url)
+        self.this_broker = this_broker(self.addresses)
         self.shared = await self._build_shared_ownership()
         self.others = self._build_others()
         await self._build_tenancy()
@@ -194,13 +202,15 @@ class BrokerApp:
 
         opened.push_async_callback(self.binary_server.close)
         await self._start_registry(opened)
-        with binary_address.listening():
-            await self.binary_server.start(binary_socket)
         opened.callback(self.binary_server.stop_accepting)
-        rest_server = RestServer(self.context, web_socket)
-        with web_address.listening():
-            await rest_server.start()
+        for service in services.binary:
+            await service.open(self.binary_server.start, self.binary_server.start_encrypted)
+        rest_server = RestServer(self.context)
         opened.push_async_callback(rest_server.stop)
+        for service in services.web:
+            await service.open(rest_server.start, rest_server.start_encrypted)
+        if services.tls is not None:
+            self._follow_certificates(ExpiryLog(services.tls), rest_server)
         await self._start_upkeep(opened)
         self.loop_lag.start()
         opened.callback(self.loop_lag.stop)
@@ -212,7 +222,13 @@ class BrokerApp:
         if self.stores.layout.shared:
             await self._check_cluster()
             return
-        cluster = ClusterData(service_url=self.web_url, broker_service_url=self.service_url)
+        urls = self.addresses
+        cluster = ClusterData(
+            service_url=urls.web_url or None,
+            service_url_tls=urls.web_url_tls or None,
+            broker_service_url=urls.service_url or None,
+            broker_service_url_tls=urls.service_url_tls or None,
+        )
         try:
             await bootstrap(self.stores.metadata, local_cluster=self.config.cluster_name, cluster=cluster)
         except PreconditionFailed as error:
@@ -229,7 +245,7 @@ class BrokerApp:
         guarded = self.stores.guarded
         if guarded is None:
             return None
-        urls = ListenerAddresses(self.service_url, web_url=self.web_url)
+        urls = self.addresses
         me = BrokerAddresses(self.this_broker.broker_id, urls, {INTERNAL_LISTENER: urls})
         report = LoadReport(me, VERSION, _LOAD_MANAGER)
         brokers = RegisteredBrokers(self.stores.metadata, report, self._clock)
@@ -246,12 +262,11 @@ class BrokerApp:
     def _build_others(self) -> OtherBrokers | None:
         if self.shared is None:
             return None
-        return OtherBrokers(self.stores.metadata, self.shared, self._token())
+        return OtherBrokers(self.stores.metadata, self.shared, self.own_access)
 
-    def _token(self) -> str | None:
-        """What this broker, and its replication job, authenticate with."""
+    def _build_own_access(self) -> OwnAccess:
         try:
-            return job_token(self.config)
+            return own_access(self.config)
         except PreconditionFailed as error:
             raise CannotServe(str(error)) from error
 
@@ -368,16 +383,19 @@ class BrokerApp:
         return BinaryServer(context, limits, self._handlers)
 
     def _build_supervisor(self) -> ReplicationSupervisor:
-        config = self.config
+        config, own = self.config, self.own_access
         command = JobCommand(
             cluster=config.cluster_name,
-            service_url=self.service_url,
-            web_url=self.web_url,
+            service_url=self.addresses.service(tls=own.tls_preferred),
+            web_url=self.addresses.web(tls=own.tls_preferred),
             data_dir=self.data_dir,
             spark_master=config.replication_job_spark_master,
             driver_memory=config.replication_job_driver_memory,
             creation_allowed=config.create_topic_to_remote_cluster_for_replication,
-            token=self._token(),
+            token=own.token,
+            trust_certs_file=own.trust_certs_path,
+            certificate_file=own.certificate_path,
+            key_file=own.key_path,
             arguments=self._job_arguments,
         )
         return ReplicationSupervisor(self.stores.metadata, command, mode=config.replication_job, clock=self._clock)
@@ -482,6 +500,16 @@ class BrokerApp:
         opened.callback(self.stores.metadata.watch(keys.POLICIES, self._on_policies_changed))
         self.dynamic.watch(lambda _: self.registry.begin_applying())
         opened.callback(self.dynamic.follow())
+
+    def _follow_certificates(self, expiry: ExpiryLog, rest_server: RestServer) -> None:
+        async def refresh() -> None:
+            await self.binary_server.refresh_certificates()
+            await rest_server.refresh_certificates()
+            expiry.look()
+
+        expiry.look()
+        seconds = self.config.tls_cert_refresh_check_duration_sec or _CERTIFICATE_CHECK_SECONDS_MIN
+        self.registry.spawn(run_periodically("certificates", lambda: seconds, refresh))
 
     async def _start_upkeep(self, opened: AsyncExitStack) -> None:
         """What the broker does by itself from now on."""

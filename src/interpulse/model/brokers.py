@@ -18,6 +18,7 @@ __all__ = [
     "BundleLock",
     "ListenerAddresses",
     "LoadReport",
+    "address_for",
     "leader_in",
 ]
 
@@ -29,6 +30,11 @@ _NO_LIMIT: Final = -1000.0
 """The bandwidth of a network card whose speed is not known."""
 
 
+def address_for(plain: str, encrypted: str, *, tls: bool) -> str:
+    """One of two addresses for a caller that has to be inside TLS, or else takes what there is; "" = none."""
+    return encrypted if tls or not plain else plain
+
+
 @dataclass(frozen=True, slots=True)
 class ListenerAddresses:
     """How clients of one listener reach a broker. "" = not offered."""
@@ -37,6 +43,14 @@ class ListenerAddresses:
     service_url_tls: str = ""
     web_url: str = ""
     web_url_tls: str = ""
+
+    def service(self, *, tls: bool) -> str:
+        """The address of the binary protocol for a caller, see `address_for`."""
+        return address_for(self.service_url, self.service_url_tls, tls=tls)
+
+    def web(self, *, tls: bool) -> str:
+        """The same of the web service."""
+        return address_for(self.web_url, self.web_url_tls, tls=tls)
 
     def to_json(self) -> dict[str, str]:
         """Pulsar's JSON of an advertised listener."""

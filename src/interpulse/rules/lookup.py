@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
+from interpulse.model.brokers import address_for
 from interpulse.model.errors import (
     InvalidRequest,
     InvalidTopicName,
@@ -67,6 +68,19 @@ class LookupTarget:
     authoritative: bool = True
     """With ``redirect``: whether that broker shall take the bundle if it has no owner."""
     proxy_through_service_url: bool = False
+
+    def web_address(self, *, tls: bool) -> str:
+        """Where a caller of the web service goes on, without a slash at the end. One inside TLS stays there.
+
+        Raises ServiceNotReady if it cannot.
+        """
+        url = address_for(self.web_url, self.web_url_tls, tls=tls)
+        if not url:
+            raise ServiceNotReady(
+                f"Broker {self.broker_id or self.service_url} offers no web service {'inside' if tls else 'without'} "
+                "TLS: ask it by its other address, or set webServicePortTls there"
+            )
+        return url.rstrip("/")
 
 
 Owner = Callable[[NamespaceName, str], LookupTarget]

@@ -40,12 +40,14 @@ def setting(
     several: bool = False,
     secret: bool = False,
     cluster: bool = False,
+    can_be_off: bool = False,
     key: str = "",
 ) -> Any:
     """A field with its one-line description, its bounds, and whether it may change while the program runs.
 
     ``several``: any of the choices, with commas between them. ``secret``: never shown. ``cluster``: only a broker whose
-    stores are those of a cluster acts on it. ``key``: Pulsar's key, where it is not the camelCase form of the name.
+    stores are those of a cluster acts on it. ``can_be_off``: a value left empty is None, not the default. ``key``:
+    Pulsar's key, where it is not the camelCase form of the name.
     """
     return field(
         default=default,
@@ -58,6 +60,7 @@ def setting(
             "several": several,
             "secret": secret,
             "cluster": cluster,
+            "can_be_off": can_be_off,
             "key": key,
         },
     )
@@ -92,6 +95,8 @@ def shown(config: Any, fields_by_key: Mapping[str, Field[Any]]) -> dict[str, str
 
 def read_value(item: Field[Any], text: str) -> Any:
     """Read one value by the type of its default; raises ValueError that says what is allowed."""
+    if not text and item.metadata["can_be_off"]:
+        return None
     if isinstance(item.default, bool):
         return _boolean(text)
     if isinstance(item.default, int | None):

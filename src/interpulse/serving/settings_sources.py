@@ -108,11 +108,12 @@ class Program(Generic[Config]):
     def _supported(
         self, given: Iterable[tuple[str, str]], origin: str, problems: list[str], warnings: list[str]
     ) -> Iterator[tuple[str, str]]:
-        """The settings of one source that we act on. A value left empty means the default, as in Pulsar's own files."""
+        """The settings of one source that we act on. A value left empty means the default, as in Pulsar's own files,
+        or none where a setting can be off."""
         idle: list[str] = []
         for key, value in given:
             if key in self.fields:
-                if value:
+                if value or self.fields[key].metadata["can_be_off"]:
                     yield key, value
             elif key in self.pulsar_keys:
                 if value and key not in idle:

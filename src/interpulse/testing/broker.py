@@ -46,13 +46,23 @@ class InProcessBroker:
 
     @property
     def service_url(self) -> str:
-        """``pulsar://127.0.0.1:<port>``"""
+        """``pulsar://127.0.0.1:<port>``; ``pulsar+ssl://`` where the settings switch that port off."""
         return self._app.service_url
 
     @property
     def web_url(self) -> str:
-        """``http://127.0.0.1:<port>``"""
+        """``http://127.0.0.1:<port>``; ``https://`` where the settings switch that port off."""
         return self._app.web_url
+
+    @property
+    def service_url_tls(self) -> str:
+        """``pulsar+ssl://127.0.0.1:<port>``, empty without ``brokerServicePortTls``."""
+        return self._app.addresses.service_url_tls
+
+    @property
+    def web_url_tls(self) -> str:
+        """``https://127.0.0.1:<port>``, empty without ``webServicePortTls``."""
+        return self._app.addresses.web_url_tls
 
     @property
     def app(self) -> BrokerApp:
@@ -104,9 +114,15 @@ class InProcessBroker:
 
         In a coroutine: ``await asyncio.to_thread(broker.restart)``, so that clients of that event loop can go on.
         """
-        ports = [int(url.rpartition(":")[2]) for url in (self.service_url, self.web_url)]
+        urls = self._app.addresses
         self._stop_serving()
-        self._config = replace(self._config, broker_service_port=ports[0], web_service_port=ports[1])
+        self._config = replace(
+            self._config,
+            broker_service_port=_port(urls.service_url),
+            broker_service_port_tls=_port(urls.service_url_tls),
+            web_service_port=_port(urls.web_url),
+            web_service_port_tls=_port(urls.web_url_tls),
+        )
         self.start()
 
     def call(self, work: Callable[[BrokerApp], Awaitable[T]]) -> T:
@@ -149,3 +165,7 @@ class InProcessBroker:
         started.set_result(None)
         await self._stopping.wait()
         await self._app.stop()
+
+
+def _port(url: str) -> int | None:
+    return int(url.rpartition(":")[2]) if url else None

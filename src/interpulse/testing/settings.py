@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.config.broker_config import BrokerConfig, settings_by_key
 from interpulse.broker.config.config_sources import load_config
 from interpulse.serving.settings import ConfigError, as_text
 
@@ -31,7 +31,8 @@ def broker_config(settings: Mapping[str, Setting], defaults: Mapping[str, str], 
         if not isinstance(value, Setting)
     ]
     texts = {key: as_text(value) for key, value in settings.items() if isinstance(value, Setting)}
-    unset = {key: text for key, text in defaults.items() if not texts.get(key)}
+    can_be_off = {key for key, item in settings_by_key().items() if item.metadata["can_be_off"]}
+    unset = {key: text for key, text in defaults.items() if not texts.get(key) and key not in texts.keys() & can_be_off}
     try:
         loaded = load_config(options=texts | unset)
     except ConfigError as error:

@@ -11,6 +11,8 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.testing import ConfigError, IgnoredSettingWarning
 from interpulse.testing.settings import broker_config
 
+INSIDE_TLS = {"webServicePortTls": 0, "tlsCertificateFilePath": "/broker.pem", "tlsKeyFilePath": "/broker.key"}
+
 
 @pytest.mark.parametrize(
     ("settings", "field", "value"),
@@ -24,7 +26,7 @@ from interpulse.testing.settings import broker_config
         ({"clusterName": "west"}, "cluster_name", "west"),
         ({"superUserRoles": ""}, "super_user_roles", ""),
         ({}, "web_service_port", 0),
-        ({"webServicePort": ""}, "web_service_port", 0),
+        ({"webServicePort": "", **INSIDE_TLS}, "web_service_port", None),
         ({"webServicePort": 8081}, "web_service_port", 8081),
     ],
 )

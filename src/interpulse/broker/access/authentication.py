@@ -67,8 +67,14 @@ class Authentication:
         self._now = now
         self.meter = AccessMeter()
 
-    def authenticate(self, method: str, credentials: bytes) -> Identity:
-        """The identity behind these credentials; raises BadCredentials."""
+    def authenticate(self, method: str, credentials: bytes, *, common_name: str = "") -> Identity:
+        """The identity behind these credentials; raises BadCredentials.
+
+        ``common_name`` is that of the certificate that the client showed to this broker, "" if it showed none. With
+        the method "tls" nothing else counts, whatever the client sends.
+        """
+        if method == _CERTIFICATE_METHOD:
+            credentials = common_name.encode()
         provider = self._providers.get(method)
         if provider is None:
             if self._anonymous_role:
@@ -85,16 +91,20 @@ class Authentication:
             self.meter.token_minutes.add(max(0.0, identity.expires_at - self._now()) / 60)
         return identity
 
-    def authenticate_http(self, headers: Mapping[str, str]) -> Identity:
-        """The same for the headers of a call, which may come with any case of their names."""
+    def authenticate_http(self, headers: Mapping[str, str], *, common_name: str = "") -> Identity:
+        """The same for the headers of a call, which may come with any case of their names; they win over the name."""
         scheme, _, credentials = headers.get("Authorization", "").partition(" ")
         # Logs name the method. What stands in the place of an unknown scheme may be a token, so it is not taken over.
         method = _METHODS_BY_SCHEME.get(scheme.lower(), "unknown" if scheme else "none")
+        if not scheme and common_name and _CERTIFICATE_METHOD in self._providers:
+            method = _CERTIFICATE_METHOD
         try:
-            return self.authenticate(method, credentials.strip().encode(errors="replace"))
+            sent = credentials.strip().encode(errors="replace")
+            return self.authenticate(method, sent, common_name=common_name)
         except BadCredentials as error:
             raise BadCredentials("Authentication required", error.detail) from None
 
 
 _TOKEN: Final = "token"
+_CERTIFICATE_METHOD: Final = "tls"
 _METHODS_BY_SCHEME: Final = {"bearer": "token", "basic": "basic"}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from interpulse.broker.access.authentication import Authentication, Provider
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.client.credentials import Credentials
@@ -21,7 +22,7 @@ from interpulse.serving.settings import words
 if TYPE_CHECKING:
     from interpulse.broker.access.signing_keys import PublicKey
 
-__all__ = ["Access", "build_access", "job_token"]
+__all__ = ["Access", "build_access", "own_access"]
 
 _logger = logging.getLogger(__name__)
 
@@ -73,17 +74,32 @@ def build_access(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces)
     )
 
 
-def job_token(config: BrokerConfig) -> str | None:
-    """The token by which the replication job authenticates. Raises PreconditionFailed for other credentials."""
+def own_access(config: BrokerConfig) -> OwnAccess:
+    """What the replication job, and this broker towards others, authenticate with.
+
+    Raises PreconditionFailed for other credentials than a token or a certificate.
+    """
     try:
         credentials = Credentials.from_plugin(
             config.broker_client_authentication_plugin, config.broker_client_authentication_parameters
         )
     except ValueError as error:
         raise PreconditionFailed(f"brokerClientAuthenticationParameters: {error}") from error
-    if credentials is not None and credentials.method != "token":
-        raise PreconditionFailed("brokerClientAuthenticationPlugin: the replication job can use tokens only")
-    return None if credentials is None else credentials.source
+    if credentials is not None and credentials.method not in ("token", "tls"):
+        raise PreconditionFailed(
+            "brokerClientAuthenticationPlugin: the replication job can use AuthenticationToken and AuthenticationTls "
+            "only"
+        )
+    certificate = config.broker_client_certificate_file_path, config.broker_client_key_file_path
+    if credentials is not None and credentials.certificate is not None:
+        certificate = credentials.certificate
+    return OwnAccess(
+        credentials.source if credentials is not None and credentials.method == "token" else None,
+        tls_preferred=config.broker_client_tls_enabled,
+        trust_certs_path=config.broker_client_trust_certs_file_path or config.tls_trust_certs_file_path or None,
+        certificate_path=certificate[0] or None,
+        key_path=certificate[1] or None,
+    )
 
 
 def _is_loopback(host: str) -> bool:
@@ -145,6 +161,17 @@ def _token_provider(config: BrokerConfig) -> Provider:
     )
 
 
+def _certificate_provider(config: BrokerConfig) -> Provider:
+    from interpulse.broker.access.certificates import CertificateProvider
+
+    if not config.tls_trust_certs_file_path:
+        raise PreconditionFailed(
+            "AuthenticationProviderTls needs tlsTrustCertsFilePath, the authorities that sign the certificates of "
+            "clients, and brokerServicePortTls and webServicePortTls, where clients show them"
+        )
+    return CertificateProvider()
+
+
 def _token_key(config: BrokerConfig) -> bytes | PublicKey:
     """The secret key wins over the public one, as in Pulsar. Errors never show what was given: it may be the key."""
     from interpulse.broker.access.signing_keys import public_key, read_key, secret_key, signatures
@@ -171,8 +198,10 @@ def _usable(setting: str, read: Callable[[], Key]) -> Key:
         raise PreconditionFailed(f"{setting} cannot be used: {error}") from None
 
 
-_MAKERS: Final[Mapping[str, Callable[[BrokerConfig], Provider]]] = {"AuthenticationProviderToken": _token_provider}
+_MAKERS: Final[Mapping[str, Callable[[BrokerConfig], Provider]]] = {
+    "AuthenticationProviderToken": _token_provider,
+    "AuthenticationProviderTls": _certificate_provider,
+}
 _REASONS: Final = {
     "AuthenticationProviderBasic": "it needs the password hashes of htpasswd, tokens do the same without a file",
-    "AuthenticationProviderTls": "the broker has no TLS listener",
 }

@@ -83,7 +83,7 @@ def _options(request: pb.CommandLookupTopic | pb.CommandBatchLookupTopic) -> Loo
 def _group(target: LookupTarget, topics: list[str]) -> pb.BatchLookupGroup:
     kind = pb.CommandLookupTopicResponse.Redirect if target.redirect else pb.CommandLookupTopicResponse.Connect
     return pb.BatchLookupGroup(
-        brokerServiceUrl=target.service_url,
+        brokerServiceUrl=target.service_url or None,
         brokerServiceUrlTls=target.service_url_tls or None,
         response=kind,
         authoritative=target.authoritative,

@@ -15,6 +15,7 @@ from interpulse.broker.binary.transport.connection import ClientConnection
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
 from interpulse.broker.instruments import ConnectionCounts
 from interpulse.model.names import NamespaceName
+from interpulse.serving.tls import ServerTls, TlsListener
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.server import ServerProtocol
@@ -45,6 +46,7 @@ class BinaryServer:
         self._created = 0
         self._gone: Counter[bool | None] = Counter()  # whether their clients were let in
         self._server: asyncio.Server | None = None
+        self._encrypted: TlsListener | None = None
 
     @property
     def connection_count(self) -> int:
@@ -62,10 +64,22 @@ class BinaryServer:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._new_connection, sock=bound, backlog=_BACKLOG)
 
+    async def start_encrypted(self, bound: socket.socket, tls: ServerTls) -> None:
+        """Listen inside TLS on another one, in the same way. Raises UnusableTls."""
+        self._encrypted = TlsListener(tls, bound, self._new_connection, backlog=_BACKLOG)
+        await self._encrypted.start()
+
+    async def refresh_certificates(self) -> None:
+        """New connections get the certificates that the files hold now; see `TlsListener.refresh`."""
+        if self._encrypted is not None:
+            await self._encrypted.refresh()
+
     def stop_accepting(self) -> None:
         """Accept no more clients; the connected ones stay."""
         if self._server is not None:
             self._server.close()
+        if self._encrypted is not None:
+            self._encrypted.close()
 
     async def close(self) -> None:
         """Finish the requests in work, send the waiting output (clients that do not read lose it), and disconnect."""

@@ -23,6 +23,7 @@ from interpulse.model.policies.namespace_policies import (
     RetentionPolicies,
 )
 from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES
+from interpulse.rules.tls import TLS_VERSIONS
 from interpulse.serving.settings import ConfigError, keyed_fields, parsed, shown
 from interpulse.serving.settings import setting as _setting
 
@@ -46,12 +47,56 @@ class BrokerConfig:
     data_dir: str = _setting("./data", "Directory that holds everything durable; one process at a time may use it.")
     bind_address: str = _setting("127.0.0.1", "Address both ports listen on.")
     advertised_address: str = _setting("", "Host name clients are told to connect to; empty = the bind address.")
-    broker_service_port: int = _setting(6650, "Port of the binary protocol; 0 = a free one.", least=0, most=_PORT_MAX)
-    web_service_port: int = _setting(8080, "Port of REST and metrics; 0 = a free one.", least=0, most=_PORT_MAX)
+    broker_service_port: int | None = _setting(
+        6650, "Port of the binary protocol; 0 = a free one, empty = none.", least=0, most=_PORT_MAX, can_be_off=True
+    )
+    broker_service_port_tls: int | None = _setting(
+        None, "Port of the binary protocol inside TLS; 0 = a free one, empty = none.", least=0, most=_PORT_MAX
+    )
+    web_service_port: int | None = _setting(
+        8080, "Port of REST and metrics; 0 = a free one, empty = none.", least=0, most=_PORT_MAX, can_be_off=True
+    )
+    web_service_port_tls: int | None = _setting(
+        None, "Port of REST and metrics inside TLS; 0 = a free one, empty = none.", least=0, most=_PORT_MAX
+    )
     web_service_allowed_hosts: str = _setting(
         "",
         "Further names by which REST may be called while authentication is off, with commas between them; "
         ".example.com = everything below it, * = any.",
+    )
+
+    # --- TLS of the services
+    tls_certificate_file_path: str = _setting(
+        "", "Certificate of the broker (PEM, with those that lead to its authority), for its ports inside TLS."
+    )
+    tls_key_file_path: str = _setting("", "Private key of tlsCertificateFilePath (PEM, without a password).")
+    tls_trust_certs_file_path: str = _setting(
+        "",
+        "Authorities of clients (PEM): a certificate that a client shows has to be of theirs. Empty = clients are not "
+        "asked for one.",
+    )
+    tls_require_trusted_client_cert_on_connect: bool = _setting(
+        False, "Clients have to show a certificate, on every port inside TLS."
+    )
+    tls_protocols: str = _setting(
+        ",".join(TLS_VERSIONS),
+        "Versions of TLS on the binary port.",
+        choices=TLS_VERSIONS,
+        several=True,
+    )
+    tls_ciphers: str = _setting(
+        "",
+        "Ciphers of TLS on the binary port, with commas between them, by their names in Java or OpenSSL; empty = those "
+        "with forward secrecy.",
+    )
+    web_service_tls_protocols: str = _setting(
+        "", "Versions of TLS on the web port; empty = tlsProtocols.", choices=TLS_VERSIONS, several=True
+    )
+    web_service_tls_ciphers: str = _setting("", "Ciphers of TLS on the web port; empty = tlsCiphers.")
+    tls_cert_refresh_check_duration_sec: int = _setting(
+        300,
+        "How often the broker looks whether its files of certificates changed, in seconds; 0 = every second.",
+        least=0,
     )
 
     # --- stores of a cluster
@@ -290,6 +335,20 @@ class BrokerConfig:
     broker_client_authentication_parameters: str = _setting(
         "", "Credentials of the broker's replication job, for example file:///path/to/token.", secret=True
     )
+    broker_client_tls_enabled: bool = _setting(
+        False,
+        "The replication job, and this broker when it calls others of its cluster, go inside TLS; without it only "
+        "where there is no other port.",
+    )
+    broker_client_trust_certs_file_path: str = _setting(
+        "",
+        "Certificates that those of brokers are checked against then (PEM); empty = tlsTrustCertsFilePath, or those of "
+        "the system.",
+    )
+    broker_client_certificate_file_path: str = _setting(
+        "", "Certificate that the replication job and this broker show then (PEM)."
+    )
+    broker_client_key_file_path: str = _setting("", "Private key of brokerClientCertificateFilePath (PEM).")
 
     # --- limits of what operators ask
     subscription_backlog_scan_max_entries: int = _setting(

@@ -8,6 +8,8 @@ from typing import Final
 
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.pulsar_keys import PULSAR_KEYS, TLS_KEYS
+from interpulse.broker.config.tls_settings import tls_problems
+from interpulse.serving.settings import ConfigError
 from interpulse.serving.settings_sources import LoadedConfig, Program
 
 __all__ = ["load_config"]
@@ -30,8 +32,9 @@ _IN_CLUSTER: Final = Program(
     protecting_keys=TLS_KEYS,
     address_keys=frozenset({"advertisedListeners", "bindAddresses"}),
     refusal=(
-        "this broker does not offer TLS, and would serve in the clear what is to be encrypted here. "
-        "Take them out, and put a proxy that ends TLS in front of the broker"
+        "this broker does not offer it. Take it out: services inside TLS are brokerServicePortTls and "
+        "webServicePortTls at advertisedAddress, their certificates are PEM files (tlsCertificateFilePath, "
+        "tlsKeyFilePath, tlsTrustCertsFilePath), and each that a client shows is checked"
     ),
 )
 _ALONE: Final = replace(_IN_CLUSTER, acts_on=lambda item: not item.metadata["cluster"], refused=_refused_alone)
@@ -50,6 +53,10 @@ def load_config(
 
     ``in_cluster``: the stores are those of a cluster.
     """
-    return (_IN_CLUSTER if in_cluster else _ALONE).load(
+    loaded = (_IN_CLUSTER if in_cluster else _ALONE).load(
         file_text=file_text, file_name=file_name, environment=environment, settings=settings, options=options
     )
+    problems = tls_problems(loaded.config)
+    if problems:
+        raise ConfigError(*problems)
+    return loaded

@@ -336,11 +336,10 @@ saslJaasBrokerSectionName
 
 TLS_KEYS: Final = _words(
     """
-brokerClientTlsEnabled brokerClientTlsEnabledWithKeyStore brokerServicePortTls replicationTlsEnabled
-tlsCertificateFilePath tlsEnabled tlsEnabledWithKeyStore tlsKeyFilePath tlsKeyStore
-tlsRequireTrustedClientCertOnConnect tlsTrustCertsFilePath tlsTrustStore webServicePortTls
+brokerClientTlsEnabledWithKeyStore replicationTlsEnabled tlsAllowInsecureConnection tlsEnabled
+tlsEnabledWithKeyStore tlsKeyStore tlsTrustStore
 """
 )
-"""Empty and false in Pulsar's own files; the other keys about TLS say how, these say that."""
+"""What is not offered of TLS. Empty and false in Pulsar's own files."""
 
 PULSAR_KEYS: Final = BROKER_KEYS | BOOKIE_KEYS | AUTHENTICATION_KEYS | FILE_KEYS

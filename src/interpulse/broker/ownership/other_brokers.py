@@ -8,15 +8,16 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.ownership.ownership import Bundle
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
-from interpulse.client.credentials import Credentials
 from interpulse.client.transport.http_errors import Kind
 from interpulse.client.transport.http_session import HttpSession
-from interpulse.model.brokers import BundleLock
-from interpulse.model.errors import Conflict, MetadataError
+from interpulse.model.brokers import BundleLock, ListenerAddresses, address_for
+from interpulse.model.errors import Conflict, MetadataError, ServiceNotReady
 from interpulse.model.names import NON_PERSISTENT, NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_hash
+from interpulse.rules.lookup import LookupTarget
 from interpulse.storage.api import Delete, MetadataStore, Put
 
 __all__ = ["OtherBrokers"]
@@ -28,11 +29,11 @@ _ASKED_AT_ONCE = 16
 class OtherBrokers:
     """See the module. `close` ends the connections."""
 
-    def __init__(self, store: MetadataStore, ownership: SharedOwnership, token: str | None) -> None:
-        """``token`` is what this broker authenticates with, None for nothing."""
+    def __init__(self, store: MetadataStore, ownership: SharedOwnership, access: OwnAccess) -> None:
+        """``access`` is what this broker authenticates with."""
         self.ownership = ownership
         self._store = store
-        self._credentials = None if token is None else Credentials.token(token)
+        self._access = access
         self._sessions: dict[str, HttpSession] = {}
         self._opened = AsyncExitStack()
 
@@ -45,7 +46,7 @@ class OtherBrokers:
 
     async def ask(
         self,
-        web_url: str,
+        broker: ListenerAddresses | LookupTarget,
         method: str,
         path: str,
         *,
@@ -53,10 +54,18 @@ class OtherBrokers:
         query: Mapping[str, object] | None = None,
         body: object = None,
     ) -> Any:
-        """The decoded answer of the broker there; raises what it refuses."""
+        """The decoded answer of the broker there; raises what it refuses, ServiceNotReady without an address for us."""
+        web_url = address_for(broker.web_url, broker.web_url_tls, tls=self._access.tls_preferred)
+        if not web_url:
+            raise ServiceNotReady(
+                f"A broker at {broker.web_url} offers no web service inside TLS, which brokerClientTlsEnabled=true "
+                "asks for: set webServicePortTls there"
+            )
         session = self._sessions.get(web_url)
         if session is None:
-            session = HttpSession(web_url, credentials=self._credentials, trusted=self._is_registered)
+            session = HttpSession(
+                web_url, credentials=self._access.credentials, tls=self._access.tls, trusted=self._is_registered
+            )
             self._sessions[web_url] = session
             self._opened.push_async_callback(session.close)
         return await session.request(method, path, kind=kind, read=_as_it_is, query=query, body=body)
@@ -90,7 +99,7 @@ class OtherBrokers:
         async def ask(owned: Bundle, owner: BundleLock) -> Any:
             async with permits:
                 return await self.ask(
-                    owner.broker.addresses.web_url,
+                    owner.broker.addresses,
                     "GET",
                     f"/admin/v2/non-persistent/{namespace}",
                     kind="namespace",
@@ -104,7 +113,7 @@ class OtherBrokers:
     async def unload(self, bundle: Bundle, owner: BundleLock) -> None:
         """The owner gives the bundle away."""
         path = f"/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
-        await self.ask(owner.broker.addresses.web_url, "PUT", path, kind="namespace")
+        await self.ask(owner.broker.addresses, "PUT", path, kind="namespace")
 
     async def collect(self, namespace: NamespaceName) -> None:
         """Own all bundles of a namespace: their owners give them away. Raises Conflict if one goes elsewhere."""
@@ -116,25 +125,25 @@ class OtherBrokers:
             if taken.broker.broker_id != self.own_id:
                 raise Conflict(f"Namespace bundle {bundle} was taken by {taken.broker.broker_id} meanwhile, try again")
 
-    async def check_registered(self, broker_id: str) -> str:
-        """The web address of a broker; raises Conflict if it is not there."""
+    async def check_registered(self, broker_id: str) -> ListenerAddresses:
+        """The addresses of a broker; raises Conflict if it is not there."""
         reports = (await self.ownership.brokers.view()).reports
         if broker_id not in reports:
             raise Conflict(
                 f"Not allowed unload namespace bundle to inactive destination broker {broker_id}: there is "
                 f"{', '.join(sorted(reports))}"
             )
-        return reports[broker_id].broker.addresses.web_url
+        return reports[broker_id].broker.addresses
 
     async def move(self, bundle: Bundle, broker_id: str) -> None:
         """Give a bundle of this broker to that one, and to no other. Raises Conflict if that one is not there."""
-        web_url = await self.check_registered(broker_id)
+        destination = await self.check_registered(broker_id)
         key = keys.bundle_destination(*bundle)
         await self._store.commit([Put(key, broker_id.encode(), ephemeral=True)])
         try:
             await self.ownership.release(bundle)
             path = f"/lookup/v2/topic/{_topic_in(bundle).rest_path}"
-            await self.ask(web_url, "GET", path, kind="topic", query={"authoritative": True})
+            await self.ask(destination, "GET", path, kind="topic", query={"authoritative": True})
         finally:
             await self._store.commit([Delete(key)])
 

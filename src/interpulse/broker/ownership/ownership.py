@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
+from interpulse.model.brokers import ListenerAddresses
 from interpulse.model.errors import UnknownListener
 from interpulse.model.names import NamespaceName
 from interpulse.rules.lookup import LookupTarget, Owner
@@ -69,9 +70,15 @@ class SoleOwner:
         return self._broker
 
 
-def this_broker(service_url: str, web_url: str) -> LookupTarget:
+def this_broker(addresses: ListenerAddresses) -> LookupTarget:
     """The answer to lookups of this broker's topics; its id is ``host:port`` of the web service, as Pulsar has it."""
-    return LookupTarget(service_url, web_url=web_url, broker_id=web_url.partition("://")[2])
+    return LookupTarget(
+        addresses.service_url,
+        addresses.service_url_tls,
+        addresses.web_url,
+        addresses.web_url_tls,
+        broker_id=addresses.web(tls=False).partition("://")[2],
+    )
 
 
 def _no_listener(listener_name: str, namespace: NamespaceName, bundle: str) -> LookupTarget:

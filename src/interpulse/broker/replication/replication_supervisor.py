@@ -86,6 +86,11 @@ class JobCommand:
     token: str | None = field(default=None, repr=False)
     """Who the job is for the broker, best ``file:///path``; None if the broker does not ask."""
 
+    trust_certs_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    """How the job goes to encrypted addresses of the broker, as in `ClusterAddress`."""
+
     program: tuple[str, ...] = (sys.executable, "-m", "interpulse.cli", "replicate")
     arguments: tuple[str, ...] = ()
     """Given to the program besides: how it shows its log."""
@@ -97,6 +102,16 @@ class JobCommand:
     @property
     def config_path(self) -> Path:
         return self.directory / "job.toml"
+
+    @property
+    def _certificates(self) -> dict[str, str | None]:
+        if not self.service_url.startswith("pulsar+ssl:"):
+            return {}
+        return {
+            "trust_certs_file": self.trust_certs_file,
+            "certificate_file": self.certificate_file,
+            "key_file": self.key_file,
+        }
 
     def config_text(self) -> str:
         """The job's configuration: it finds topics, clusters and their addresses through the admin API."""
@@ -113,6 +128,7 @@ class JobCommand:
                 f"service_url = {values(self.service_url)}",
                 f"admin_url = {values(self.web_url)}",
                 *([f"token = {values(self.token)}"] if self.token else []),
+                *(f"{name} = {values(value)}" for name, value in self._certificates.items() if value),
                 "",
                 "[select]",
                 "from_policies = true",

@@ -47,7 +47,7 @@ async def get_leader(call: Call) -> Answer:
     if call.context.others is not None:
         elected = (await call.context.others.ownership.brokers.view()).elected
         broker = broker if elected is None else sent_to(elected.broker, "")
-    return answer_json({"serviceUrl": broker.web_url, "brokerId": broker.broker_id})
+    return answer_json({"serviceUrl": broker.web_url or broker.web_url_tls, "brokerId": broker.broker_id})
 
 
 async def get_owned(call: Call) -> Answer:

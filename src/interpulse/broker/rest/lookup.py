@@ -11,7 +11,6 @@ from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, a
 from interpulse.broker.rest.http.required_permissions import any_role, on_namespace, on_topic
 from interpulse.broker.topics.lookup.lookup import BatchLookup
 from interpulse.model.errors import InvalidRequest, InvalidTopicName, NotFound, UnsupportedVersion
-from interpulse.model.names import TopicName
 from interpulse.model.permissions import NamespaceOperation, TopicOperation
 from interpulse.model.strings import are_strings
 from interpulse.rules.lookup import LookupFailure, LookupTarget
@@ -28,7 +27,7 @@ async def look_up(call: Call) -> Answer:
         await call.context.lifecycle.check_servable(topic)
     options = LookupOptions(call.flag("authoritative"), _listener_name(call))
     target = await call.context.lookups.find(topic, options)
-    return _redirect(topic, target, options) if target.redirect else answer_json(_addresses(target))
+    return _redirect(call, target, options) if target.redirect else answer_json(_addresses(target))
 
 
 async def refuse_older_name(call: Call) -> Answer:
@@ -81,16 +80,18 @@ def _listener_name(call: Call) -> str:
     return call.query.get("listenerName") or call.request_headers.get(_LISTENER_HEADER, "")
 
 
-def _redirect(topic: TopicName, target: LookupTarget, options: LookupOptions) -> Answer:
+def _redirect(call: Call, target: LookupTarget, options: LookupOptions) -> Answer:
     query = {"authoritative": str(target.authoritative).lower()}
     if options.listener_name:
         query["listenerName"] = options.listener_name
-    location = f"{target.web_url.rstrip('/')}/lookup/v2/topic/{topic.rest_path}?{urlencode(query)}"
+    root = target.web_address(tls=call.tls)
+    location = f"{root}/lookup/v2/topic/{call.topic.rest_path}?{urlencode(query)}"
     return Answer(307, headers={"Location": location})
 
 
 def _addresses(target: LookupTarget) -> dict[str, Any]:
-    """As Pulsar writes them: of what is not offered only the old name of the TLS address is there, and empty."""
+    """As Pulsar writes them: what is not offered is left out, but for the plain address, and the old name of the one
+    inside TLS; without these clients of the C++ family crash."""
     addresses = {
         "brokerId": target.broker_id,
         "brokerUrl": target.service_url,
@@ -99,7 +100,8 @@ def _addresses(target: LookupTarget) -> dict[str, Any]:
         "httpUrlTls": target.web_url_tls,
         "nativeUrl": target.service_url,
     }
-    return {key: url for key, url in addresses.items() if url} | {"brokerUrlSsl": target.service_url_tls}
+    offered = {key: url for key, url in addresses.items() if url or key == "brokerUrl"}
+    return offered | {"brokerUrlSsl": target.service_url_tls}
 
 
 def _group(target: LookupTarget, topics: list[str]) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def _everywhere(route: Route) -> Route:
             at, _, operation = call.path.partition(f"/namespaces/{bundle.namespace}/")
             path = f"{at}/namespaces/{bundle.namespace}/{bundle.range}/{operation}"
             try:
-                await others.ask(lock.broker.addresses.web_url, route.method, path, kind="namespace")
+                await others.ask(lock.broker.addresses, route.method, path, kind="namespace")
                 found = True
             except NotFound:  # no topic of this bundle has it
                 continue

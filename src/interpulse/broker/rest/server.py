@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 from interpulse.broker.access.authentication import BadCredentials
+from interpulse.broker.access.certificates import common_name
 from interpulse.broker.rest import (
     brokers,
     clusters,
@@ -45,6 +46,7 @@ from interpulse.broker.rest.policies import (
     topic_policies,
 )
 from interpulse.model.errors import PulsarError
+from interpulse.serving.tls import ServerTls, TlsListener
 from interpulse.serving.web_pages import KnownHosts
 
 __all__ = ["ROUTES", "RestServer"]
@@ -96,10 +98,9 @@ class _Connections(web.Server):
 class RestServer:
     """Front end of the admin API. Start it last, so that a client that gets an answer finds a broker that works."""
 
-    def __init__(self, context: RestContext, bound: socket.socket) -> None:
-        """``bound`` is a socket that has its address but does not listen yet."""
+    def __init__(self, context: RestContext) -> None:
         self._context = context
-        self._bound = bound
+        self._encrypted: TlsListener | None = None
         self._router = Router(ROUTES)
         config = context.dynamic.config
         anybody_let_in = context.access is None or bool(config.anonymous_user_role)
@@ -107,14 +108,31 @@ class RestServer:
         self._connections = _Connections(self._serve, access_log=None, max_line_size=_LINE_BYTES_READ)
         self._runner = web.ServerRunner(self._connections, shutdown_timeout=_STOP_SECONDS)
 
-    async def start(self) -> None:
-        """Listen."""
-        await self._runner.setup()
-        await web.SockSite(self._runner, self._bound, backlog=_BACKLOG).start()
+    async def start(self, bound: socket.socket) -> None:
+        """Listen on a bound socket, which the server owns from now on."""
+        await self._set_up()
+        await web.SockSite(self._runner, bound, backlog=_BACKLOG).start()
+
+    async def start_encrypted(self, bound: socket.socket, tls: ServerTls) -> None:
+        """Listen inside TLS on another one, in the same way. Raises UnusableTls."""
+        await self._set_up()
+        self._encrypted = TlsListener(tls, bound, self._connections, backlog=_BACKLOG)
+        await self._encrypted.start()
+
+    async def refresh_certificates(self) -> None:
+        """New connections get the certificates that the files hold now; see `TlsListener.refresh`."""
+        if self._encrypted is not None:
+            await self._encrypted.refresh()
+
+    async def _set_up(self) -> None:
+        if self._runner.server is None:
+            await self._runner.setup()
 
     async def stop(self) -> None:
         """Take no new connections, and end those that are open."""
         self._connections.closed = True
+        if self._encrypted is not None:
+            self._encrypted.close()
         await self._runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.Response:
@@ -125,14 +143,29 @@ class RestServer:
             headers.append(("Content-Type", answer.content_type))
         return web.Response(status=answer.status, body=answer.body, headers=headers)
 
+    def _call(self, request: web.BaseRequest, route: Route, params: dict[str, str], name: str) -> Call:
+        """The call without its body."""
+        path, _, query = request.raw_path.partition("?")
+        return Call(
+            self._context,
+            route,
+            params,
+            dict(parse_qsl(query, keep_blank_values=True)) if query else {},
+            content_type=request.content_type,
+            request_headers=request.headers,
+            path=path,
+            tls=request.secure,
+            common_name=name,
+        )
+
     async def _answer(self, request: web.BaseRequest) -> Answer:
         if len(request.raw_path) > _PATH_BYTES_MAX:
             return _refusal(414, f"The path and query may have {_PATH_BYTES_MAX} bytes, not {len(request.raw_path)}")
-        path, _, query = request.raw_path.partition("?")
+        path = request.raw_path.partition("?")[0]
         try:
-            route, params = self._filter.find(self._router, request.method, path, request.headers)
-            fields = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
-            call = Call(self._context, route, params, fields, b"", request.content_type, request.headers, path=path)
+            name = common_name(request.get_extra_info("peercert"))
+            route, params = self._filter.find(self._router, request.method, path, request.headers, name)
+            call = self._call(request, route, params, name)
             await self._filter.check(call)
             if request.can_read_body:
                 call.body = await request.read()

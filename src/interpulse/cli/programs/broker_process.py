@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from interpulse import __version__
 from interpulse.cli.programs.serving import CannotStart, announce, load_settings, run, stop_signal
+from interpulse.cli.programs.trial_tls import with_trial_certificates
 from interpulse.cli.support.codec import codec_name
 from interpulse.cli.support.logs import LogFormat, configure_logging
 
@@ -35,17 +36,25 @@ def run_broker(
     log_level: str,
     log_format: LogFormat,
     in_cluster: bool = False,
+    trial_tls: bool = False,
 ) -> None:
-    """Serve until a signal comes; raises CannotStart. ``options`` are values of the command line by their keys."""
+    """Serve until a signal comes; raises CannotStart. ``options`` are values of the command line by their keys.
+
+    ``trial_tls``: ports inside TLS as well, with certificates that are made for it.
+    """
     _check_broker_extra()
-    loaded = _load(config_file, settings, options, in_cluster=in_cluster)
+    load = partial(_load, config_file, options=options, in_cluster=in_cluster)
+    if trial_tls:
+        loaded, *notes = with_trial_certificates(load, settings)
+    else:
+        loaded, notes = load(settings), []
     codec = codec_name()
     configure_logging(log_level, log_format)
     _logger.info("starting version=%s codec=%s", __version__, codec)
     for warning in loaded.warnings:
         _logger.warning("settings without effect reason=%s", warning)
     arguments = ("--log-level", log_level, "--log-format", log_format)
-    run(_serve(loaded.config, arguments, _stores_of_cluster() if in_cluster else None))
+    run(_serve(loaded.config, arguments, _stores_of_cluster() if in_cluster else None, notes))
 
 
 def _stores_of_cluster() -> OpenStores:
@@ -69,7 +78,9 @@ def _load(
     return load_settings(load, config_file, settings, options, file_name="broker.conf")
 
 
-async def _serve(config: BrokerConfig, job_arguments: tuple[str, ...], open_stores: OpenStores | None) -> None:
+async def _serve(
+    config: BrokerConfig, job_arguments: tuple[str, ...], open_stores: OpenStores | None, notes: list[str]
+) -> None:
     """Start, print the addresses, wait for a signal, stop. The replication job logs in the form of the broker.
 
     Raises CannotStart, also of a broker that has to stop by itself.
@@ -85,7 +96,7 @@ async def _serve(config: BrokerConfig, job_arguments: tuple[str, ...], open_stor
         raise CannotStart(str(error)) from error
     _calm_garbage_collector()
     try:
-        _announce(app)
+        _announce(app, notes)
         await _first_of(stopping, app.must_stop)
         _logger.info("stopping")
     finally:
@@ -112,10 +123,19 @@ def _calm_garbage_collector() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-def _announce(app: BrokerApp) -> None:
-    announce(
-        f"binary service: {app.service_url}",
-        f"web service: {app.web_url}",
-        f"data directory: {app.data_dir.resolve()}",
-    )
-    _logger.info("ready binary=%s web=%s data_dir=%s", app.service_url, app.web_url, app.data_dir)
+def _announce(app: BrokerApp, notes: list[str]) -> None:
+    urls = app.addresses
+    offered = {
+        "binary service": urls.service_url,
+        "binary service with TLS": urls.service_url_tls,
+        "web service": urls.web_url,
+        "web service with TLS": urls.web_url_tls,
+    }
+    addresses = [f"{name}: {url}" for name, url in offered.items() if url]
+    announce(*addresses, f"data directory: {app.data_dir.resolve()}", *notes)
+    binary, web = (urls.service_url, urls.service_url_tls), (urls.web_url, urls.web_url_tls)
+    _logger.info("ready binary=%s web=%s data_dir=%s", _listed(binary), _listed(web), app.data_dir)
+
+
+def _listed(urls: tuple[str, str]) -> str:
+    return ",".join(filter(None, urls))

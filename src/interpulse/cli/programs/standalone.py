@@ -25,6 +25,12 @@ __all__ = ["standalone"]
     metavar="HOST",
     help="Host name or address that clients connect to.  [default: that of --bind, localhost for 0.0.0.0]",
 )
+@click.option(
+    "--tls",
+    "trial_tls",
+    is_flag=True,
+    help="Listen inside TLS as well, on 6651 and 8443, with certificates made for a trial in the data directory.",
+)
 @click.option("--data-dir", help="Data directory; created if missing.  [default: ./data]")
 @click.option("--config", "config_file", metavar="FILE", help="A broker.conf: key=value lines with Pulsar's keys.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set one key of broker.conf.")
@@ -35,6 +41,7 @@ def standalone(
     http_port: int | None,
     bind: str | None,
     advertised_address: str | None,
+    trial_tls: bool,
     data_dir: str | None,
     config_file: str | None,
     settings: tuple[str, ...],
@@ -58,4 +65,4 @@ def standalone(
         "dataDir": data_dir,
     }
     options = {key: str(value) for key, value in given.items() if value is not None}
-    run_broker(config_file, settings, options, log_level=log_level, log_format=log_format)
+    run_broker(config_file, settings, options, log_level=log_level, log_format=log_format, trial_tls=trial_tls)

@@ -113,7 +113,7 @@ def lookup_answer(
     """The same for any request, and for all topics of a broker."""
     kind = pb.CommandLookupTopicResponse.Redirect if redirect else pb.CommandLookupTopicResponse.Connect
     before = pb.CommandLookupTopicResponse(
-        brokerServiceUrl=broker_url, brokerServiceUrlTls=broker_url_tls or None, response=kind
+        brokerServiceUrl=broker_url or None, brokerServiceUrlTls=broker_url_tls or None, response=kind
     )
     after = pb.CommandLookupTopicResponse(
         authoritative=authoritative, proxy_through_service_url=proxy_through_service_url

@@ -9,9 +9,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from interpulse.broker.access.setup import Access, build_access
+from interpulse.broker.access.setup import Access, build_access, own_access
 from interpulse.broker.access.tokens import create_token
 from interpulse.broker.config.config_sources import load_config
+from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.errors import PreconditionFailed
@@ -56,6 +57,7 @@ def test_access_when_authentication_is_off_then_is_none() -> None:
         (TOKENS | {"tokenPublicKey": "c2hvcnQ="}, "tokenPublicKey cannot be used: .*DER"),
         (TOKENS | {"tokenPublicKey": PUBLIC}, "tokenPublicAlg=RS256 does not fit tokenPublicKey, which is for ES256"),
         (TOKENS | KEY | {"tokenAudienceClaim": "aud"}, "needs tokenAudience"),
+        (TOKENS | {"authenticationProviders": "AuthenticationProviderTls"}, "AuthenticationProviderTls needs tlsTrust"),
     ],
 )
 def test_settings_when_they_cannot_be_meant_then_are_refused_by_name(settings: dict[str, str], why: str) -> None:
@@ -102,3 +104,54 @@ def test_settings_when_authorization_is_on_then_its_roles_are_read() -> None:
 def test_words_when_listed_with_blanks_and_commas_then_are_told_apart() -> None:
     assert words(" a, b ,,c") == ["a", "b", "c"]
     assert words("") == []
+
+
+INSIDE_TLS = {
+    "brokerServicePortTls": "0",
+    "webServicePortTls": "0",
+    "tlsCertificateFilePath": "/broker.pem",
+    "tlsKeyFilePath": "/broker.key",
+    "tlsTrustCertsFilePath": "/clients.pem",
+    "brokerClientTlsEnabled": "true",
+}
+BY_CERTIFICATE = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
+
+
+@pytest.mark.parametrize(
+    ("settings", "access"),
+    [
+        ({}, OwnAccess()),
+        (
+            {
+                "brokerClientAuthenticationPlugin": "AuthenticationToken",
+                "brokerClientAuthenticationParameters": "file:///admin.token",
+            },
+            OwnAccess("file:///admin.token"),
+        ),
+        (INSIDE_TLS, OwnAccess(None, True, "/clients.pem")),
+        (INSIDE_TLS | {"brokerClientTrustCertsFilePath": "/brokers.pem"}, OwnAccess(None, True, "/brokers.pem")),
+        (
+            INSIDE_TLS | {"brokerClientCertificateFilePath": "/own.pem", "brokerClientKeyFilePath": "/own.key"},
+            OwnAccess(None, True, "/clients.pem", "/own.pem", "/own.key"),
+        ),
+        (
+            INSIDE_TLS
+            | {
+                "brokerClientAuthenticationPlugin": BY_CERTIFICATE,
+                "brokerClientAuthenticationParameters": "tlsCertFile:/own.pem,tlsKeyFile:/own.key",
+            },
+            OwnAccess(None, True, "/clients.pem", "/own.pem", "/own.key"),
+        ),
+    ],
+)
+def test_own_access_when_read_from_settings_then_is_what_the_broker_shows_to_others(
+    settings: dict[str, str], access: OwnAccess
+) -> None:
+    config = load_config(settings=[f"{key}={value}" for key, value in settings.items()]).config
+    assert own_access(config) == access
+
+
+def test_own_access_when_it_is_a_password_then_is_refused() -> None:
+    settings = ["brokerClientAuthenticationPlugin=AuthenticationBasic", "brokerClientAuthenticationParameters=me:word"]
+    with pytest.raises(PreconditionFailed, match="AuthenticationToken and AuthenticationTls only"):
+        own_access(load_config(settings=settings).config)

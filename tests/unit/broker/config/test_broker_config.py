@@ -143,47 +143,41 @@ def test_stock_file_when_nothing_was_changed_in_it_then_starts() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "brokerServicePortTls=6651",
-        "webServicePortTls=8443",
         "tlsEnabled=true",
         "tlsEnabled=TRUE",
-        "tlsCertificateFilePath=/etc/broker.cert.pem",
-        "tlsKeyFilePath=/etc/broker.key.pem",
-        "tlsTrustCertsFilePath=/etc/ca.cert.pem",
+        "tlsAllowInsecureConnection=true",
         "tlsEnabledWithKeyStore=true",
         "tlsKeyStore=/etc/broker.jks",
         "tlsTrustStore=/etc/ca.jks",
-        "tlsRequireTrustedClientCertOnConnect=true",
-        "brokerClientTlsEnabled=true",
         "brokerClientTlsEnabledWithKeyStore=true",
         "replicationTlsEnabled=true",
         "bindAddresses=external:pulsar+ssl://0.0.0.0:6651",
         "advertisedListeners=internal:pulsar://a:6650,external:https://b:8443",
     ],
 )
-def test_encryption_when_asked_for_in_a_stock_file_then_is_refused_by_key(line: str) -> None:
+def test_encryption_when_asked_for_in_a_way_that_is_not_offered_then_is_refused_by_key(line: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         load_config(file_text=f"{STOCK}{line}\n", file_name="my.conf")
     (problem,) = refusal.value.problems
-    assert problem.startswith(f"my.conf: {line}: this broker does not offer TLS")
+    assert problem.startswith(f"my.conf: {line}: this broker does not offer it")
 
 
 def test_encryption_when_asked_for_in_several_places_then_one_problem_names_all() -> None:
     with pytest.raises(ConfigError) as refusal:
         load_config(
-            file_text="tlsEnabled=true\ntlsKeyFilePath=/k\ntlsCertificateFilePath=/c",
-            environment={"PULSAR_PREFIX_brokerServicePortTls": "6651"},
-            settings=["webServicePortTls=8443", "tlsEnabled=false"],
+            file_text="tlsEnabled=true\ntlsKeyStore=/k\nreplicationTlsEnabled=true",
+            environment={"PULSAR_PREFIX_tlsTrustStore": "/t"},
+            settings=["tlsAllowInsecureConnection=true", "tlsEnabled=false"],
         )
     (problem,) = refusal.value.problems
     assert problem.startswith(
-        "broker.conf: tlsKeyFilePath=/k, broker.conf: tlsCertificateFilePath=/c, "
-        "environment: brokerServicePortTls=6651, webServicePortTls=8443: this broker does not offer TLS"
+        "broker.conf: tlsKeyStore=/k, broker.conf: replicationTlsEnabled=true, "
+        "environment: tlsTrustStore=/t, tlsAllowInsecureConnection=true: this broker does not offer it"
     )
 
 
 def test_encryption_when_a_stronger_source_takes_it_back_then_starts() -> None:
-    load_config(file_text="tlsEnabled=true\ntlsKeyFilePath=/k", settings=["tlsEnabled=false", "tlsKeyFilePath="])
+    load_config(file_text="tlsEnabled=true\ntlsKeyStore=/k", settings=["tlsEnabled=false", "tlsKeyStore="])
 
 
 def test_secret_when_settings_are_shown_then_is_hidden() -> None:

@@ -266,6 +266,19 @@ def test_configuration_names_the_token_that_the_job_needs(tmp_path):
     assert "secret" not in repr(command)
 
 
+@pytest.mark.parametrize("scheme", ["pulsar", "pulsar+ssl"])
+def test_configuration_names_certificates_where_the_broker_is_called_inside_tls(tmp_path, scheme):
+    from interpulse.spark.job.pipeline_config import load_pipeline_config
+
+    web = "https" if scheme == "pulsar+ssl" else "http"
+    files = {"trust_certs_file": "/ca.pem", "certificate_file": "/own.pem", "key_file": "/own.key"}
+    command = JobCommand("east", f"{scheme}://a:1", f"{web}://a:2", tmp_path, **files)
+    (tmp_path / "job.toml").write_text(command.config_text())
+    source = load_pipeline_config(str(tmp_path / "job.toml")).source
+    expected = files if scheme == "pulsar+ssl" else dict.fromkeys(files)
+    assert {name: getattr(source, name) for name in files} == expected
+
+
 async def test_stop_when_cancelled_then_is_not_taken_for_done(store, supervise):
     supervisor = await supervise("pass")
     stopping = asyncio.create_task(supervisor.stop())

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, cast
 
+from interpulse.broker.access.certificates import common_name
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.transport.eager_start import start_eagerly
@@ -72,6 +73,8 @@ class ClientConnection(asyncio.Protocol):
         self._serving = context.serving
         self.loop = asyncio.get_running_loop()
         self.address = ""
+        self.common_name = ""
+        """Of the certificate that the client showed."""
         self.lost = False
         self.let_in: bool | None = None
         """None until its client was accepted or refused."""
@@ -111,6 +114,7 @@ class ClientConnection(asyncio.Protocol):
         self.output = Output(self.loop, self._transport)
         peer = transport.get_extra_info("peername")
         self.address = f"/{peer[0]}:{peer[1]}" if peer else ""
+        self.common_name = common_name(transport.get_extra_info("peercert"))
         self._keep_alive_timer = self.loop.call_at(self._protocol.next_tick, self._tick)
         self._on_made(self)
 

@@ -30,6 +30,7 @@ _logger = logging.getLogger(__name__)
 class SessionConnection(Protocol):
     """What a session needs of its connection."""
 
+    common_name: str
     consumers: dict[int, OpenConsumer]
     loop: asyncio.AbstractEventLoop
     producers: dict[int, OpenProducer]
@@ -90,7 +91,8 @@ class Session:
 
     def renew(self, method: str, credentials: bytes) -> None:
         """Take new credentials; raises BadCredentials for bad ones and for those of another role."""
-        identity = self._access.authentication.authenticate(method, credentials)
+        name = self._connection.common_name
+        identity = self._access.authentication.authenticate(method, credentials, common_name=name)
         if identity.role != self._identity.role:
             raise BadCredentials(detail=f"new credentials are those of {identity.role}, not of {self._identity.role}")
         self._identity = identity
@@ -181,7 +183,7 @@ def renew(connection: SessionConnection, session: Session, response: pb.AuthData
 
 def _session(connection: SessionConnection, access: Access, connect: pb.CommandConnect) -> Session:
     method = connect.auth_method_name or "none"
-    identity = access.authentication.authenticate(method, connect.auth_data)
+    identity = access.authentication.authenticate(method, connect.auth_data, common_name=connection.common_name)
     original = connect.original_principal or None
     if original is not None and access.original_authenticated:
         data = connect.original_auth_data.encode()

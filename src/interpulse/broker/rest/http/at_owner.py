@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from interpulse.broker.ownership.ownership import NO_OPTIONS, LookupOptions
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import existing_partitions
-from interpulse.model.errors import NotFound, PreconditionFailed, ServiceNotReady
+from interpulse.model.errors import NotFound, PreconditionFailed
 from interpulse.model.names import TopicName, encode_local_name
 from interpulse.rules.lookup import LookupTarget
 
@@ -63,7 +63,7 @@ def redirect_to(call: Call, target: LookupTarget) -> Answer:
     query = {key: value for key, value in call.query.items() if key != "authoritative"}
     if target.redirect:
         query["authoritative"] = str(target.authoritative).lower()
-    location = f"{target.web_url.rstrip('/')}{call.path}{f'?{urlencode(query)}' if query else ''}"
+    location = f"{target.web_address(tls=call.tls)}{call.path}{f'?{urlencode(query)}' if query else ''}"
     return Answer(307, headers={"Location": location})
 
 
@@ -116,15 +116,13 @@ async def _asked(call: Call, target: LookupTarget, method: str, path: str, param
     if not target.broker_id:  # what this broker may do there is not for its callers to use
         peer = target.web_url or target.web_url_tls
         raise PreconditionFailed(f"Namespace {call.namespace} is served by a peer cluster, ask that one: {peer}")
-    if not target.web_url:
-        raise ServiceNotReady(f"Broker {target.broker_id} offers no web service without TLS")
     query = {key: value for key, value in call.query.items() if key != "authoritative"}
     if target.redirect:
         query["authoritative"] = str(target.authoritative).lower()
     for name, value in params.items():
         path = path.replace(f"{{{name}}}", value)
     body = call.json_or_none()
-    return await others.ask(target.web_url, method, path, kind="topic", query=query, body=body)
+    return await others.ask(target, method, path, kind="topic", query=query, body=body)
 
 
 def _is_here(call: Call, target: LookupTarget) -> bool:

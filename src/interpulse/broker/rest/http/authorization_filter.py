@@ -24,13 +24,15 @@ class AuthorizationFilter:
         self._access = access
         self._hosts = hosts
 
-    def find(self, router: Router, method: str, path: str, headers: Mapping[str, str]) -> tuple[Route, dict[str, str]]:
+    def find(
+        self, router: Router, method: str, path: str, headers: Mapping[str, str], common_name: str = ""
+    ) -> tuple[Route, dict[str, str]]:
         """What `Router.find` finds. Only authenticated callers learn which paths there are not."""
         try:
             return router.find(method, path)
         except (NotFound, MethodNotAllowed):
             if self._access is not None:
-                self._access.authentication.authenticate_http(headers)
+                self._access.authentication.authenticate_http(headers, common_name=common_name)
             raise
 
     async def check(self, call: Call) -> None:
@@ -40,7 +42,7 @@ class AuthorizationFilter:
             self._check_no_web_page(call)
         if access is None or (required is open_to_all and not _needs_credentials(access, call.route)):
             return
-        identity = access.authentication.authenticate_http(call.request_headers)
+        identity = access.authentication.authenticate_http(call.request_headers, common_name=call.common_name)
         original = call.request_headers.get(_ORIGINAL_PRINCIPAL)
         call.principal = access.principal(identity.role, original, same_allowed=True)
         if access.authorization is not None:

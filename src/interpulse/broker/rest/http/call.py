@@ -97,6 +97,12 @@ class Call:
     path: str = ""
     """As it was sent."""
 
+    tls: bool = False
+    """It came inside TLS."""
+
+    common_name: str = ""
+    """Of the certificate that the caller showed there."""
+
     def param(self, name: str, *, form_encoded: bool = False) -> str:
         """A decoded part of the path; raises InvalidRequest if its encoding is none."""
         return _decoded(self.params[name], form_encoded=form_encoded)

@@ -19,10 +19,10 @@ def or_at_peer(handler: Handler, below: str = "") -> Handler:
     @functools.wraps(handler)
     async def answer(call: Call) -> Answer:
         peer = await call.context.lookups.peer(call.namespace)
-        if peer is None or not peer.web_url:
+        if peer is None or not (peer.web_url or peer.web_url_tls):
             return await handler(call)
         query = f"?{urlencode(call.query)}" if call.query else ""
-        location = f"{peer.web_url.rstrip('/')}/admin/v2/{call.topic.rest_path}{below}{query}"
+        location = f"{peer.web_address(tls=call.tls)}/admin/v2/{call.topic.rest_path}{below}{query}"
         return Answer(307, headers={"Location": location})
 
     return answer

@@ -1,0 +1,148 @@
+"""Certificates for a trial of TLS: an authority of one's own, and the broker's certificate that it signs.
+
+The files lie in one directory, which its owner alone may enter. The authority stays what it is, so that clients that
+trust it go on to; the broker's certificate is made anew when its names do not suffice or its end is near.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from interpulse.rules.tls import DAYS_OF_NOTICE
+
+__all__ = ["TrialAuthority"]
+
+_AUTHORITY_DAYS: Final = 3650
+_BROKER_DAYS: Final = 397
+"""No longer is accepted by browsers."""
+_EARLIER: Final = datetime.timedelta(hours=1)
+"""Clocks of clients may be behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialAuthority:
+    """See the module. Methods raise OSError where the directory cannot be written, ValueError for files not of ours."""
+
+    directory: Path
+
+    @property
+    def authority(self) -> Path:
+        """What clients trust."""
+        return self.directory / "authority.pem"
+
+    @property
+    def certificate(self) -> Path:
+        return self.directory / "broker.pem"
+
+    @property
+    def key(self) -> Path:
+        return self.directory / "broker.key"
+
+    @property
+    def _authority_key(self) -> Path:
+        return self.directory / "authority.key"
+
+    def prepare(self, hosts: Iterable[str], now: datetime.datetime) -> None:
+        """Make what is missing; the broker's certificate is for these names and addresses."""
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.directory.chmod(0o700)
+        if not (self.authority.exists() and self._authority_key.exists()):
+            self._make_authority(now)
+        wanted = sorted(set(hosts))
+        if not self._suffices(wanted, now):
+            self._make_certificate(wanted, now)
+
+    def _make_authority(self, now: datetime.datetime) -> None:
+        key = generate_private_key(SECP256R1())
+        name = _name("Interpulse trial authority")
+        builder = _builder(name, name, key, key, now, _AUTHORITY_DAYS)
+        usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        builder = builder.add_extension(usage, critical=True)
+        _write_key(self._authority_key, key)
+        _write(self.authority, builder.sign(key, SHA256()).public_bytes(Encoding.PEM))
+        self.certificate.unlink(missing_ok=True)
+
+    def _make_certificate(self, hosts: list[str], now: datetime.datetime) -> None:
+        signer = load_pem_private_key(self._authority_key.read_bytes(), password=None)
+        if not isinstance(signer, EllipticCurvePrivateKey):
+            raise ValueError(f"{self._authority_key} is not a key of this program; remove {self.directory}")
+        issuer = x509.load_pem_x509_certificate(self.authority.read_bytes())
+        key = generate_private_key(SECP256R1())
+        builder = _builder(_name("interpulse"), issuer.subject, key, signer, now, _BROKER_DAYS)
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        builder = builder.add_extension(x509.SubjectAlternativeName([_general_name(host) for host in hosts]), False)
+        self.certificate.unlink(missing_ok=True)  # a key that is new beside an earlier certificate would not be noticed
+        _write_key(self.key, key)
+        _write(self.certificate, builder.sign(signer, SHA256()).public_bytes(Encoding.PEM))
+
+    def _suffices(self, hosts: list[str], now: datetime.datetime) -> bool:
+        if not (self.certificate.exists() and self.key.exists()):
+            return False
+        found = x509.load_pem_x509_certificate(self.certificate.read_bytes())
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        near = now + datetime.timedelta(days=DAYS_OF_NOTICE)
+        return all(_general_name(host) in names for host in hosts) and found.not_valid_after_utc > near
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name)])
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: EllipticCurvePrivateKey,
+    signer: EllipticCurvePrivateKey,
+    now: datetime.datetime,
+    days: int,
+) -> x509.CertificateBuilder:
+    """What authority and broker share; the identifiers of keys are asked for by strict clients."""
+    authority_id = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _EARLIER)
+        .not_valid_after(now + datetime.timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(authority_id, critical=False)
+    )
+
+
+def _write_key(path: Path, key: EllipticCurvePrivateKey) -> None:
+    _write(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Whole or not at all, readable by its owner alone from the first moment."""
+    new = path.with_suffix(f"{path.suffix}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+    new.replace(path)

@@ -1,0 +1,79 @@
+"""The services of a broker, inside TLS and without: taken when it starts, listened on when it is ready."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Self
+
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.config.tls_settings import binary_tls, web_tls
+from interpulse.model.brokers import ListenerAddresses
+from interpulse.serving.listening import ServiceAddress, advertised_host
+from interpulse.serving.tls import ServerTls
+
+__all__ = ["Services"]
+
+Listen = Callable[[socket.socket], Awaitable[None]]
+ListenEncrypted = Callable[[socket.socket, ServerTls], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _TakenAddress:
+    """One taken address."""
+
+    address: ServiceAddress
+    bound: socket.socket
+    tls: ServerTls | None
+
+    @property
+    def port(self) -> int:
+        port: int = self.bound.getsockname()[1]
+        return port
+
+    async def open(self, listen: Listen, listen_encrypted: ListenEncrypted) -> None:
+        with self.address.listening():
+            if self.tls is None:
+                await listen(self.bound)
+            else:
+                await listen_encrypted(self.bound, self.tls)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The taken addresses, and what clients are told of them."""
+
+    addresses: ListenerAddresses
+    binary: tuple[_TakenAddress, ...]
+    web: tuple[_TakenAddress, ...]
+
+    @classmethod
+    def take(cls, config: BrokerConfig, opened: AsyncExitStack) -> Self:
+        """Bind what the settings offer; ``opened`` closes it. Raises CannotListen, UnusableTls."""
+        host = advertised_host(config.advertised_address, listening=config.bind_address)
+        found: dict[str, _TakenAddress] = {}
+        for scheme, name, port, tls in (
+            ("pulsar", "binary service", config.broker_service_port, None),
+            ("pulsar+ssl", "binary service with TLS", config.broker_service_port_tls, binary_tls),
+            ("http", "web service", config.web_service_port, None),
+            ("https", "web service with TLS", config.web_service_port_tls, web_tls),
+        ):
+            if port is not None:
+                address = ServiceAddress(name, config.bind_address, port)
+                encrypted = None if tls is None else tls(config)
+                if encrypted is not None:
+                    encrypted.context()  # refused before anything is opened
+                found[scheme] = _TakenAddress(address, opened.enter_context(address.bind()), encrypted)
+        urls = {scheme: f"{scheme}://{host}:{service.port}" for scheme, service in found.items()}
+        return cls(
+            ListenerAddresses(*(urls.get(scheme, "") for scheme in ("pulsar", "pulsar+ssl", "http", "https"))),
+            tuple(found[scheme] for scheme in ("pulsar", "pulsar+ssl") if scheme in found),
+            tuple(found[scheme] for scheme in ("http", "https") if scheme in found),
+        )
+
+    @property
+    def tls(self) -> ServerTls | None:
+        """The certificate of those inside TLS; None if there are none."""
+        return next((service.tls for service in (*self.binary, *self.web) if service.tls is not None), None)

@@ -10,12 +10,16 @@ from typing import Any
 import pulsar
 import pytest
 
+from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.ownership.ownership import NO_OPTIONS
 from interpulse.broker.topics.lookup.lookup import BatchLookup
 from interpulse.client import AdminClient, Client
+from interpulse.model.errors import NotAllowed
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_of
+from interpulse.storage.api import Put
+from interpulse.storage.cursors.cursor_store import cursor_key
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.official_client import connected
@@ -397,3 +401,32 @@ async def test_namespace_when_deleted_by_force_then_the_topics_of_all_brokers_go
         assert "public/gone" not in await admin.namespaces.list("public")
     assert not any(each.app.registry.names for each in brokers.brokers)
     assert not [key for key in brokers.tree.values if "/gone/" in key and not key.startswith("/namespace")]
+
+
+@pytest.mark.parametrize("policy", ["reconnect", "shutdown"])
+async def test_session_when_lost_then_the_broker_stops_if_the_policy_says_so(policy: str) -> None:
+    async with shared_brokers(1, BrokerConfig(zookeeper_session_expired_policy=policy)) as started:
+        broker = started[0]
+        await broker.ownership.brokers.refresh()
+        assert not broker.app.must_stop.is_set()
+        broker.store.cut_off()
+        assert broker.app.must_stop.is_set() == (policy == "shutdown")
+        broker.store.reconnect()
+
+
+@pytest.mark.parametrize(
+    "sign",
+    ["__transaction_buffer_snapshot", "__transaction_buffer_snapshot-partition-0", "x-s__transaction_pending_ack"],
+)
+async def test_topic_when_there_are_transactions_then_is_left_as_it_is(brokers: SharedBrokers, sign: str) -> None:
+    topic = TopicName.parse("persistent://public/default/x")
+    metadata = brokers[0].store
+    record = keys.topic_record(topic)
+    await metadata.commit([Put(record, b""), Put(cursor_key(topic.log_name, "s"), b"")])
+    async with Client(brokers[0].service_url) as client:
+        await metadata.commit([Put(keys.topic_record(TopicName.of("persistent", "public", "default", sign)), b"")])
+        with pytest.raises(NotAllowed, match="namespace public/default has transactions"):
+            await client.create_producer(str(topic))
+    found = await metadata.get(record)
+    assert found is not None
+    assert found.value == b""

@@ -69,6 +69,8 @@ SCENARIOS = [
     "admin_topic_resources",
     "admin_owned_bundles",
 ]
+NOT_ON_REAL = ("key_shared_keeps_order",)
+"""While consumers leave, a real Pulsar sends a later message of a key before an earlier one now and then."""
 
 
 @pytest.fixture(scope="session")
@@ -82,9 +84,11 @@ def on_real(program: Path, real_pulsar: Address) -> dict[str, str]:
     return go_program.outcomes(program, real_pulsar.service_url, real_pulsar.web_url)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize("broker", ["on_ours", "on_real"])
-def test_go(scenario: str, broker: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(
+    ("broker", "scenario"),
+    [("on_ours", each) for each in SCENARIOS] + [("on_real", each) for each in SCENARIOS if each not in NOT_ON_REAL],
+)
+def test_go(broker: str, scenario: str, request: pytest.FixtureRequest) -> None:
     outcomes: dict[str, str] = request.getfixturevalue(broker)
     assert outcomes[scenario] == ""
 

@@ -296,6 +296,6 @@ def test_ten_thousand_partitions_in_one_query(broker, client, options):
     tasks = []
     plan = driver.reader.partitions
     driver.reader.partitions = lambda start, end: tasks.append(plan(start, end)) or tasks[-1]
-    until(lambda: driver.run_batch() and len(seen.values) == 20)
+    until(lambda: driver.run_batch() and len(seen.values) == 20, seconds=400)
     assert sorted(seen.values) == list(range(0, 10_000, 500))
     assert max(len(each) for each in tasks) <= 16

@@ -22,12 +22,13 @@ from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
-from interpulse.broker.config.broker_config import BrokerConfig, ConfigError
+from interpulse.broker.config.broker_config import SHUTDOWN, BrokerConfig, ConfigError
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.live.settings import TopicSettings as LiveSettings
+from interpulse.broker.ownership.load_meter import LoadMeter
 from interpulse.broker.ownership.other_brokers import OtherBrokers
 from interpulse.broker.ownership.ownership import Ownership, SoleOwner, this_broker
 from interpulse.broker.ownership.registered_brokers import RegisteredBrokers
@@ -64,7 +65,7 @@ from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.broker.topics.topic_settings import topic_settings
 from interpulse.clock import Clock, SystemClock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
-from interpulse.model.brokers import INTERNAL_LISTENER, BrokerAddresses, BrokerLoad, ListenerAddresses, LoadReport
+from interpulse.model.brokers import INTERNAL_LISTENER, BrokerAddresses, ListenerAddresses, LoadReport
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import NamespaceName, TopicName
@@ -128,7 +129,7 @@ class BrokerApp:
                 await self._start(opened)
                 self.ready = True
                 if self.shared is not None:
-                    await self.shared.brokers.register()
+                    await self.shared.brokers.register(LoadMeter(self.shared.topics, self.registry.get))
             except (MetadataError, CannotListen, ConfigError) as error:
                 self.ready = False
                 raise CannotServe(str(error)) from error
@@ -226,13 +227,16 @@ class BrokerApp:
         urls = ListenerAddresses(self.service_url, web_url=self.web_url)
         me = BrokerAddresses(self.this_broker.broker_id, urls, {INTERNAL_LISTENER: urls})
         report = LoadReport(me, VERSION, _LOAD_MANAGER)
-        brokers = RegisteredBrokers(self.stores.metadata, report, self._load, self._clock)
+        brokers = RegisteredBrokers(self.stores.metadata, report, self._clock)
         try:
             await brokers.check_others()
         except PreconditionFailed as error:
             raise CannotServe(str(error)) from error
         brokers.on_extensible = self.must_stop.set
-        return SharedOwnership(self.stores.metadata, guarded, brokers, self._boundaries)
+        shared = SharedOwnership(self.stores.metadata, guarded, brokers, self._boundaries)
+        if self.config.zookeeper_session_expired_policy == SHUTDOWN:
+            shared.on_lost = self.must_stop.set
+        return shared
 
     def _build_others(self) -> OtherBrokers | None:
         if self.shared is None:
@@ -251,15 +255,6 @@ class BrokerApp:
         if policies is None:
             return None
         return (await self.namespaces.versioned_boundaries(namespace, policies))[0]
-
-    def _load(self) -> BrokerLoad:
-        topics = self.registry.topics()
-        return BrokerLoad(
-            topics=len(topics),
-            producers=sum(len(each.producers.by_name) for each in topics),
-            consumers=sum(each.consumer_count for each in topics),
-            bundles=[str(bundle) for bundle in self.shared.owned] if self.shared is not None else [],
-        )
 
     async def _build_tenancy(self) -> None:
         """The cluster, its tenants and namespaces, and the permissions in them."""

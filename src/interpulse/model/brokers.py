@@ -6,14 +6,15 @@ The JSON is what Apache Pulsar's brokers write and read: NamespaceEphemeralData,
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, field
 from typing import Any, Final, Self
 
 __all__ = [
     "INTERNAL_LISTENER",
     "BrokerAddresses",
     "BrokerLoad",
+    "BundleLoad",
     "BundleLock",
     "ListenerAddresses",
     "LoadReport",
@@ -97,18 +98,58 @@ class BundleLock:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerLoad:
-    """How much a broker serves at a moment; ``bundles`` are written ``tenant/namespace/range``."""
+class BundleLoad:
+    """What a bundle makes its broker do: messages and bytes per second, and what is loaded."""
 
     topics: int = 0
     producers: int = 0
     consumers: int = 0
-    bundles: Sequence[str] = ()
+    rate_in: float = 0.0
+    throughput_in: float = 0.0
+    rate_out: float = 0.0
+    throughput_out: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """NamespaceBundleStats."""
+        return {
+            "msgRateIn": self.rate_in,
+            "msgThroughputIn": self.throughput_in,
+            "msgRateOut": self.rate_out,
+            "msgThroughputOut": self.throughput_out,
+            "consumerCount": self.consumers,
+            "producerCount": self.producers,
+            "topics": self.topics,
+            "cacheSize": 0,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLoad:
+    """How much a broker serves at a moment, by bundles ``tenant/namespace/range``, and what that takes."""
+
+    bundles: Mapping[str, BundleLoad] = field(default_factory=dict)
+    cpu_percent: float = 0.0
+    """Of one core."""
+    cores: int = 1
+    memory_mib: float = 0.0
+    memory_limit_mib: float = 0.0
+    """That of the machine; 0 = not known."""
+
+    @property
+    def all(self) -> BundleLoad:
+        """The sum of its bundles."""
+        return BundleLoad(*map(sum, zip(*map(astuple, self.bundles.values()), strict=True)))
+
+    @property
+    def usage(self) -> float:
+        """The share in use of what is used most, 0 to 1."""
+        memory = self.memory_mib / self.memory_limit_mib if self.memory_limit_mib else 0.0
+        return max(self.cpu_percent / 100 / self.cores, memory)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What makes a broker exist for the others. Figures of CPU, memory and traffic are not measured, and stand at 0."""
+    """What makes a broker exist for the others. The speed of the network and memory outside the heap are not known."""
 
     broker: BrokerAddresses
     version: str = ""
@@ -119,9 +160,9 @@ class LoadReport:
         """False for a broker of Apache Pulsar."""
         return _OURS in self.version
 
-    def dump(self, load: BrokerLoad, *, started_ms: int, now_ms: int, cores: int) -> bytes:
+    def dump(self, load: BrokerLoad, *, started_ms: int, now_ms: int) -> bytes:
         """LocalBrokerData, compact."""
-        urls = self.broker.addresses
+        urls, served = self.broker.addresses, load.all
         body: dict[str, Any] = {"brokerId": self.broker.broker_id, "webServiceUrl": urls.web_url}
         if urls.web_url_tls:
             body["webServiceUrlTls"] = urls.web_url_tls
@@ -131,21 +172,21 @@ class LoadReport:
         body |= {
             "persistentTopicsEnabled": True,
             "nonPersistentTopicsEnabled": True,
-            "cpu": {"usage": 0.0, "limit": 100.0 * cores},
-            "memory": {"usage": 0.0, "limit": 0.0},
+            "cpu": {"usage": load.cpu_percent, "limit": 100.0 * load.cores},
+            "memory": {"usage": load.memory_mib, "limit": load.memory_limit_mib},
             "directMemory": {"usage": 0.0, "limit": 0.0},
             "bandwidthIn": {"usage": 0.0, "limit": _NO_LIMIT},
             "bandwidthOut": {"usage": 0.0, "limit": _NO_LIMIT},
-            "msgThroughputIn": 0.0,
-            "msgThroughputOut": 0.0,
-            "msgRateIn": 0.0,
-            "msgRateOut": 0.0,
+            "msgThroughputIn": served.throughput_in,
+            "msgThroughputOut": served.throughput_out,
+            "msgRateIn": served.rate_in,
+            "msgRateOut": served.rate_out,
             "lastUpdate": now_ms,
-            "lastStats": {},
-            "numTopics": load.topics,
+            "lastStats": {bundle: each.to_json() for bundle, each in load.bundles.items()},
+            "numTopics": served.topics,
             "numBundles": len(load.bundles),
-            "numConsumers": load.consumers,
-            "numProducers": load.producers,
+            "numConsumers": served.consumers,
+            "numProducers": served.producers,
             "bundles": list(load.bundles),
             "lastBundleGains": [],
             "lastBundleLosses": [],
@@ -154,7 +195,7 @@ class LoadReport:
             "advertisedListeners": self.broker.listeners_json(),
             "loadManagerClassName": self.load_manager,
             "startTimestamp": started_ms,
-            "maxResourceUsage": 0.0,
+            "maxResourceUsage": load.usage,
             "loadReportType": "LocalBrokerData",
         }
         return _compact(body)

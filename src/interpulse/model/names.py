@@ -7,7 +7,7 @@ are refused with the three-part form shown, and a name whose base part is empty 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
@@ -48,14 +48,14 @@ _LENGTH_KEPT_MAX: Final = 512
 """Longer names are legal, but parsed each time: a hundred thousand of them would not be a small thing to remember."""
 _CREATED_LENGTH_MAX: Final = 4_000
 """Of the encoded path: web servers take lines of 8 KB, and a subscription's name may stand behind the topic's."""
-_SYSTEM_LOCAL_NAMES: Final = frozenset(
-    {
-        "__change_events",
-        "__transaction_buffer_snapshot",
-        "__transaction_buffer_snapshot_segments",
-        "__transaction_buffer_snapshot_indexes",
-    }
+_TRANSACTION_SNAPSHOTS: Final = (
+    "__transaction_buffer_snapshot",
+    "__transaction_buffer_snapshot_segments",
+    "__transaction_buffer_snapshot_indexes",
 )
+"""A namespace with transactions has one of them; they tell which messages were given up."""
+_PENDING_ACKNOWLEDGEMENTS: Final = "__transaction_pending_ack"
+_SYSTEM_LOCAL_NAMES: Final = frozenset({"__change_events", *_TRANSACTION_SNAPSHOTS})
 
 
 T = TypeVar("T")
@@ -240,9 +240,16 @@ class TopicName:
         """The key of the schema history, shared by all partitions and both domains."""
         return f"{self.tenant}/{self.namespace}/{self.base.encoded}"
 
+    def transaction_topics(self, subscriptions: Iterable[str]) -> list[TopicName]:
+        """The topics of which there is at least one if messages were published or acknowledged in transactions here."""
+        pending = (f"{self.local_name}-{each}{_PENDING_ACKNOWLEDGEMENTS}" for each in subscriptions)
+        first_partitions = (f"{each}{_PARTITION_SUFFIX}0" for each in _TRANSACTION_SNAPSHOTS)
+        names = (*_TRANSACTION_SNAPSHOTS, *first_partitions, *pending)
+        return [TopicName.of(self.domain, self.tenant, self.namespace, each) for each in names]
+
     @property
     def is_transaction_internal(self) -> bool:
-        if self.local_name.endswith("__transaction_pending_ack"):
+        if self.local_name.endswith(_PENDING_ACKNOWLEDGEMENTS):
             return True
         in_system = self.is_persistent and self.namespace_name == SYSTEM_NAMESPACE
         return in_system and self.local_name.startswith(("transaction_coordinator_assign", "__transaction_log_"))

@@ -130,7 +130,7 @@ def redirected(broker: BrokerAddresses, listener_name: str, *, authoritative: bo
     )
 
 
-def is_load_change(before: Mapping[str, int], now: Mapping[str, int], *, seconds: float) -> bool:
+def is_load_change(before: Mapping[str, float], now: Mapping[str, float], *, seconds: float) -> bool:
     """Whether a load report of ``seconds`` ago is to be written anew: a figure moved by a tenth, or it is old."""
     if seconds >= _REFRESH_SECONDS:
         return True

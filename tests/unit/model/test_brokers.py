@@ -9,6 +9,7 @@ import pytest
 from interpulse.model.brokers import (
     BrokerAddresses,
     BrokerLoad,
+    BundleLoad,
     BundleLock,
     ListenerAddresses,
     LoadReport,
@@ -63,7 +64,7 @@ def test_lock_when_not_an_object_then_is_refused(value: bytes) -> None:
 def test_report_when_written_then_has_the_fields_of_a_real_one_in_order() -> None:
     real = LoadReport.load("127.0.0.1:8082", REAL_REPORT)
     assert not real.is_ours
-    written = json.loads(real.dump(BrokerLoad(), started_ms=1795420970792, now_ms=1795420970792, cores=2))
+    written = json.loads(real.dump(BrokerLoad(cores=2), started_ms=1795420970792, now_ms=1795420970792))
     expected = json.loads(REAL_REPORT)
     assert list(written) == list(expected)
     for measured in ("memory", "directMemory", "maxResourceUsage"):
@@ -73,11 +74,31 @@ def test_report_when_written_then_has_the_fields_of_a_real_one_in_order() -> Non
 
 def test_report_when_topics_are_served_then_are_counted() -> None:
     report = LoadReport(BrokerAddresses("h:3", TLS), "5.0.0+interpulse-1", "Modular")
-    body = json.loads(report.dump(BrokerLoad(7, 2, 3, ["t/ns/0x0_0x1"]), started_ms=1, now_ms=2, cores=1))
-    assert [body[key] for key in ("numTopics", "numProducers", "numConsumers", "numBundles")] == [7, 2, 3, 1]
-    assert body["bundles"] == ["t/ns/0x0_0x1"]
+    bundles = {"t/ns/0x0_0x1": BundleLoad(4, 2, 1, 0.5, 50.0, 1.0, 100.0), "t/ns/0x1_0x2": BundleLoad(3, 0, 2, 1.0)}
+    load = BrokerLoad(bundles, cpu_percent=50, cores=2, memory_mib=300, memory_limit_mib=1000)
+    body = json.loads(report.dump(load, started_ms=1, now_ms=2))
+    assert [body[key] for key in ("numTopics", "numProducers", "numConsumers", "numBundles")] == [7, 2, 3, 2]
+    assert [body[key] for key in ("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut")] == [
+        1.5,
+        50,
+        1,
+        100,
+    ]
+    assert body["bundles"] == list(body["lastStats"]) == list(bundles)
+    assert body["lastStats"]["t/ns/0x0_0x1"] == {
+        "msgRateIn": 0.5,
+        "msgThroughputIn": 50.0,
+        "msgRateOut": 1.0,
+        "msgThroughputOut": 100.0,
+        "consumerCount": 1,
+        "producerCount": 2,
+        "topics": 4,
+        "cacheSize": 0,
+    }
+    assert (body["cpu"], body["memory"]) == ({"usage": 50, "limit": 200}, {"usage": 300, "limit": 1000})
+    assert body["maxResourceUsage"] == 0.3
     assert body["pulsarServiceUrlTls"] == "pulsar+ssl://h:2"
-    assert LoadReport.load("h:3", report.dump(BrokerLoad(), started_ms=1, now_ms=2, cores=1)).is_ours
+    assert LoadReport.load("h:3", report.dump(BrokerLoad(), started_ms=1, now_ms=2)).is_ours
 
 
 def test_leader_when_a_real_broker_leads_then_is_named() -> None:

@@ -26,11 +26,15 @@ from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES
 from interpulse.serving.settings import ConfigError, keyed_fields, parsed, shown
 from interpulse.serving.settings import setting as _setting
 
-__all__ = ["BrokerConfig", "ConfigError", "dynamic_keys", "settings_by_key"]
+__all__ = ["RECONNECT", "SHUTDOWN", "BrokerConfig", "ConfigError", "dynamic_keys", "settings_by_key"]
 
 _PARTITIONS_MAX: Final = 10_000
 _PORT_MAX: Final = 65_535
 _AUTHORIZATION_PROVIDER: Final = "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider"
+
+RECONNECT: Final = "reconnect"
+SHUTDOWN: Final = "shutdown"
+"""What a broker may do whose session is lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,12 @@ class BrokerConfig:
     )
     zoo_keeper_session_timeout_millis: int | None = _setting(
         None, "The older name of metadataStoreSessionTimeoutMillis, which it overrides.", least=-1, cluster=True
+    )
+    zookeeper_session_expired_policy: str = _setting(
+        RECONNECT,
+        "What a broker does once its session in ZooKeeper is lost: serve again in a new one, or stop.",
+        choices=(RECONNECT, SHUTDOWN),
+        cluster=True,
     )
     metadata_store_operation_timeout_seconds: int = _setting(
         30, "How long a request waits for ZooKeeper, in seconds.", least=1, cluster=True

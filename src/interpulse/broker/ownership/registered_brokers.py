@@ -7,8 +7,7 @@ session at the latest; how old a report is does not matter (cluster 11.5).
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
@@ -30,19 +29,18 @@ _LOOK_SECONDS: Final = 5.0
 class RegisteredBrokers:
     """See the module."""
 
-    def __init__(self, store: MetadataStore, own: LoadReport, load: Callable[[], BrokerLoad], clock: Clock) -> None:
-        """``load`` is asked whenever the report may have to be written anew."""
+    def __init__(self, store: MetadataStore, own: LoadReport, clock: Clock) -> None:
         self.own = own
         self.registered = False
         """This broker's report is written, and refreshed."""
         self.on_extensible: Callable[[], None] = lambda: None
         """Called when a broker comes beside which this one must not serve, see `check_others`."""
         self._store = store
-        self._load = load
+        self._load: Callable[[], Awaitable[BrokerLoad]] = _nothing
         self._now_ms = clock.now_ms
         self._started_ms = clock.now_ms()
         self._key = keys.load_report(own.broker.broker_id)
-        self._written: dict[str, int] = {}
+        self._written: Mapping[str, float] = {}
         self._written_ms = 0
         self._parsed: dict[str, tuple[int, LoadReport]] = {}
 
@@ -69,16 +67,20 @@ class RegisteredBrokers:
                 f"set ModularLoadManagerImpl on every broker of the cluster"
             )
 
-    async def register(self) -> None:
-        """Exist for the others; a report that an earlier life of this broker left is taken over."""
+    async def register(self, load: Callable[[], Awaitable[BrokerLoad]]) -> None:
+        """Exist for the others; a report that an earlier life of this broker left is taken over.
+
+        ``load`` is asked whenever the report may have to be written anew.
+        """
+        self._load = load
         self.registered = True
-        await self._write()
+        await self._write(await self._load())
         log.info("broker registered broker=%s", self.own.broker.broker_id)
 
     async def renew(self) -> None:
         """Write the report in a new session, if this broker is registered."""
         if self.registered:
-            await self._write()
+            await self._write(await self._load())
 
     async def leave(self) -> None:
         """Exist for the others no more; the first step of stopping."""
@@ -105,13 +107,13 @@ class RegisteredBrokers:
             self.on_extensible()
             return
         seconds = (self._now_ms() - self._written_ms) / 1000
-        if is_load_change(self._written, _figures(self._load()), seconds=seconds):
-            await self._write()
+        load = await self._load()
+        if is_load_change(self._written, _figures(load), seconds=seconds):
+            await self._write(load)
 
-    async def _write(self) -> None:
-        load = self._load()
+    async def _write(self, load: BrokerLoad) -> None:
         now_ms = self._now_ms()
-        value = self.own.dump(load, started_ms=self._started_ms, now_ms=now_ms, cores=os.cpu_count() or 1)
+        value = self.own.dump(load, started_ms=self._started_ms, now_ms=now_ms)
 
         async def attempt() -> None:
             stored = await self._store.get(self._key)
@@ -140,10 +142,17 @@ class RegisteredBrokers:
         return report
 
 
-def _figures(load: BrokerLoad) -> dict[str, int]:
+async def _nothing() -> BrokerLoad:
+    return BrokerLoad()
+
+
+def _figures(load: BrokerLoad) -> dict[str, float]:
+    served = load.all
     return {
-        "topics": load.topics,
+        "topics": served.topics,
         "bundles": len(load.bundles),
-        "producers": load.producers,
-        "consumers": load.consumers,
+        "producers": served.producers,
+        "consumers": served.consumers,
+        "messages per second": served.rate_in + served.rate_out,
+        "tenths of the usage": round(10 * load.usage),
     }

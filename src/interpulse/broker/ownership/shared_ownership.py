@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Final, Protocol
@@ -97,6 +97,8 @@ class SharedOwnership:
         """The metadata as topics and their logs write it."""
         self.on_resumed: Callable[[], None] = lambda: None
         """Called when `serving` is true again."""
+        self.on_lost: Callable[[], None] = lambda: None
+        """Called when the session is lost."""
         self._store = store
         self._session = store.session
         self._boundaries = boundaries
@@ -145,6 +147,10 @@ class SharedOwnership:
     def owned(self) -> list[Bundle]:
         """The bundles of this broker."""
         return [each.bundle for each in self._held.values()]
+
+    def topics(self) -> Mapping[str, Collection[TopicName]]:
+        """The loaded topics of each of them, by the path of the bundle."""
+        return {str(each.bundle): each.topics for each in self._held.values()}
 
     async def bundles_of(self, namespace: NamespaceName) -> list[Bundle]:
         """All bundles of a namespace, whoever owns them; none if there is no such namespace."""
@@ -466,6 +472,8 @@ class SharedOwnership:
         log.warning("metadata session changed state=%s session=%d", state.value, self._session.id)
         if state is SessionState.CONNECTED:
             self._settle_soon()
+        elif state is SessionState.LOST and not self._leaving:
+            self.on_lost()
 
     def _on_lock(self, key: str) -> None:
         concerned = [self._held[key]] if key in self._held else list(self._held.values()) if key == keys.LOCKS else []

@@ -92,7 +92,7 @@ async def _serve(config: BrokerConfig, job_arguments: tuple[str, ...], open_stor
         await app.stop()
     _logger.info("stopped")
     if app.must_stop.is_set():
-        raise CannotStart("this broker must not serve beside another one of the cluster and has stopped; see the log")
+        raise CannotStart("this broker had to stop, which its log gives the reason of")
 
 
 async def _first_of(*events: asyncio.Event) -> None:

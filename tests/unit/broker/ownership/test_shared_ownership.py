@@ -35,6 +35,11 @@ def addresses(name: str) -> BrokerAddresses:
     return BrokerAddresses(f"{name}:8080", urls)
 
 
+async def nothing() -> BrokerLoad:
+    """The load of a broker that serves nothing."""
+    return BrokerLoad()
+
+
 class Commits(MemoryMetadataStore):
     """Counts what is created, and takes its time."""
 
@@ -71,7 +76,7 @@ class Broker:
     def __init__(self, tree: MemoryTree, name: str) -> None:
         self.store = Commits(tree)
         report = LoadReport(addresses(name), "5.0.0+interpulse-1", MODULAR)
-        self.brokers = RegisteredBrokers(self.store, report, BrokerLoad, SystemClock())
+        self.brokers = RegisteredBrokers(self.store, report, SystemClock())
         self.topics = Topics()
         self.guarded = GuardedMetadata(self.store)
         self.ownership = SharedOwnership(self.store, self.guarded, self.brokers, self._boundaries)
@@ -198,7 +203,7 @@ async def test_acquired_when_the_lock_was_free_for_a_while_then_the_topic_is_rec
 
 
 async def test_prepare_when_bundles_fail_then_each_by_itself(broker: Broker, other: Broker) -> None:
-    await broker.brokers.register()
+    await broker.brokers.register(nothing)
     await broker.store.commit([Put(keys.bundle_lock(*LOWER), b"no lock")])
     owner = await broker.ownership.prepare([LOWER, UPPER], NO_OPTIONS)
     with pytest.raises(MetadataError):
@@ -207,7 +212,7 @@ async def test_prepare_when_bundles_fail_then_each_by_itself(broker: Broker, oth
 
 
 async def test_prepare_when_the_flag_says_so_then_all_free_bundles_are_taken(broker: Broker, other: Broker) -> None:
-    await other.brokers.register()
+    await other.brokers.register(nothing)
     owner = await broker.ownership.prepare([LOWER, UPPER], LookupOptions(authoritative=True))
     assert {owner(*each).broker_id for each in (LOWER, UPPER)} == {"me:8080"}
     assert set(broker.owned) == {LOWER, UPPER}
@@ -263,7 +268,7 @@ async def test_release_when_the_lock_is_anothers_already_then_that_one_stays(bro
 
 
 async def test_leave_when_in_order_then_the_report_goes_first(broker: Broker, tree: MemoryTree) -> None:
-    await broker.brokers.register()
+    await broker.brokers.register(nothing)
     await broker.ownership.take(LOWER)
     gone: list[str] = []
     Commits(tree).watch("/", gone.append)
@@ -317,8 +322,8 @@ async def test_register_when_a_report_of_an_earlier_life_is_there_then_is_taken_
     broker: Broker, tree: MemoryTree
 ) -> None:
     earlier = Broker(tree, "me")
-    await earlier.brokers.register()
-    await broker.brokers.register()
+    await earlier.brokers.register(nothing)
+    await broker.brokers.register(nothing)
     earlier.store.expire_session()
     assert set((await broker.brokers.view()).reports) == {"me:8080"}
 
@@ -326,7 +331,7 @@ async def test_register_when_a_report_of_an_earlier_life_is_there_then_is_taken_
 async def test_leave_when_the_report_is_just_being_written_then_it_does_not_come_back(
     broker: Broker, tree: MemoryTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await broker.brokers.register()
+    await broker.brokers.register(nothing)
     get = broker.store.get
 
     async def leave_meanwhile(key: str) -> Versioned | None:
@@ -343,10 +348,10 @@ async def test_leave_when_the_report_is_just_being_written_then_it_does_not_come
 async def test_check_when_a_broker_has_the_extensible_load_manager_then_is_refused(
     broker: Broker, other: Broker
 ) -> None:
-    await broker.brokers.register()
+    await broker.brokers.register(nothing)
     await broker.brokers.check_others()
     real = LoadReport(addresses("real"), "5.0.0-M1", "o.a.p.b.l.extensions.ExtensibleLoadManagerImpl")
-    value = real.dump(BrokerLoad(), started_ms=1, now_ms=1, cores=1)
+    value = real.dump(BrokerLoad(), started_ms=1, now_ms=1)
     await other.store.commit([Put(keys.load_report("real:8080"), value)])
     with pytest.raises(PreconditionFailed, match="real:8080"):
         await broker.brokers.check_others()

@@ -22,6 +22,7 @@ from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.broker.live.registry.keyed_executor import KeyedExecutor
 from interpulse.broker.live.registry.topic_ownership import TopicOwnership
 from interpulse.broker.live.registry.topic_tasks import TOPICS_AT_ONCE, AnyTopic, TopicTasks, in_turns
+from interpulse.broker.live.registry.transactions import refuse_transactions
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.subscription_set import stored_subscription_names
@@ -370,6 +371,8 @@ class TopicRegistry:
         return self._newest_settings
 
     async def _load_persistent(self, name: TopicName, settings: TopicSettings) -> Topic:
+        if self.layout.shared:
+            await refuse_transactions(self.metadata, name)
         try:
             topic = await Topic.load(name, self, settings, self._open_log)
         except LogNotFound as error:

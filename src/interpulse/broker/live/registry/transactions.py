@@ -1,0 +1,25 @@
+"""Topics with transactions, which only brokers of Apache Pulsar understand, are left to these (cluster 14)."""
+
+from __future__ import annotations
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.model.errors import NotAllowed
+from interpulse.model.names import TopicName
+from interpulse.storage.api import MetadataStore
+from interpulse.storage.cursors.cursor_store import read_cursor_names
+
+__all__ = ["refuse_transactions"]
+
+
+async def refuse_transactions(metadata: MetadataStore, topic: TopicName) -> None:
+    """Raises NotAllowed for such a topic, of which nothing has been changed then.
+
+    Messages of transactions that were given up would be delivered, and acknowledgements of others would be lost.
+    """
+    subscriptions = await read_cursor_names(metadata, topic.log_name)
+    records = [keys.topic_record(each) for each in topic.transaction_topics(subscriptions)]
+    if topic.base.is_transaction_internal or await metadata.get_many(records):
+        raise NotAllowed(
+            f"Topic {topic} cannot be loaded: namespace {topic.namespace_name} has transactions, which this broker "
+            f"does not offer; unload its bundles to brokers of Apache Pulsar"
+        )

@@ -1,0 +1,95 @@
+"""How much this broker serves, for the report that other brokers place bundles by (cluster 11.5)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+from interpulse.model.brokers import BrokerLoad, BundleLoad
+from interpulse.model.names import TopicName
+
+__all__ = ["LoadMeter"]
+
+_AT_ONCE: Final = 200  # topics between two chances for other work
+_MIB: Final = 1 << 20
+_MEMORY_IN_USE: Final = Path("/proc/self/statm")
+
+
+class _Figures(Protocol):
+    @property
+    def producers(self) -> int: ...
+    @property
+    def consumers(self) -> int: ...
+    @property
+    def rate_in(self) -> float: ...
+    @property
+    def throughput_in(self) -> float: ...
+    @property
+    def rate_out(self) -> float: ...
+    @property
+    def throughput_out(self) -> float: ...
+
+
+class _Measured(Protocol):
+    @property
+    def topic(self) -> _Figures: ...
+
+
+class _Topic(Protocol):
+    def measure(self) -> _Measured: ...
+
+
+class LoadMeter:
+    """Measures whenever it is called; the CPU is that since the last time."""
+
+    def __init__(
+        self, topics: Callable[[], Mapping[str, Collection[TopicName]]], loaded: Callable[[TopicName], _Topic | None]
+    ) -> None:
+        """``topics`` gives those of each bundle of this broker."""
+        self._topics = topics
+        self._loaded = loaded
+        self._cpu_s, self._at_s = time.process_time(), time.monotonic()
+
+    async def __call__(self) -> BrokerLoad:
+        """Gives way to other work between topics, so the figures are of no single moment."""
+        bundles = {bundle: await self._bundle(list(names)) for bundle, names in self._topics().items()}
+        cpu_s, at_s = time.process_time(), time.monotonic()
+        elapsed_s = at_s - self._at_s
+        percent = 100 * (cpu_s - self._cpu_s) / elapsed_s if elapsed_s else 0.0
+        self._cpu_s, self._at_s = cpu_s, at_s
+        limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _MIB
+        return BrokerLoad(bundles, percent, os.cpu_count() or 1, _memory_mib(), limit)
+
+    async def _bundle(self, names: list[TopicName]) -> BundleLoad:
+        topics = producers = consumers = 0
+        rate_in = throughput_in = rate_out = throughput_out = 0.0
+        for index, name in enumerate(names):
+            if not index % _AT_ONCE:
+                await asyncio.sleep(0)
+            topic = self._loaded(name)
+            if topic is None:
+                continue
+            figures = topic.measure().topic
+            topics += 1
+            producers += figures.producers
+            consumers += figures.consumers
+            rate_in += figures.rate_in
+            throughput_in += figures.throughput_in
+            rate_out += figures.rate_out
+            throughput_out += figures.throughput_out
+        return BundleLoad(topics, producers, consumers, rate_in, throughput_in, rate_out, throughput_out)
+
+
+def _memory_mib() -> float:
+    """What this process has in memory; where only the most that it ever had is known, that."""
+    try:
+        return int(_MEMORY_IN_USE.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / _MIB
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most / (_MIB if sys.platform == "darwin" else 1024)

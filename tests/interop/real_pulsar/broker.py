@@ -1,0 +1,114 @@
+"""A real broker of a cluster on a real ZooKeeper and real bookies, from the jars of the real Pulsar."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.interop.real_pulsar.java import java_command, quick_java
+from tests.interop.real_pulsar.launcher import LOGGING, _dying_with_this_thread
+
+START_SECONDS_MAX = 120
+STOP_SECONDS_MAX = 60
+
+SETTINGS: Mapping[str, str] = {
+    "clusterName": "lab",
+    "advertisedAddress": "127.0.0.1",
+    "bindAddress": "127.0.0.1",
+    "managedLedgerDefaultEnsembleSize": "3",
+    "managedLedgerDefaultWriteQuorum": "3",
+    "managedLedgerDefaultAckQuorum": "2",
+    "functionsWorkerEnabled": "false",
+    "transactionCoordinatorEnabled": "false",
+    "loadBalancerSheddingEnabled": "false",
+    "metadataStoreSessionTimeoutMillis": "6000",
+    "zooKeeperSessionTimeoutMillis": "6000",
+}
+
+
+class RealBroker:
+    """One broker. It has the same ports each time it is started."""
+
+    def __init__(self, directory: Path, zookeeper: str, settings: Mapping[str, str] | None = None) -> None:
+        """``zookeeper``: host and port."""
+        self.directory = directory
+        with socket.create_server(("127.0.0.1", 0)) as binary, socket.create_server(("127.0.0.1", 0)) as web:
+            self._ports = binary.getsockname()[1], web.getsockname()[1]
+        url = f"zk:{zookeeper}"
+        ports = {"brokerServicePort": str(self._ports[0]), "webServicePort": str(self._ports[1])}
+        stores = {"metadataStoreUrl": url, "configurationMetadataStoreUrl": url}
+        self.settings = {**SETTINGS, **stores, **ports, **(settings or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def service_url(self) -> str:
+        """The URL for clients of the binary protocol."""
+        return f"pulsar://127.0.0.1:{self._ports[0]}"
+
+    @property
+    def web_url(self) -> str:
+        """The URL of the admin API."""
+        return f"http://127.0.0.1:{self._ports[1]}"
+
+    def start(self) -> None:
+        """Return when it answers the health check."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        configuration = self.directory / "broker.conf"
+        configuration.write_text("".join(f"{key}={value}\n" for key, value in sorted(self.settings.items())))
+        memory = ("-Xms128m", "-Xmx512m", "-XX:MaxDirectMemorySize=512m")
+        system = (f"-Dlog4j2.configurationFile={LOGGING}", "-Dio.netty.tryReflectionSetAccessible=true")
+        program = ("org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", str(configuration))
+        with (self.directory / "out").open("ab") as out:
+            self._process = subprocess.Popen(
+                [*_dying_with_this_thread(), *java_command(*memory, *quick_java(), *system, *program)],
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not self._is_healthy():
+            log = (self.directory / "broker.log").read_text(errors="replace")[-2000:] if self._began() else ""
+            assert self._process.poll() is None, f"a real broker ended:\n{log}"
+            assert time.monotonic() < deadline, f"a real broker was not healthy in {START_SECONDS_MAX} s:\n{log}"
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """End it in good order."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once, as kill -9 does."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """Let it do nothing, with its connections open."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Undo `pause`."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(STOP_SECONDS_MAX)
+            self._process = None
+
+    def _began(self) -> bool:
+        return (self.directory / "broker.log").exists()
+
+    def _is_healthy(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.web_url}/admin/v2/brokers/health", timeout=10) as reply:
+                return bool(reply.status == 200)
+        except OSError:
+            return False

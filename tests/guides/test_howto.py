@@ -220,12 +220,14 @@ def test_page_of_three_brokers_when_followed_then_clients_find_the_owners(reader
         here |= {f"--set advertisedAddress={name}": ports}
         here |= {f"{name}:6650": f"127.0.0.1:{binary}", f"{name}:8080": f"127.0.0.1:{web}"}
     with bookies_of_cluster(tmp_path) as zookeeper:
-        outputs = reader("shared", replaced=here | {"zk1:2181,zk2:2181,zk3:2181": zookeeper}).follow(page)
-    initialised, *_, asked, used = (outputs[each.place] for each in page)
+        here |= {"zk1:2181,zk2:2181,zk3:2181": zookeeper}
+        outputs = reader("shared", replaced=here).follow([RUNNING, *ORDERS, *page])
+    initialised, _, imported, _, asked, used, old = (outputs[each.place] for each in page)
     assert initialised == "cluster lab was ready already\n"
+    assert "1 topics with 10 entries" in imported.splitlines()[-1]
     assert sorted(asked.split()[:3]) == sorted(f"127.0.0.1:{web}" for _, web in brokers.values())
     assert len(set(re.findall(r"orders-partition-\d", asked))) == 6
-    assert used.count("content:hello") == 10
+    assert used.count("content:hello") == old.count("content:hello") == 10
 
 
 @contextmanager

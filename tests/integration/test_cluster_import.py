@@ -54,7 +54,7 @@ async def nodes() -> AsyncIterator[ZooKeeperClient]:
 
 @pytest.fixture
 async def alone(tmp_path: Path) -> AsyncIterator[BrokerApp]:
-    """A standalone broker on `alone`, with small ledgers."""
+    """A standalone broker on `alone`."""
     app = BrokerApp(
         load_config(
             options={
@@ -62,8 +62,6 @@ async def alone(tmp_path: Path) -> AsyncIterator[BrokerApp]:
                 "clusterName": "old",
                 "brokerServicePort": "0",
                 "webServicePort": "0",
-                "managedLedgerMaxEntriesPerLedger": "5",
-                "managedLedgerMinLedgerRolloverTimeMinutes": "0",
                 "brokerDeleteInactiveTopicsEnabled": "false",
             }
         ).config
@@ -131,19 +129,22 @@ async def fill(app: BrokerApp) -> None:
         schema = {"type": "JSON", "schema": text, "properties": {}}
         await done(app, "POST", "schemas/shop/orders/typed/schema", schema)
     async with Client(app.service_url) as client:
-        await publish_and_acknowledge(client)
+        await publish_and_acknowledge(app, client)
         async with await client.create_producer("shop/orders/ended") as producer:
             await producer.send(b"last")
         await done(app, "POST", f"{topics}/ended/terminate")
 
 
-async def publish_and_acknowledge(client: Client) -> None:
+async def publish_and_acknowledge(app: BrokerApp, client: Client) -> None:
     """Three ledgers of partition 1, some of its entries acknowledged by a shared subscription."""
     topic = "shop/orders/placed-partition-1"
+    await (await client.subscribe(topic, "a b", subscription_type="shared")).close()
+    for first in range(0, PUBLISHED, 4):
+        async with await client.create_producer(topic, name="named", batching_enabled=False) as producer:
+            for number in range(first, first + 4):
+                await producer.send(b"%d" % number, properties={"n": str(number)})
+        await done(app, "PUT", f"persistent/{topic}/unload")
     consumer = await client.subscribe(topic, "a b", subscription_type="shared")
-    async with await client.create_producer(topic, name="named", batching_enabled=False) as producer:
-        for number in range(PUBLISHED):
-            await producer.send(b"%d" % number, properties={"n": str(number)})
     for _ in range(PUBLISHED):
         message = await consumer.receive()
         if int(message.content) in ACKNOWLEDGED:
@@ -235,7 +236,7 @@ async def check_topics(app: BrokerApp, client: Client) -> None:
         (number, {"n": str(number)}) for number in range(PUBLISHED)
     ]
     ids = [each.id for each in messages]
-    assert [each.entry for each in ids] == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1]
+    assert [each.entry for each in ids] == [0, 1, 2, 3] * 3
     async with await client.create_producer(topic, name="named", batching_enabled=False) as producer:
         assert producer.last_sequence_id == PUBLISHED - 1  # a repeated one would be dropped
         await producer.send(b"after")
@@ -335,3 +336,20 @@ async def test_topic_when_it_has_a_compacted_ledger_then_is_refused_unless_that_
     assert "persistent://public/default/x: 3 entries, 0 cursors copied and compared" in result.output
     assert await children(nodes, "/managed-ledgers/public/default/persistent/x") == []
     assert json.loads((await nodes.get("/admin/policies/public/default")).value)["replication_clusters"] == ["lab"]
+
+
+async def test_topic_when_it_is_replicated_and_the_cluster_has_the_old_name_then_is_refused(
+    alone: BrokerApp, run_import: Import, nodes: ZooKeeperClient
+) -> None:
+    west = {"serviceUrl": "http://127.0.0.1:1", "brokerServiceUrl": "pulsar://127.0.0.1:2"}
+    await done(alone, "PUT", "clusters/west", west)
+    await done(alone, "PUT", "persistent/public/default/x")
+    await done(alone, "PUT", "persistent/public/default/x/subscription/pulsar.repl.west")
+    await alone.stop()
+    await set_up_cluster(nodes.servers, NewCluster("old", ClusterData("http://127.0.0.1:1")))
+    result = await run_import("--set", "clusterName=old")
+    assert result.exit_code == 3
+    assert "other clusters would take what is sent under new positions for what they have" in result.stderr
+    result = await run_import()
+    assert result.exit_code == 0, result.output
+    assert "cluster west: copied" in result.output

@@ -26,6 +26,7 @@ __all__ = ["ClusterImport", "ImportRefused", "Imported"]
 _NAMED_MAX: Final = 10
 _TOPICS_AT_ONCE: Final = 4
 _GLOBAL_CLUSTER: Final = "global"
+_REPLICATION_CURSORS: Final = "pulsar.repl."
 
 
 class ImportRefused(Exception):
@@ -106,6 +107,13 @@ class ClusterImport:
         )
         await self._check_partitions()
         await self._check_schemas()
+        if self._source.cluster == self._cluster:
+            _refuse(
+                f"the cluster has the name of the old one, {self._cluster}, and these topics are replicated: other "
+                "clusters would take what is sent under new positions for what they have",
+                [str(topic) for topic in topics if await self._is_replicated(topic)],
+                "initialise the cluster with a name of its own",
+            )
         if not self._without_compacted:
             _refuse(
                 "these topics have a compacted ledger, which is not copied",
@@ -113,6 +121,9 @@ class ClusterImport:
                 "with --without-compacted they are copied with the entries that are left of them, and without it",
             )
         return there
+
+    async def _is_replicated(self, topic: TopicName) -> bool:
+        return any(name.startswith(_REPLICATION_CURSORS) for name in await self._source.cursors(topic))
 
     async def _check_cluster(self) -> None:
         if await self._metadata.get(keys.cluster(self._cluster)) is None:

@@ -114,7 +114,7 @@ def init(
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set one key of broker.conf.")
 @click.option(
     "--data-dir",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=click.Path(path_type=Path),
     required=True,
     help="Data directory of a standalone broker that is stopped. It stays as it is.",
 )

@@ -45,7 +45,7 @@ class DirectoryLock:
         try:
             descriptor = os.open(directory / _FILE_NAME, os.O_RDONLY)
         except FileNotFoundError as error:
-            reason = f"no broker has kept its data there: it has no file {_FILE_NAME}"
+            reason = f"no broker has kept its data there: there is no file {_FILE_NAME}"
             raise DataDirectoryUnusable(str(directory), reason) from error
         except OSError as error:
             raise DataDirectoryUnusable(str(directory), error.strerror or str(error)) from error

@@ -99,7 +99,7 @@ class ClusterImport:
     async def _check(self, topics: Sequence[TopicName]) -> set[TopicName]:
         """Raises ImportRefused; gives the topics that an earlier import has copied."""
         await self._check_cluster()
-        there = {topic for topic in topics if await self._copies.is_there(topic)}
+        there = await self._copies.there(topics)
         _refuse(
             "the cluster has these topics already, with other content",
             [str(topic) for topic in topics if topic in there and not await self._copies.looks_copied(topic)],
@@ -117,7 +117,7 @@ class ClusterImport:
         if not self._without_compacted:
             _refuse(
                 "these topics have a compacted ledger, which is not copied",
-                [str(topic) for topic in topics if (await self._source.record(topic)).compacted is not None],
+                [str(topic) for topic in topics if await self._source.is_compacted(topic)],
                 "with --without-compacted they are copied with the entries that are left of them, and without it",
             )
         return there

@@ -78,6 +78,11 @@ class DataDirectory:
             for key, stored in page:
                 yield key, stored.value
 
+    async def is_compacted(self, topic: TopicName) -> bool:
+        """Whether a topic has a compacted ledger."""
+        record = await self._logs.records.get(topic.log_name)
+        return record is not None and record.compacted is not None
+
     async def record(self, topic: TopicName) -> TopicRecord:
         """The record of a topic, with the ledgers that hold entries, and how many. Raises LogDamaged."""
         record = await self._logs.records.get(topic.log_name) or TopicRecord()

@@ -27,6 +27,7 @@ from interpulse.storage.topic_records import TopicRecord, TopicRecords
 __all__ = ["COMPACTION_CURSOR", "Copied", "CopyDiffers", "TopicCopies"]
 
 COMPACTION_CURSOR: Final = "__compaction"
+_TOPICS_PER_QUESTION: Final = 200
 _COMMIT_BYTES_MAX: Final = 500_000  # ZooKeeper takes 1 MiB
 _READ_ENTRIES_MAX: Final = 2_000
 _READ_BYTES_MAX: Final = 2 << 20
@@ -88,10 +89,19 @@ class TopicCopies:
         self._records = TopicRecords(metadata, IN_CLUSTER.topic_records)
         self._cursors = RecordedCursors(metadata, IN_CLUSTER.cursors)
 
-    async def is_there(self, topic: TopicName) -> bool:
-        """Whether the cluster has the topic, other than by an import that was interrupted."""
-        found = await self._metadata.get_many([keys.topic_record(topic), keys.imported_ledgers(topic.log_name)])
-        return keys.topic_record(topic) in found and keys.imported_ledgers(topic.log_name) not in found
+    async def there(self, topics: Sequence[TopicName]) -> set[TopicName]:
+        """Those that the cluster has, other than by an import that was interrupted."""
+        found: set[TopicName] = set()
+        for first in range(0, len(topics), _TOPICS_PER_QUESTION):
+            asked = topics[first : first + _TOPICS_PER_QUESTION]
+            records = await self._metadata.get_many([keys.topic_record(topic) for topic in asked])
+            notes = await self._metadata.get_many([keys.imported_ledgers(topic.log_name) for topic in asked])
+            found |= {
+                topic
+                for topic in asked
+                if keys.topic_record(topic) in records and keys.imported_ledgers(topic.log_name) not in notes
+            }
+        return found
 
     async def looks_copied(self, topic: TopicName) -> bool:
         """Whether what is there is all of the topic and nothing else, as far as records tell."""

@@ -35,8 +35,9 @@ class SharedCluster:
     """Processes that keep their data and logs below one directory, every port chosen free on 127.0.0.1."""
 
     def __init__(self, home: Path, say: Callable[[str], None]) -> None:
-        """``say`` gets a line for each step of the start."""
+        """``say`` gets a line for each step of the start, and one when it is stopped."""
         self._home = home
+        self._begun = False
         self._say = say
         self._zookeeper = RealZooKeeper(home / "zookeeper")
         self._bookies = [RealBookie(home / f"bookie-{each}", self._zookeeper.address) for each in (1, 2, 3)]
@@ -54,6 +55,7 @@ class SharedCluster:
         The processes of Java end with the thread that begins them, so they are begun in the thread of the caller.
         """
         await self._get_jars()
+        self._begun = True
         self._zookeeper.begin()
         await asyncio.to_thread(self._zookeeper.wait)
         self._say(f"ZooKeeper: {self._zookeeper.address}")
@@ -70,6 +72,9 @@ class SharedCluster:
 
     async def stop(self) -> None:
         """End what runs: brokers first, which hand their topics over, then bookies, then ZooKeeper."""
+        if not self._begun:
+            return
+        self._say("stopping brokers, bookies and ZooKeeper")
         for broker in self.brokers:
             broker.signal_stop()
         await asyncio.gather(*(broker.wait_stopped() for broker in self.brokers))

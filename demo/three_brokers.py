@@ -110,6 +110,8 @@ async def demonstrate(settings: Settings, console: DatedConsole) -> int:
     """Everything from start to verdict; returns the exit code."""
     run = Run(list(read_rows(settings.source, settings.key_column, settings.limit)))
     settings.run_dir.mkdir(parents=True, exist_ok=True)
+    if any(settings.run_dir.iterdir()):
+        raise DatasetError(f"RUN_DIR={settings.run_dir}: it is not empty; name a directory for this run alone")
     cluster = SharedCluster(settings.run_dir, lambda text: console.print(text, highlight=False, soft_wrap=True))
 
     def stay() -> None:
@@ -120,7 +122,6 @@ async def demonstrate(settings: Settings, console: DatedConsole) -> int:
         return await run_until_interrupted(job, run.abandoned, None if settings.once else stay)
     finally:
         run.abandon()
-        console.print("stopping brokers, bookies and ZooKeeper")
         await cluster.stop()
 
 

@@ -48,7 +48,8 @@ class ServerProcess:
         """Return when it serves; raises ServerFailed."""
         deadline = time.monotonic() + self._start_seconds_max
         while not self._answers():
-            if self._process is None or self._process.poll() is not None:
+            process = self._process  # another thread may stop it
+            if process is None or process.poll() is not None:
                 raise ServerFailed(f"{self._name} ended, see {self._out}:\n{self._printed()}")
             if time.monotonic() > deadline:
                 raise ServerFailed(

@@ -162,9 +162,13 @@ class MemoryMetadataStore:
         self._cut_off = True
         self.session.lose()
 
+    def stand_still(self) -> None:
+        """As a process that gets no time: its clock says that the session holds, until `cut_off` wakes it."""
+        self._cut_off = True
+
     def expire_unseen(self) -> None:
         """While it is cut off: the servers end the session, and others see its keys go."""
-        assert self._cut_off, "cut_off comes first"
+        assert self._cut_off, "cut_off or stand_still comes first"
         self._expired = True
         self.tree.expire(self.session.id)
 

@@ -25,6 +25,7 @@ from interpulse.client import Client
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PersistenceError, TopicTerminated
 from interpulse.model.names import TopicName
+from interpulse.storage.bookkeeper.journal import BookKeeperJournal
 from interpulse.storage.bookkeeper.ledger_paths import id_of
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.errors import NoNode
@@ -353,3 +354,23 @@ async def test_topic_when_it_is_replicated_and_the_cluster_has_the_old_name_then
     result = await run_import()
     assert result.exit_code == 0, result.output
     assert "cluster west: copied" in result.output
+
+
+async def test_copy_when_a_bookie_has_other_bytes_then_the_topic_is_told_and_not_there(
+    alone: BrokerApp, run_import: Import, nodes: ZooKeeperClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(alone)
+    await alone.stop()
+    read = BookKeeperJournal.read
+
+    async def altered(self: BookKeeperJournal, name: str, *rest: int) -> list[bytes]:
+        entries = await read(self, name, *rest)
+        return [entries[0][:-1] + b"?", *entries[1:]] if name.endswith("placed-partition-1") else entries
+
+    monkeypatch.setattr(BookKeeperJournal, "read", altered)
+    result = await run_import()
+    assert result.exit_code == 1
+    assert "1 topics could not be copied" in result.stderr
+    assert "persistent://shop/orders/placed-partition-1: FAILED: the copy of ledger " in result.output
+    assert "is not what was copied: the checksums of its entries differ" in result.output
+    assert "placed-partition-1" not in await children(nodes, "/managed-ledgers/shop/orders/persistent")

@@ -83,15 +83,15 @@ class ClusterImport:
         await self._copy_documents()
         await self._copy_schemas()
         imported = Imported()
-        turns = asyncio.Semaphore(_TOPICS_AT_ONCE)
+        left = iter(topics)
 
-        async def copy(topic: TopicName) -> None:
-            async with turns:
+        async def copy() -> None:
+            for topic in left:
                 await self._copy_topic(topic, topic in there, imported)
 
         async with asyncio.TaskGroup() as tasks:
-            for topic in topics:
-                tasks.create_task(copy(topic))
+            for _ in range(_TOPICS_AT_ONCE):
+                tasks.create_task(copy())
         return imported
 
     # ---- What stands in the way

@@ -16,17 +16,17 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.cluster_import.positions import CopiedLedger, moved_cursor, moved_end
 from interpulse.broker.cluster_import.source import DataDirectory
 from interpulse.broker.layout import IN_CLUSTER
+from interpulse.broker.live.compaction.compaction import COMPACTION_CURSOR
 from interpulse.model.errors import PersistenceError
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Change, Delete, LedgerRecord, MetadataStore, Put
 from interpulse.storage.cursors.cursor_records import CursorRecord
 from interpulse.storage.cursors.cursor_store import RecordedCursors, cursor_key
-from interpulse.storage.journals import TOPIC_LEDGER, Journal, LedgerWriter
+from interpulse.storage.journals import TOPIC_LEDGER, Journal, LedgerWriter, Sealed
 from interpulse.storage.topic_records import TopicRecord, TopicRecords
 
-__all__ = ["COMPACTION_CURSOR", "Copied", "CopyDiffers", "TopicCopies"]
+__all__ = ["Copied", "CopyDiffers", "TopicCopies"]
 
-COMPACTION_CURSOR: Final = "__compaction"
 _TOPICS_PER_QUESTION: Final = 200
 _COMMIT_BYTES_MAX: Final = 500_000  # ZooKeeper takes 1 MiB
 _READ_ENTRIES_MAX: Final = 2_000
@@ -113,22 +113,18 @@ class TopicCopies:
         ledgers = _pairs(original.ledgers, there.ledgers)
         if _encoded(replace(there, stored=b"")) != _encoded(_moved_record(original, ledgers, there.ledgers)):
             return False
-        cursors = {
-            name: IN_CLUSTER.cursors.encode(name, each) for name, each in (await self._cursors_of(topic)).items()
-        }
-        wanted = await self._moved_cursors(topic, original, ledgers)
-        return cursors == {name: IN_CLUSTER.cursors.encode(name, each) for name, each in wanted.items()}
+        wanted = _encoded_cursors(await self._moved_cursors(topic, original, ledgers))
+        return _encoded_cursors(await self._cursors_of(topic)) == wanted
 
     async def compare(self, topic: TopicName) -> Copied:
         """Read what is there, and the original, once more; raises CopyDiffers."""
         there = await self._records.get(topic.log_name) or TopicRecord()
         original = await self._source.record(topic)
         for old, new in zip(original.ledgers, there.ledgers, strict=True):
-            await self._journal.recover(new.ledger_id)
             digest = _Digest()
             async for part in self._source.entries(topic, old):
                 digest.add(part)
-            await self._check(topic, new.ledger_id, digest)
+            await self._check(topic, new.ledger_id, await self._journal.recover(new.ledger_id), digest)
         return _copied(there.ledgers, len(await self._cursors_of(topic)))
 
     async def copy(self, topic: TopicName) -> Copied:
@@ -151,10 +147,14 @@ class TopicCopies:
             await writer.write(part)
             digest.add(part)
         sealed = await self._journal.seal(new_id)
-        await self._check(topic, new_id, digest)
+        await self._check(topic, new_id, sealed, digest)
         return LedgerRecord(new_id, sealed.entries, sealed.size, row.created_ms)
 
-    async def _check(self, topic: TopicName, ledger_id: int, expected: _Digest) -> None:
+    async def _check(self, topic: TopicName, ledger_id: int, sealed: Sealed | None, expected: _Digest) -> None:
+        """Read a ledger of the cluster, whose end is ``sealed``; raises CopyDiffers."""
+        there = 0 if sealed is None else sealed.entries
+        if there != expected.entries:
+            raise CopyDiffers(str(topic), ledger_id, f"it has {there} entries, not {expected.entries}")
         found = _Digest()
         while found.entries < expected.entries:
             wanted = min(expected.entries - found.entries, _READ_ENTRIES_MAX)
@@ -191,10 +191,7 @@ class TopicCopies:
         """In one piece, or in several under the note that says that the topic is not complete."""
         key, note = keys.topic_record(topic), keys.imported_ledgers(topic.log_name)
         puts = [Put(key, _encoded(record))]
-        puts += [
-            Put(cursor_key(topic.log_name, name), IN_CLUSTER.cursors.encode(name, each))
-            for name, each in cursors.items()
-        ]
+        puts += [Put(cursor_key(topic.log_name, name), value) for name, value in _encoded_cursors(cursors).items()]
         *parts, last = _parts(puts)
         if parts:
             await self._note(topic, [row.ledger_id for row in record.ledgers])

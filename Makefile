@@ -1,6 +1,6 @@
 # Every target first makes sure that the environment is complete; that takes no time when it is.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all test-asyncio fmt check bench soak mutants clean
+.PHONY: help setup run cluster test test-all test-asyncio fmt check bench soak mutants clean
 
 BIN := .venv/bin
 # Spark takes the Java that setup found, which need not be the one on PATH.
@@ -12,6 +12,8 @@ help:
 	@echo 'make setup     virtual environment, packages of the lock file, Java runtime, native codec'
 	@echo 'make run       two clusters and a Spark pipeline between them, on real data'
 	@echo '               INPUT=file.ndjson|file.csv KEY=column MESSAGES=n ONCE=1'
+	@echo 'make cluster   three brokers on ZooKeeper and BookKeeper, one of them killed under load; the same variables'
+	@echo '               (needs Maven once)'
 	@echo 'make test      the test suite without what takes long'
 	@echo 'make test-all  everything, also against a real Pulsar (needs Maven and a JDK)'
 	@echo 'make test-asyncio  unit tests of broker, client and testing kit in the debug mode of asyncio'
@@ -27,6 +29,10 @@ setup:
 # INPUT, KEY, MESSAGES and ONCE reach the demonstration as environment variables.
 run: setup
 	@$(WITH_JAVA) $(BIN)/python demo/two_clusters.py
+
+# The same variables; the starters of ZooKeeper and BookKeeper are shared with the tests.
+cluster: setup
+	@PYTHONPATH="$$PWD$${PYTHONPATH:+:$$PYTHONPATH}" $(WITH_JAVA) $(BIN)/python demo/three_brokers.py
 
 # Every worker has its own Spark session and its own real Pulsar; the tests of one file share them. Many tests wait for
 # rounds, rates and time-outs of brokers: on two cores a third process uses what two leave idle. Files come in the order

@@ -1,4 +1,4 @@
-"""The official client at both ends: a publisher on east, a watcher on west, and the final reading of west."""
+"""The official client at both ends: a publisher, a watcher on the other cluster, and the final reading."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pulsar
 from dataset import Row
 from verdict import Ledger, Verdict
 
-__all__ = ["Message", "Progress", "publish", "read_back", "watch"]
+__all__ = ["Message", "Progress", "PublishFailed", "publish", "read_back", "watch"]
 
 Message = tuple[Row, dict[str, str]]
 """A row and the properties it is sent with."""
@@ -66,11 +66,16 @@ class Progress:
 
 
 class PublishFailed(Exception):
-    """East refused or lost a message."""
+    """A broker refused or lost a message."""
 
 
 def publish(
-    service_url: str, topic: str, messages: Iterator[Message], progress: Progress, abandoned: threading.Event
+    service_url: str,
+    topic: str,
+    messages: Iterator[Message],
+    progress: Progress,
+    abandoned: threading.Event,
+    logger: pulsar.ConsoleLogger | pulsar.FileLogger = QUIET,
 ) -> None:
     """Send every row and wait for every receipt; raises PublishFailed on the first error."""
     failures: list[str] = []
@@ -83,7 +88,7 @@ def publish(
         progress.last_published_ms[message_id.partition()] = int(time.time() * 1000)
 
     started = time.monotonic()
-    client = pulsar.Client(service_url, logger=QUIET)
+    client = pulsar.Client(service_url, logger=logger)
     try:
         producer = client.create_producer(
             topic,
@@ -109,7 +114,7 @@ def publish(
     finally:
         client.close()
     if failures:
-        raise PublishFailed(f"east answered {failures[0]} ({len(failures)} failures)")
+        raise PublishFailed(f"the broker answered {failures[0]} ({len(failures)} failures)")
     progress.publish_seconds = time.monotonic() - started
     progress.publishing_done = True
 
@@ -139,7 +144,7 @@ def watch(service_url: str, topic: str, progress: Progress, stop: threading.Even
 
 
 def read_back(service_url: str, topic: str, partitions: int, ledger: Ledger, abandoned: threading.Event) -> Verdict:
-    """Read every partition of west from its beginning to its end and compare with what was published."""
+    """Read every partition from its beginning to its end and compare with what was published."""
     client = pulsar.Client(service_url, logger=QUIET)
     try:
         for partition in range(partitions):

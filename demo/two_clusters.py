@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import statistics
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -22,14 +20,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cluster import Cluster, ClusterFailed
+from broker_process import BrokerProcess, ClusterFailed
 from dataset import DatasetError, Row, read_rows
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import NotFound, PulsarError
 from interpulse.model.policies.namespace_policies import RetentionPolicies
+from interruption import run_until_interrupted
 from screen import DatedConsole, Screen
-from traffic import Message, Progress, publish, read_back, watch
+from settings import Settings
+from traffic import Message, Progress, PublishFailed, publish, read_back, watch
 from verdict import Ledger, Verdict
 
 TENANT = "demo"
@@ -45,32 +45,7 @@ class Stalled(Exception):
     """Nothing arrived on west for a long time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the environment asks for."""
-
-    source: Path | None
-    key_column: str | None
-    limit: int | None
-    once: bool
-    run_dir: Path
-
-    @classmethod
-    def from_environment(cls) -> Settings:
-        source, limit = os.environ.get("INPUT"), os.environ.get("MESSAGES")
-        if limit and (not limit.isdigit() or int(limit) < 1):
-            raise DatasetError(f"MESSAGES={limit}: expected an integer of at least 1")
-        run_dir = os.environ.get("RUN_DIR") or tempfile.mkdtemp(prefix="interpulse-")
-        return cls(
-            source=Path(source) if source else None,
-            key_column=os.environ.get("KEY") or None,
-            limit=int(limit) if limit else None,
-            once=os.environ.get("ONCE", "") not in ("", "0"),
-            run_dir=Path(run_dir),
-        )
-
-
-async def set_up(east: AdminClient, west: AdminClient, clusters: dict[str, Cluster]) -> None:
+async def set_up(east: AdminClient, west: AdminClient, clusters: dict[str, BrokerProcess]) -> None:
     """The admin calls an operator would make, in their order."""
     for admin in (east, west):
         for name, cluster in clusters.items():
@@ -91,7 +66,7 @@ async def _register_cluster(admin: AdminClient, name: str, address: ClusterData)
         await admin.clusters.create(name, address)
 
 
-async def until_replicating(east: AdminClient, clusters: dict[str, Cluster], screen: Screen) -> None:
+async def until_replicating(east: AdminClient, clusters: dict[str, BrokerProcess], screen: Screen) -> None:
     """Wait until Spark has started and the pipeline stands ready for every partition.
 
     Nothing would be lost without waiting: the cursors of the replication exist since it was enabled. But the delays
@@ -115,7 +90,9 @@ async def until_replicating(east: AdminClient, clusters: dict[str, Cluster], scr
         await asyncio.sleep(REFRESH_EVERY_S)
 
 
-async def follow(east: AdminClient, west: AdminClient, clusters: dict[str, Cluster], screen: Screen, run: Run) -> None:
+async def follow(
+    east: AdminClient, west: AdminClient, clusters: dict[str, BrokerProcess], screen: Screen, run: Run
+) -> None:
     """Publish on east, watch west, redraw; returns when west has everything."""
     publishing = asyncio.create_task(
         asyncio.to_thread(publish, clusters["east"].service_url, TOPIC, run.messages, run.progress, run.abandoned)
@@ -191,10 +168,8 @@ def report(console: Console, verdict: Verdict, progress: Progress, seconds: floa
         )
     else:
         say(f"DIFFERENT: {verdict.published:,} published, {verdict.arrived:,} on west", "bold red")
-        for problem, count in verdict.problems.most_common():
-            say(f"  {problem}: {count:,}")
-        for example in verdict.examples:
-            say(f"    {example}")
+        for line in verdict.findings():
+            say(line)
     say(
         f"published {progress.published_total:,} in {progress.publish_seconds:.1f} s; from the first publish to the "
         f"last message on west {seconds:.1f} s; {steady_rate(progress):,.0f} messages/s replicated in steady state; "
@@ -241,7 +216,7 @@ With the command line:
 """
 
 
-def how_to_connect(settings: Settings, clusters: dict[str, Cluster]) -> str:
+def how_to_connect(settings: Settings, clusters: dict[str, BrokerProcess]) -> str:
     """What to try next, with the addresses of this run."""
     command = os.path.relpath(Path(sys.executable).parent / "interpulse")
     return HOW_TO_CONNECT.format(
@@ -254,25 +229,14 @@ async def demonstrate(settings: Settings, console: Console) -> int:
     rows = read_rows(settings.source, settings.key_column, settings.limit)
     run = Run.of(rows)
     settings.run_dir.mkdir(parents=True, exist_ok=True)
-    clusters = {name: Cluster(name, settings.run_dir) for name in ("east", "west")}
-    interrupted = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
+    clusters = {name: BrokerProcess.standalone(name, settings.run_dir) for name in ("east", "west")}
+
+    def stay() -> None:
+        console.print(how_to_connect(settings, clusters), highlight=False, soft_wrap=True)
+
     try:
-        main_job = asyncio.create_task(replicate_and_verify(settings, console, clusters, run))
-        interruption = asyncio.create_task(interrupted.wait())
-        await asyncio.wait((main_job, interruption), return_when=asyncio.FIRST_COMPLETED)
-        if not main_job.done():
-            run.abandoned.set()
-            main_job.cancel()
-            await asyncio.gather(main_job, return_exceptions=True)
-            return 1
-        exit_code = main_job.result()
-        if not settings.once:
-            console.print(how_to_connect(settings, clusters), highlight=False, soft_wrap=True)
-            await interruption
-        interruption.cancel()
-        return exit_code
+        job = replicate_and_verify(settings, console, clusters, run)
+        return await run_until_interrupted(job, run.abandoned, None if settings.once else stay)
     finally:
         console.print("stopping both clusters")
         for cluster in clusters.values():
@@ -280,7 +244,9 @@ async def demonstrate(settings: Settings, console: Console) -> int:
         await asyncio.gather(*(cluster.wait_stopped() for cluster in clusters.values()))
 
 
-async def replicate_and_verify(settings: Settings, console: Console, clusters: dict[str, Cluster], run: Run) -> int:
+async def replicate_and_verify(
+    settings: Settings, console: Console, clusters: dict[str, BrokerProcess], run: Run
+) -> int:
     """Start both clusters, run the job, compare."""
     await asyncio.gather(*(cluster.start() for cluster in clusters.values()))
     for name, cluster in clusters.items():
@@ -309,7 +275,7 @@ def main() -> int:
     except DatasetError as error:
         console.print(str(error), style="red", highlight=False)
         return 2
-    except (ClusterFailed, PulsarError, Stalled) as error:
+    except (ClusterFailed, PublishFailed, PulsarError, Stalled) as error:
         console.print(f"{type(error).__name__}: {error}", style="red", highlight=False, soft_wrap=True)
         return 1
 

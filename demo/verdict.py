@@ -34,6 +34,11 @@ class Verdict:
         if self.problems[problem] <= EXAMPLES_MAX:
             self.examples.append(f"{problem}: {example}")
 
+    def findings(self) -> list[str]:
+        """What is wrong as lines: how many of each kind, then the examples."""
+        counts = [f"  {problem}: {count:,}" for problem, count in self.problems.most_common()]
+        return counts + [f"    {example}" for example in self.examples]
+
 
 class Ledger:
     """Remembers a digest of every published row, and checks arriving messages against it."""

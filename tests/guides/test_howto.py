@@ -1,15 +1,22 @@
 """The how-to pages followed like README: each by one reader, in order, from the built wheel."""
 
+import asyncio
 import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 
 from interpulse import __version__
+from interpulse.broker.tenancy.cluster_setup import NewCluster, set_up_cluster
+from interpulse.model.clusters import ClusterData
 from tests.guides.conftest import WalkFactory
 from tests.guides.pages import HOWTO, README, Block, blocks_of
 from tests.interop.real_pulsar import Address
+from tests.interop.real_pulsar.bookkeeper import RealBookie
+from tests.interop.real_pulsar.zookeeper import real_zookeeper
 from tests.support.standalone_process import free_port
 
 pytestmark = pytest.mark.slow
@@ -209,3 +216,39 @@ def test_two_clusters_page_when_followed_then_shows_what_it_says(reader: WalkFac
     outputs = reader("own", replaced=ports).follow(steps("two-clusters.md"))
     for said, printed in shown("two-clusters.md", outputs):
         assert said == printed
+
+
+@pytest.mark.interop
+def test_page_of_three_brokers_when_followed_then_clients_find_the_owners(reader: WalkFactory, tmp_path: Path) -> None:
+    """The bookies serve already, so the cluster was initialised before the page does it."""
+    page = steps("from-one-broker-to-three.md")
+    brokers = {f"broker{number}": (free_port(), free_port()) for number in (1, 2, 3)}
+    here = {"bindAddress=0.0.0.0": "bindAddress=127.0.0.1"}
+    for name, (binary, web) in brokers.items():
+        ports = f"--set brokerServicePort={binary} --set webServicePort={web} --set dataDir={name}"
+        here |= {f"--set advertisedAddress={name}": ports}
+        here |= {f"{name}:6650": f"127.0.0.1:{binary}", f"{name}:8080": f"127.0.0.1:{web}"}
+    with bookies_of_cluster(tmp_path) as zookeeper:
+        here |= {"zk1:2181,zk2:2181,zk3:2181": zookeeper}
+        outputs = reader("shared", replaced=here).follow([RUNNING, *ORDERS, *page])
+    initialised, _, imported, _, asked, used, old = (outputs[each.place] for each in page)
+    assert initialised == "cluster lab was ready already\n"
+    assert "1 topics with 10 entries" in imported.splitlines()[-1]
+    assert sorted(asked.split()[:3]) == sorted(f"127.0.0.1:{web}" for _, web in brokers.values())
+    assert len(set(re.findall(r"orders-partition-\d", asked))) == 6
+    assert used.count("content:hello") == old.count("content:hello") == 10
+
+
+@contextmanager
+def bookies_of_cluster(directory: Path) -> Iterator[str]:
+    """Three of them; gives the address of their ZooKeeper."""
+    with real_zookeeper(directory / "zookeeper") as zookeeper, ExitStack() as running:
+        new = NewCluster("lab", ClusterData("http://127.0.0.1:1"))
+        asyncio.run(set_up_cluster(f"zk:{zookeeper.address}", new))
+        bookies = [RealBookie(directory / f"bookie-{each}", zookeeper.address) for each in range(3)]
+        for bookie in bookies:
+            bookie.start()
+            running.callback(bookie.kill)
+        for bookie in bookies:
+            bookie.wait()
+        yield zookeeper.address

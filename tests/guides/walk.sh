@@ -7,7 +7,7 @@ pip() { "$WALK_UV" --offline pip "$@" 2>>"$WALK_LOGS/pip.log" || "$WALK_UV" pip 
 # "In a terminal of its own": the broker goes to the background once it is ready. What a page itself puts there is
 # the program and no shell around it, so that the page can end it.
 interpulse() {
-  if [ "${1:-}" = standalone ]; then serve "$@"
+  if [ "${1:-}" = standalone ] || [ "${1:-}" = broker ]; then serve "$@"
   elif [ "$BASHPID" != "$$" ]; then exec interpulse "$@"
   else command interpulse "$@"; fi
 }

@@ -8,7 +8,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.interop.real_pulsar.java import LOGGING, QUICK_JAVA, _compiled, java_command
+from tests.interop.real_pulsar.java import _compiled
+from tools.engines.java import LOGGING, QUICK_JAVA, java_command
 
 CHECKS = Path(__file__).with_name("checks")
 

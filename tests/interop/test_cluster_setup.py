@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from interpulse.cli.main import main
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.errors import NoNode
-from tests.interop.real_pulsar.java import LOGGING, java_command, quick_java
 from tests.interop.real_pulsar.zookeeper import RealZooKeeper, real_zookeeper
+from tools.engines.java import LOGGING, java_command, quick_java
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -11,8 +11,8 @@ import pytest
 
 from interpulse.testing import InProcessBroker
 from tests.interop.conftest import CHECKS
-from tests.interop.real_pulsar.java import LOGGING, java_command
 from tests.support.official_client import connected
+from tools.engines.java import LOGGING, java_command
 
 pytestmark = pytest.mark.interop
 

@@ -84,8 +84,8 @@ def check_settings(config: BrokerConfig) -> None:
         )
     if (Path(config.data_dir) / _OWN_METADATA).exists():
         problems.append(
-            f"dataDir={config.data_dir} holds the metadata and messages of a standalone broker, which a cluster does "
-            "not take over: name an empty directory, or start it with `interpulse standalone`"
+            f"dataDir={config.data_dir} holds the metadata and messages of a standalone broker: name an empty "
+            "directory and copy them with `interpulse cluster import`, or start it with `interpulse standalone`"
         )
     if problems:
         raise ConfigError(*problems)

@@ -31,6 +31,7 @@ __all__ = [
     "failure_domains",
     "failure_domains_in_cluster",
     "forced_deletion",
+    "imported_ledgers",
     "load_report",
     "local_policies",
     "namespace_contents",
@@ -200,6 +201,11 @@ def bundle_destination(namespace: NamespaceName, bundle: str) -> str:
 def sole_task(name: str) -> str:
     """The id of the broker that does what one broker of the cluster does."""
     return f"{_OWN_ROOT}/tasks/{name}"
+
+
+def imported_ledgers(log_name: str) -> str:
+    """The ledgers of a topic whose import is under way: JSON, a list of ids. Gone = it has ended."""
+    return f"{_OWN_ROOT}/imports/{log_name}"
 
 
 def bundle_lock(namespace: NamespaceName, bundle: str) -> str:

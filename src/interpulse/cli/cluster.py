@@ -1,15 +1,25 @@
-"""``interpulse cluster``: the ZooKeeper of a cluster, before its brokers start."""
+"""``interpulse cluster``: the stores of a cluster, before its brokers start."""
 
 from __future__ import annotations
 
 import asyncio
+import tempfile
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from interpulse.cli.programs.serving import load_settings
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.output import print_lines
-from interpulse.cli.support.running import CommandFailed
+from interpulse.cli.support.running import CONFLICT, UNUSABLE, CommandFailed
 from interpulse.model.errors import PulsarError
+
+if TYPE_CHECKING:
+    from interpulse.broker.cluster_import.cluster_import import Imported
+    from interpulse.broker.config.broker_config import BrokerConfig
 
 __all__ = ["cluster"]
 
@@ -90,3 +100,79 @@ def init(
     except (PulsarError, ValueError) as error:
         raise CommandFailed(str(error)) from error
     print_lines([*made, f"cluster {name} is ready" if made else f"cluster {name} was ready already"])
+
+
+@cluster.command("import")
+@click.option(
+    "-c",
+    "--config",
+    "config_file",
+    metavar="FILE",
+    required=True,
+    help="The broker.conf of the cluster's brokers: key=value lines with Pulsar's keys.",
+)
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set one key of broker.conf.")
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Data directory of a standalone broker that is stopped. It stays as it is.",
+)
+@click.option(
+    "--without-compacted",
+    is_flag=True,
+    help="Leave compacted ledgers behind; their topics keep the entries that are left of them.",
+)
+def import_(config_file: str, settings: tuple[str, ...], data_dir: Path, without_compacted: bool) -> None:
+    """Copy the data directory of a standalone broker into a cluster.
+
+    Copies tenants, namespaces, policies, partitions, schemas, and topics with all entries, subscriptions and their
+    acknowledgements. The cluster was initialised, its bookies run, its brokers do not. Every topic is read back and
+    compared before it appears. Prints a line for each thing; called again after an interruption it goes on. Ledgers get
+    new ids, so message ids that applications have kept are not valid in the cluster.
+    """
+    from interpulse.broker.config.config_sources import load_config
+    from interpulse.serving.settings import ConfigError
+    from interpulse.storage.api import DataDirectoryInUse, DataDirectoryUnusable
+
+    with tempfile.TemporaryDirectory(prefix="interpulse-") as scratch:
+        load = partial(load_config, in_cluster=True)
+        options = {"dataDir": scratch}
+        config = load_settings(load, config_file, settings, options, file_name="broker.conf").config
+        try:
+            imported = asyncio.run(_import(config, data_dir, without_compacted))
+        except ConfigError as error:
+            raise CommandFailed("; ".join(error.problems), UNUSABLE) from error
+        except (DataDirectoryInUse, DataDirectoryUnusable) as error:
+            raise CommandFailed(str(error), UNUSABLE) from error
+        except PulsarError as error:
+            raise CommandFailed(str(error)) from error
+    if imported.failed:
+        raise CommandFailed(f"{len(imported.failed)} topics could not be copied, as told above; the others are there")
+    print_lines(
+        [
+            f"{imported.topics} topics with {imported.entries} entries ({imported.size} bytes) and {imported.cursors} "
+            f"cursors are in cluster {config.cluster_name}, equal to those in {data_dir}"
+        ]
+    )
+
+
+async def _import(config: BrokerConfig, data_dir: Path, without_compacted: bool) -> Imported:
+    from interpulse.broker.cluster_import.cluster_import import ClusterImport, ImportRefused
+    from interpulse.broker.cluster_import.source import DataDirectory
+    from interpulse.broker.cluster_stores import in_cluster
+
+    async with AsyncExitStack() as opened:
+        source = await DataDirectory.open(data_dir, opened)
+        stores = await in_cluster(config, opened)
+        work = ClusterImport(
+            source,
+            stores,
+            config.cluster_name,
+            without_compacted=without_compacted,
+            say=lambda line: print_lines([line]),
+        )
+        try:
+            return await work.run()
+        except ImportRefused as refused:
+            raise CommandFailed(str(refused), CONFLICT) from refused

@@ -35,13 +35,21 @@ class DirectoryLock:
             descriptor = os.open(directory / _FILE_NAME, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise DataDirectoryUnusable(str(directory), error.strerror or str(error)) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            owner = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
-            os.close(descriptor)
-            raise DataDirectoryInUse(str(directory), owner) from error
+        _lock(directory, descriptor)
         _write_owner(directory, descriptor)
+        return cls(directory, descriptor)
+
+    @classmethod
+    def acquire_unchanged(cls, directory: Path) -> DirectoryLock:
+        """Take the directory of a broker without writing anything into it. Raises as `acquire` does."""
+        try:
+            descriptor = os.open(directory / _FILE_NAME, os.O_RDONLY)
+        except FileNotFoundError as error:
+            reason = f"no broker has kept its data there: there is no file {_FILE_NAME}"
+            raise DataDirectoryUnusable(str(directory), reason) from error
+        except OSError as error:
+            raise DataDirectoryUnusable(str(directory), error.strerror or str(error)) from error
+        _lock(directory, descriptor)
         return cls(directory, descriptor)
 
     def release(self) -> None:
@@ -57,6 +65,15 @@ class DirectoryLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+def _lock(directory: Path, descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        owner = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise DataDirectoryInUse(str(directory), owner) from error
 
 
 def _probe(directory: Path) -> None:

@@ -1,12 +1,12 @@
 """A real Apache Pulsar on this machine, for interoperability tests and side-by-side figures.
 
-`jars` gets it from Maven Central, `launcher` runs it, `java` runs checks written against its own Java clients.
+`launcher` runs it from the jars that `tools.engines` gets, `java` runs checks written against its own Java clients.
 `python -m tests.interop.real_pulsar` does the same by hand.
 """
 
-from tests.interop.real_pulsar.jars import Unavailable, class_path
 from tests.interop.real_pulsar.java import JavaCheckFailed, run_java
 from tests.interop.real_pulsar.launcher import Address, DidNotStart, RealPulsar, address_from_environment
+from tools.engines.jars import Unavailable, class_path
 
 __all__ = [
     "Address",

@@ -4,8 +4,8 @@ import signal
 import sys
 from pathlib import Path
 
-from tests.interop.real_pulsar.jars import Unavailable, class_path
 from tests.interop.real_pulsar.launcher import DidNotStart, RealPulsar, archive_classes
+from tools.engines.jars import Unavailable, class_path
 
 
 def run(directory: Path, settings: dict[str, str]) -> None:

@@ -10,8 +10,9 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.interop.real_pulsar.java import java_command, quick_java
-from tests.interop.real_pulsar.launcher import LOGGING, _dying_with_this_thread
+from tests.interop.real_pulsar.launcher import LOGGING
+from tools.engines.java import java_command, quick_java
+from tools.engines.server import dying_with_this_thread
 
 START_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 60
@@ -65,7 +66,7 @@ class RealBroker:
         program = ("org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", str(configuration))
         with (self.directory / "out").open("ab") as out:
             self._process = subprocess.Popen(
-                [*_dying_with_this_thread(), *java_command(*memory, *quick_java(), *system, *program)],
+                [*dying_with_this_thread(), *java_command(*memory, *quick_java(), *system, *program)],
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=out,

@@ -21,7 +21,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from tests.interop.real_pulsar.java import QUICK_JAVA, class_archive, java_command, quick_java, run_java
+from tests.interop.real_pulsar.java import run_java
+from tools.engines.java import QUICK_JAVA, class_archive, java_command, quick_java
+from tools.engines.server import dying_with_this_thread
 
 METADATA_PROGRAM = Path(__file__).with_name("MetadataKeys.java")
 LOGGING = Path(__file__).with_name("log4j2-broker.xml")
@@ -249,7 +251,7 @@ class RealPulsar:
         program = ["org.apache.pulsar.PulsarStandaloneStarter", "--config", "standalone.conf"]
         program += ["--no-functions-worker", "--no-stream-storage"]
         program += ["--metadata-dir", "data/metadata", "--bookkeeper-dir", "data/bookkeeper"]
-        return [*_dying_with_this_thread(), *java_command(*memory, *system, *program)]
+        return [*dying_with_this_thread(), *java_command(*memory, *system, *program)]
 
     def _java_options(self) -> tuple[str, ...]:
         if self.archive is not None:
@@ -297,8 +299,3 @@ def _answers(url: str) -> bool:
             return refusal.code in (401, 403)
     except OSError:
         return False
-
-
-def _dying_with_this_thread() -> list[str]:
-    found = shutil.which("setpriv")
-    return [found, "--pdeathsig", "KILL", "--"] if found else []

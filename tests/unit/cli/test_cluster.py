@@ -1,14 +1,19 @@
-"""The command lines of ``broker`` and ``cluster init``, as far as they need no ZooKeeper."""
+"""The command lines of ``broker`` and ``cluster``, as far as they need no ZooKeeper."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from interpulse.broker import metadata_paths as keys
 from interpulse.cli.cluster import cluster
 from interpulse.cli.programs.broker import broker
+from interpulse.storage.api import Put
+from interpulse.storage.lock import DirectoryLock
+from interpulse.storage.sqlite import SqliteMetadataStore
 
 INIT = ("init", "--cluster", "lab", "--web-service-url", "http://127.0.0.1:1")
 
@@ -55,4 +60,33 @@ def test_broker_that_cannot_start_says_why_in_one_sentence(
     file.write_text(f"{settings}\nbrokerServicePort=0\nwebServicePort=0\ndataDir={tmp_path / 'data'}\n")
     ended = CliRunner().invoke(broker, ["--config", str(file), "--log-level", "error"])
     assert ended.exit_code == 2
+    assert complaint in ended.stderr.splitlines()[-1]
+
+
+async def make_data_directory(directory: Path) -> None:
+    """What a standalone broker has once it was ready."""
+    with DirectoryLock.acquire(directory):
+        store = await SqliteMetadataStore.open(directory / "metadata.sqlite")
+        await store.commit([Put(keys.LOCAL_CLUSTER, b"standalone")])
+        await store.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "data_dir", "complaint"),
+    [
+        ("nonsense", "there", "broker.conf"),
+        ("metadataStoreUrl=zk:a:1", "there", "no broker has kept its data there: there is no file lock"),
+        ("metadataStoreUrl=zk:a:1", "absent", "no broker has kept its data there: there is no file lock"),
+        ("metadataStoreUrl=", "standalone", "metadataStoreUrl=: a broker of a cluster keeps its metadata in ZooKeeper"),
+    ],
+)
+def test_import_that_cannot_begin_says_why_in_one_sentence(
+    tmp_path: Path, settings: str, data_dir: str, complaint: str
+) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text(f"clusterName=lab\n{settings}\n")
+    (tmp_path / "there").mkdir()
+    asyncio.run(make_data_directory(tmp_path / "standalone"))
+    ended = CliRunner().invoke(cluster, ["import", "--config", str(file), "--data-dir", str(tmp_path / data_dir)])
+    assert ended.exit_code == 2, ended.output
     assert complaint in ended.stderr.splitlines()[-1]

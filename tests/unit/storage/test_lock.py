@@ -74,3 +74,24 @@ def test_errors_when_pickled_then_keep_their_fields() -> None:
     assert (in_use.directory, in_use.owner) == ("/d", "7")
     unusable = pickle.loads(pickle.dumps(DataDirectoryUnusable("/d", "full")))
     assert (unusable.directory, unusable.reason) == ("/d", "full")
+
+
+def test_acquire_unchanged_when_nobody_holds_it_then_writes_nothing_and_keeps_others_away(tmp_path: Path) -> None:
+    DirectoryLock.acquire(tmp_path).release()
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path, *tmp_path.iterdir())}
+    with DirectoryLock.acquire_unchanged(tmp_path):
+        assert {path: path.stat().st_mtime_ns for path in (tmp_path, *tmp_path.iterdir())} == before
+        with pytest.raises(DataDirectoryInUse):
+            DirectoryLock.acquire(tmp_path)
+    DirectoryLock.acquire(tmp_path).release()
+
+
+def test_acquire_unchanged_when_a_broker_runs_then_refused(tmp_path: Path) -> None:
+    with DirectoryLock.acquire(tmp_path), pytest.raises(DataDirectoryInUse, match=f"process {os.getpid()}"):
+        DirectoryLock.acquire_unchanged(tmp_path)
+
+
+def test_acquire_unchanged_when_no_broker_was_there_then_unusable(tmp_path: Path) -> None:
+    with pytest.raises(DataDirectoryUnusable, match="no broker has kept its data there: there is no file lock"):
+        DirectoryLock.acquire_unchanged(tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["AppendFile", "DiskFiles", "Files", "ReadFile"]
+__all__ = ["AppendFile", "DiskFiles", "Files", "ReadFile", "ReadOnlyFiles"]
 
 # Linux writes and syncs in one call, which saves the thread one wait for the interpreter.
 _WRITE_THROUGH: int | None = getattr(os, "RWF_DSYNC", None)
@@ -166,3 +166,36 @@ class DiskFiles:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+class _NothingWritten:
+    """An `AppendFile` that keeps nothing."""
+
+    def write(self, content: bytes) -> None: ...
+
+    def write_durably(self, content: bytes) -> None: ...
+
+    def sync(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class ReadOnlyFiles:
+    """`Files` of a directory that stays as it is: what a start would mend is mended in its memory alone."""
+
+    def create(self, path: Path) -> AppendFile:
+        return _NothingWritten()
+
+    def open(self, path: Path) -> ReadFile:
+        return _DiskReadFile(path)
+
+    def names(self, directory: Path) -> list[str]:
+        return sorted(os.listdir(directory)) if directory.exists() else []
+
+    def rewrite(self, path: Path, offset: int, content: bytes) -> None: ...
+
+    def rename(self, source: Path, target: Path) -> None: ...
+
+    def unlink(self, path: Path) -> None: ...
+
+    def sync_directory(self, directory: Path) -> None: ...

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interpulse.storage.segments import files
-from interpulse.storage.segments.files import DiskFiles
+from interpulse.storage.segments.files import DiskFiles, ReadOnlyFiles
 
 
 @pytest.fixture(params=["write-through", "write-and-sync"])
@@ -160,3 +160,24 @@ def test_write_durably_when_the_disk_is_full_then_the_error_goes_up(
     with pytest.raises(OSError, match="No space"):
         file.write_durably(b"01")
     file.close()
+
+
+def test_read_only_files_when_everything_is_tried_then_the_directory_stays_as_it_is(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.write_bytes(b"content")
+    disk = ReadOnlyFiles()
+    file = disk.create(tmp_path / "new")
+    file.write(b"a")
+    file.write_durably(b"b")
+    file.sync()
+    file.close()
+    disk.rewrite(kept, 0, b"other")
+    disk.rename(kept, tmp_path / "renamed")
+    disk.unlink(kept)
+    disk.sync_directory(tmp_path)
+    assert disk.names(tmp_path) == ["kept"]
+    assert disk.names(tmp_path / "absent") == []
+    assert not (tmp_path / "absent").exists()
+    reading = disk.open(kept)
+    assert reading.read(100, 0) == b"content"
+    reading.close()

@@ -23,7 +23,10 @@ def cache_directory() -> Path:
 
 
 def class_path() -> str:
-    """The class path of the real broker and of its Java clients; the first call on a machine downloads about 220 MB."""
+    """The class path of the real broker, of ZooKeeper and BookKeeper, and of the Java clients.
+
+    The first call on a machine downloads about 220 MB. Raises Unavailable.
+    """
     target = cache_directory()
     if not target.is_dir():
         _resolve(target)
@@ -31,10 +34,11 @@ def class_path() -> str:
 
 
 def _resolve(target: Path) -> None:
+    remedy = f"or copy {target} from a machine that has it"
     maven = shutil.which("mvn")
     if maven is None:
         raise Unavailable(
-            "Maven (mvn) is needed to get a real Pulsar and was not found: install it, or name a running one"
+            f"Maven (mvn) is needed to get ZooKeeper, BookKeeper and Pulsar and was not found: install it, {remedy}"
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
@@ -45,8 +49,17 @@ def _resolve(target: Path) -> None:
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=MAVEN_SECONDS_MAX
         )
         if done.returncode != 0:
-            raise Unavailable(f"Maven could not resolve a real Pulsar:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+            raise Unavailable(
+                "Maven did not get ZooKeeper, BookKeeper and Pulsar: connect this machine to Maven Central, "
+                f"name a mirror in ~/.m2/settings.xml, {remedy}. Maven said: {_reason(done.stdout + done.stderr)}"
+            )
         move_into_place(jars, target)
+
+
+def _reason(output: str) -> str:
+    """The first error that Maven prints, which is the one that counts."""
+    errors = [line.removeprefix("[ERROR]").strip() for line in output.splitlines() if line.startswith("[ERROR]")]
+    return errors[0] if errors else output.strip()[-2000:] or "nothing"
 
 
 def move_into_place(made: Path, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""One `interpulse standalone` process: started, asked for its addresses, stopped."""
+"""One broker as a process: started, asked for its addresses, killed or stopped."""
 
 from __future__ import annotations
 
@@ -8,36 +8,42 @@ import signal
 import sys
 from pathlib import Path
 
-__all__ = ["Cluster", "ClusterFailed"]
+__all__ = ["INTERPULSE", "BrokerProcess", "ClusterFailed"]
 
+INTERPULSE = Path(sys.executable).parent / "interpulse"
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 8.0
 
 
 class ClusterFailed(Exception):
-    """The process ended or never became ready; ``str()`` names its log."""
+    """A process ended or never became ready; ``str()`` names its log."""
 
 
-class Cluster:
-    """A broker process with its own data directory and its own free ports."""
+class BrokerProcess:
+    """A broker with its own data directory and its own free ports."""
 
-    def __init__(self, name: str, home: Path) -> None:
+    def __init__(self, name: str, home: Path, *arguments: str) -> None:
+        """``arguments``: what follows ``interpulse`` on the command line."""
         self.name = name
         self.log_path = home / f"{name}.log"
         self.data_dir = home / name
         self.service_url = ""
         self.web_url = ""
+        self._arguments = arguments
         self._process: asyncio.subprocess.Process | None = None
+
+    @classmethod
+    def standalone(cls, name: str, home: Path) -> BrokerProcess:
+        """One that is a cluster of this name by itself."""
+        ports = ("--port", "0", "--http-port", "0")
+        return cls(name, home, "standalone", "--cluster-name", name, *ports, "--data-dir", str(home / name))
 
     async def start(self) -> None:
         """Returns when clients can publish."""
-        command = Path(sys.executable).parent / "interpulse"
-        arguments = ["--cluster-name", self.name, "--port", "0", "--http-port", "0", "--data-dir", str(self.data_dir)]
         with self.log_path.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                str(command),
-                "standalone",
-                *arguments,
+                str(INTERPULSE),
+                *self._arguments,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
@@ -64,6 +70,12 @@ class Cluster:
                 return
         raise ClusterFailed(f"{self.name} ended with {await self._process.wait()}, see {self.log_path}")
 
+    async def kill(self) -> None:
+        """End it at once, as kill -9 does: nothing is flushed, no client is told."""
+        assert self._process is not None
+        self._process.kill()
+        await self._process.wait()
+
     def signal_stop(self) -> None:
         """Ask the broker, and through it its replication job, to stop."""
         if self._process is not None and self._process.returncode is None:
@@ -78,8 +90,3 @@ class Cluster:
         except TimeoutError:
             os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.wait()
-
-    async def failed(self) -> int:
-        """Waits until the process ends by itself; gives its exit code."""
-        assert self._process is not None
-        return await self._process.wait()

@@ -1,0 +1,116 @@
+"""The data directory of a broker that is stopped, read and left as it is.
+
+The metadata, which are small, are copied to a temporary directory and opened there, for opening them writes. Segments
+are read where they are; what a start would mend in them is mended in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final, Self
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.topics.schema_store import RecordedSchemas
+from interpulse.model.names import TopicName
+from interpulse.storage.api import DataDirectoryUnusable, LedgerRecord, MetadataStore, scan_pages
+from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors.cursor_store import RecordedCursors
+from interpulse.storage.lock import DirectoryLock
+from interpulse.storage.segments.files import ReadOnlyFiles
+from interpulse.storage.segments.open import open_log_store
+from interpulse.storage.sqlite import SqliteMetadataStore
+from interpulse.storage.topic_log_store import TopicLogStore
+from interpulse.storage.topic_records import TopicRecord
+
+__all__ = ["DataDirectory"]
+
+_METADATA: Final = "metadata.sqlite"
+_KEYS_PER_PAGE: Final = 500
+_READ_ENTRIES_MAX: Final = 2_000
+_READ_BYTES_MAX: Final = 2 << 20
+
+
+class DataDirectory:
+    """What a stopped broker has stored. Create it with `open`."""
+
+    def __init__(self, metadata: MetadataStore, logs: TopicLogStore, cluster: str) -> None:
+        self.metadata = metadata
+        self.cluster = cluster
+        """The name of the cluster that the broker was."""
+        self.schemas = RecordedSchemas(metadata)
+        self._logs = logs
+        self._cursors = RecordedCursors(metadata)
+
+    @classmethod
+    async def open(cls, directory: Path, opened: AsyncExitStack) -> Self:
+        """Pushes what closes it. Raises DataDirectoryInUse, DataDirectoryUnusable and MetadataError."""
+        opened.callback(DirectoryLock.acquire_unchanged(directory).release)
+        if not (directory / _METADATA).exists():
+            raise DataDirectoryUnusable(str(directory), f"it has no {_METADATA}, so it is of no standalone broker")
+        scratch = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="interpulse-")))
+        await asyncio.to_thread(_copy_metadata, directory, scratch)
+        metadata = await SqliteMetadataStore.open(scratch / _METADATA)
+        opened.push_async_callback(metadata.close)
+        logs = await open_log_store(directory / "log", metadata, files=ReadOnlyFiles())
+        opened.push_async_callback(logs.close)
+        claimed = await metadata.get(keys.LOCAL_CLUSTER)
+        if claimed is None:
+            raise DataDirectoryUnusable(str(directory), "no broker has ever been ready on it")
+        return cls(metadata, logs, claimed.value.decode())
+
+    async def topics(self) -> list[TopicName]:
+        """Every topic and partition that has a record, sorted by their names."""
+        found = []
+        async for key, _ in self.values(f"{keys.TOPIC_RECORDS}/"):
+            topic = keys.topic_of_record(key)
+            if topic is not None and key == keys.topic_record(topic):
+                found.append(topic)
+        return sorted(found, key=str)
+
+    async def values(self, prefix: str) -> AsyncIterator[tuple[str, bytes]]:
+        """Keys that begin so, with their values."""
+        async for page in scan_pages(self.metadata, prefix, limit=_KEYS_PER_PAGE):
+            for key, stored in page:
+                yield key, stored.value
+
+    async def is_compacted(self, topic: TopicName) -> bool:
+        """Whether a topic has a compacted ledger."""
+        record = await self._logs.records.get(topic.log_name)
+        return record is not None and record.compacted is not None
+
+    async def record(self, topic: TopicName) -> TopicRecord:
+        """The record of a topic, with the ledgers that hold entries, and how many. Raises LogDamaged."""
+        record = await self._logs.records.get(topic.log_name) or TopicRecord()
+        journal = self._logs.journal
+        await journal.verify(topic.log_name, record.ledgers)
+        kept = []
+        for row in record.ledgers:
+            if row.entries and row.ledger_id != record.newest:
+                kept.append(row)
+            elif (found := await journal.recover(row.ledger_id)) is not None:
+                kept.append(LedgerRecord(row.ledger_id, found.entries, found.size, row.created_ms))
+        return TopicRecord(tuple(kept), record.terminated, record.other, record.compacted)
+
+    async def cursors(self, topic: TopicName) -> dict[str, CursorRecord]:
+        """The stored cursors of a topic, by name."""
+        return await self._cursors.of(topic.log_name).load()
+
+    async def entries(self, topic: TopicName, ledger: LedgerRecord) -> AsyncIterator[list[bytes]]:
+        """The entries of one ledger, in parts. Raises LogDamaged."""
+        first = 0
+        while first < ledger.entries:
+            wanted = min(ledger.entries - first, _READ_ENTRIES_MAX)
+            part = await self._logs.journal.read(topic.log_name, ledger.ledger_id, first, wanted, _READ_BYTES_MAX)
+            yield part
+            first += len(part)
+
+
+def _copy_metadata(directory: Path, scratch: Path) -> None:
+    for name in (_METADATA, f"{_METADATA}-wal"):
+        if (directory / name).exists():
+            shutil.copyfile(directory / name, scratch / name)

@@ -1,0 +1,238 @@
+"""One topic copied into a cluster: its ledgers, each read back and compared, then its record with all cursors.
+
+What is under way is noted in the metadata before it is written, so that the next import removes what an interrupted one
+has left.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.cluster_import.positions import CopiedLedger, moved_cursor, moved_end
+from interpulse.broker.cluster_import.source import DataDirectory
+from interpulse.broker.layout import IN_CLUSTER
+from interpulse.broker.live.compaction.compaction import COMPACTION_CURSOR
+from interpulse.model.errors import PersistenceError
+from interpulse.model.names import TopicName
+from interpulse.storage.api import Change, Delete, LedgerRecord, MetadataStore, Put
+from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors.cursor_store import RecordedCursors, cursor_key
+from interpulse.storage.journals import TOPIC_LEDGER, Journal, LedgerWriter, Sealed
+from interpulse.storage.topic_records import TopicRecord, TopicRecords
+
+__all__ = ["Copied", "CopyDiffers", "TopicCopies"]
+
+_TOPICS_PER_QUESTION: Final = 200
+_COMMIT_BYTES_MAX: Final = 500_000  # ZooKeeper takes 1 MiB
+_READ_ENTRIES_MAX: Final = 2_000
+_READ_BYTES_MAX: Final = 2 << 20
+
+
+class CopyDiffers(PersistenceError):
+    """What was read back is not what was written."""
+
+    retriable = False
+
+    def __init__(self, topic: str, ledger_id: int, problem: str) -> None:
+        super().__init__(f"the copy of ledger {ledger_id} of {topic} is not what was copied: {problem}")
+        self.topic = topic
+        self.ledger_id = ledger_id
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.topic, self.ledger_id, self.problem)
+
+
+class Copied(NamedTuple):
+    """What of a topic is in the cluster, equal to the original."""
+
+    ledgers: int
+    entries: int
+    size: int
+    cursors: int
+
+
+class _Digest:
+    """Of the entries of a ledger, in their order."""
+
+    def __init__(self) -> None:
+        self.entries = 0
+        self.size = 0
+        self._hash = blake2b(digest_size=16)
+
+    def add(self, entries: Sequence[bytes]) -> None:
+        for entry in entries:
+            self._hash.update(len(entry).to_bytes(4, "big"))
+            self._hash.update(entry)
+            self.size += len(entry)
+        self.entries += len(entries)
+
+    def difference(self, other: _Digest) -> str:
+        """What is different in the other one; empty if nothing is."""
+        if (self.entries, self.size) != (other.entries, other.size):
+            return f"{other.entries} entries of {other.size} bytes, not {self.entries} of {self.size}"
+        return "" if self._hash.digest() == other._hash.digest() else "the checksums of its entries differ"
+
+
+class TopicCopies:
+    """Copies topics from a data directory into the stores of a cluster."""
+
+    def __init__(self, source: DataDirectory, metadata: MetadataStore, journal: Journal) -> None:
+        self._source = source
+        self._metadata = metadata
+        self._journal = journal
+        self._records = TopicRecords(metadata, IN_CLUSTER.topic_records)
+        self._cursors = RecordedCursors(metadata, IN_CLUSTER.cursors)
+
+    async def there(self, topics: Sequence[TopicName]) -> set[TopicName]:
+        """Those that the cluster has, other than by an import that was interrupted."""
+        found: set[TopicName] = set()
+        for first in range(0, len(topics), _TOPICS_PER_QUESTION):
+            asked = topics[first : first + _TOPICS_PER_QUESTION]
+            records = await self._metadata.get_many([keys.topic_record(topic) for topic in asked])
+            notes = await self._metadata.get_many([keys.imported_ledgers(topic.log_name) for topic in asked])
+            found |= {
+                topic
+                for topic in asked
+                if keys.topic_record(topic) in records and keys.imported_ledgers(topic.log_name) not in notes
+            }
+        return found
+
+    async def looks_copied(self, topic: TopicName) -> bool:
+        """Whether what is there is all of the topic and nothing else, as far as records tell."""
+        there = await self._records.get(topic.log_name)
+        assert there is not None
+        original = await self._source.record(topic)
+        if [row.entries for row in there.ledgers] != [row.entries for row in original.ledgers]:
+            return False
+        ledgers = _pairs(original.ledgers, there.ledgers)
+        if _encoded(replace(there, stored=b"")) != _encoded(_moved_record(original, ledgers, there.ledgers)):
+            return False
+        wanted = _encoded_cursors(await self._moved_cursors(topic, original, ledgers))
+        return _encoded_cursors(await self._cursors_of(topic)) == wanted
+
+    async def compare(self, topic: TopicName) -> Copied:
+        """Read what is there, and the original, once more; raises CopyDiffers."""
+        there = await self._records.get(topic.log_name) or TopicRecord()
+        original = await self._source.record(topic)
+        for old, new in zip(original.ledgers, there.ledgers, strict=True):
+            digest = _Digest()
+            async for part in self._source.entries(topic, old):
+                digest.add(part)
+            await self._check(topic, new.ledger_id, await self._journal.recover(new.ledger_id), digest)
+        return _copied(there.ledgers, len(await self._cursors_of(topic)))
+
+    async def copy(self, topic: TopicName) -> Copied:
+        """Raises PersistenceError and MetadataError; then the topic is not in the cluster, and can be copied again."""
+        await self._remove_leftovers(topic)
+        original = await self._source.record(topic)
+        rows: list[LedgerRecord] = []
+        for row in original.ledgers:
+            rows.append(await self._copy_ledger(topic, row, [each.ledger_id for each in rows]))
+        ledgers = _pairs(original.ledgers, rows)
+        cursors = await self._moved_cursors(topic, original, ledgers)
+        await self._commit(topic, _moved_record(original, ledgers, rows), cursors)
+        return _copied(rows, len(cursors))
+
+    async def _copy_ledger(self, topic: TopicName, row: LedgerRecord, before: Sequence[int]) -> LedgerRecord:
+        new_id = await self._journal.create(topic.log_name, TOPIC_LEDGER)
+        await self._note(topic, [*before, new_id])
+        writer, digest = LedgerWriter(self._journal, new_id), _Digest()
+        async for part in self._source.entries(topic, row):
+            await writer.write(part)
+            digest.add(part)
+        sealed = await self._journal.seal(new_id)
+        await self._check(topic, new_id, sealed, digest)
+        return LedgerRecord(new_id, sealed.entries, sealed.size, row.created_ms)
+
+    async def _check(self, topic: TopicName, ledger_id: int, sealed: Sealed | None, expected: _Digest) -> None:
+        """Read a ledger of the cluster, whose end is ``sealed``; raises CopyDiffers."""
+        there = 0 if sealed is None else sealed.entries
+        if there != expected.entries:
+            raise CopyDiffers(str(topic), ledger_id, f"it has {there} entries, not {expected.entries}")
+        found = _Digest()
+        while found.entries < expected.entries:
+            wanted = min(expected.entries - found.entries, _READ_ENTRIES_MAX)
+            part = await self._journal.read(topic.log_name, ledger_id, found.entries, wanted, _READ_BYTES_MAX)
+            found.add(part)
+        if problem := expected.difference(found):
+            raise CopyDiffers(str(topic), ledger_id, problem)
+
+    async def _moved_cursors(
+        self, topic: TopicName, original: TopicRecord, ledgers: Sequence[CopiedLedger]
+    ) -> dict[str, CursorRecord]:
+        """Without that of a compacted ledger, which stays behind."""
+        cursors = await self._source.cursors(topic)
+        if original.compacted is not None:
+            cursors.pop(COMPACTION_CURSOR, None)
+        return {name: moved_cursor(each, ledgers) for name, each in cursors.items()}
+
+    async def _cursors_of(self, topic: TopicName) -> dict[str, CursorRecord]:
+        return await self._cursors.of(topic.log_name).load()
+
+    async def _note(self, topic: TopicName, ledger_ids: Sequence[int]) -> None:
+        await self._metadata.commit([Put(keys.imported_ledgers(topic.log_name), json.dumps(ledger_ids).encode())])
+
+    async def _remove_leftovers(self, topic: TopicName) -> None:
+        """What an import that was interrupted has left of the topic."""
+        note = keys.imported_ledgers(topic.log_name)
+        stored = await self._metadata.get(note)
+        if stored is not None and stored.value:
+            left = set(json.loads(stored.value)) | set(await self._records.delete(topic.log_name))
+            await self._journal.forget(left)
+            await self._metadata.commit([Delete(note)])
+
+    async def _commit(self, topic: TopicName, record: TopicRecord, cursors: Mapping[str, CursorRecord]) -> None:
+        """In one piece, or in several under the note that says that the topic is not complete."""
+        key, note = keys.topic_record(topic), keys.imported_ledgers(topic.log_name)
+        puts = [Put(key, _encoded(record))]
+        puts += [Put(cursor_key(topic.log_name, name), value) for name, value in _encoded_cursors(cursors).items()]
+        *parts, last = _parts(puts)
+        if parts:
+            await self._note(topic, [row.ledger_id for row in record.ledgers])
+        expect: Mapping[str, int | None] = {key: None}
+        for part in parts:
+            await self._metadata.commit(part, expect)
+            expect = {}
+        ending: list[Change] = [Delete(note)] if await self._metadata.get(note) is not None else []
+        await self._metadata.commit([*last, *ending], expect)
+
+
+def _pairs(old: Sequence[LedgerRecord], new: Sequence[LedgerRecord]) -> list[CopiedLedger]:
+    return [CopiedLedger(a.ledger_id, b.ledger_id, b.entries) for a, b in zip(old, new, strict=True)]
+
+
+def _moved_record(original: TopicRecord, ledgers: Sequence[CopiedLedger], rows: Sequence[LedgerRecord]) -> TopicRecord:
+    end = None if original.terminated is None else moved_end(original.terminated, ledgers)
+    return TopicRecord(tuple(rows), end, original.other)
+
+
+def _encoded(record: TopicRecord) -> bytes:
+    return IN_CLUSTER.topic_records.encode(record)
+
+
+def _encoded_cursors(cursors: Mapping[str, CursorRecord]) -> dict[str, bytes]:
+    return {name: IN_CLUSTER.cursors.encode(name, each) for name, each in cursors.items()}
+
+
+def _parts(puts: Sequence[Put]) -> list[list[Put]]:
+    """The same in parts that a commit has room for, at least one."""
+    parts: list[list[Put]] = [[]]
+    size = 0
+    for put in puts:
+        length = len(put.key) + len(put.value)
+        if parts[-1] and size + length > _COMMIT_BYTES_MAX:
+            parts.append([])
+            size = 0
+        parts[-1].append(put)
+        size += length
+    return parts
+
+
+def _copied(rows: Sequence[LedgerRecord], cursors: int) -> Copied:
+    return Copied(len(rows), sum(row.entries for row in rows), sum(row.size for row in rows), cursors)

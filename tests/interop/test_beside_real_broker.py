@@ -273,6 +273,9 @@ def test_compacted_topic_when_the_other_broker_takes_it_then_is_served_and_compa
     client = quiet_client(pair.service_url)
     producer = client.create_producer(topic, batching_enabled=False)
 
+    def status(at: RealBroker | BrokerProcess) -> str:
+        return str(admin(at.web_url, "GET", f"{path}/compaction")["status"])
+
     def kept() -> list[int]:
         reader = client.create_reader(topic, pulsar.MessageId.earliest, is_read_compacted=True)
         found = []
@@ -281,12 +284,13 @@ def test_compacted_topic_when_the_other_broker_takes_it_then_is_served_and_compa
         reader.close()
         return found
 
-    for begin, by in zip(range(0, 200, 50), (pair.ours, pair.real, pair.ours, pair.real), strict=True):
+    turns: list[RealBroker | BrokerProcess] = [pair.ours, pair.real, pair.ours, pair.real]
+    for begin, by in zip(range(0, 200, 50), turns, strict=True):
         pair.move(topic, by)
         for number in range(begin, begin + 50):
             producer.send(b"%d" % number, partition_key=str(number % 5))
         assert kept() == list(range(max(begin - 5, 0), begin + 50))
         admin(by.web_url, "PUT", f"{path}/compaction")
-        until(lambda by=by: admin(by.web_url, "GET", f"{path}/compaction")["status"] != "RUNNING", SECONDS_MAX)
+        until(lambda by=by: status(by) != "RUNNING", SECONDS_MAX)
         assert kept() == list(range(begin + 45, begin + 50))
     client.close()

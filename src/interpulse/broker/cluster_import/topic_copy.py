@@ -16,11 +16,10 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.cluster_import.positions import CopiedLedger, moved_cursor, moved_end
 from interpulse.broker.cluster_import.source import DataDirectory
 from interpulse.broker.layout import IN_CLUSTER
-from interpulse.broker.live.compaction.compaction import COMPACTION_CURSOR
 from interpulse.model.errors import PersistenceError
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Change, Delete, LedgerRecord, MetadataStore, Put
-from interpulse.storage.cursors.cursor_records import CursorRecord
+from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, CursorRecord
 from interpulse.storage.cursors.cursor_store import RecordedCursors, cursor_key
 from interpulse.storage.journals import TOPIC_LEDGER, Journal, LedgerWriter, Sealed
 from interpulse.storage.topic_records import TopicRecord, TopicRecords

@@ -281,12 +281,15 @@ def test_compacted_topic_when_the_other_broker_takes_it_then_is_served_and_compa
         reader.close()
         return found
 
-    for begin, by in zip(range(0, 200, 50), (pair.ours, pair.real, pair.ours, pair.real), strict=True):
+    turns: tuple[RealBroker | BrokerProcess, ...] = (pair.ours, pair.real, pair.ours, pair.real)
+    for turn, by in enumerate(turns):
+        begin = 50 * turn
         pair.move(topic, by)
         for number in range(begin, begin + 50):
             producer.send(b"%d" % number, partition_key=str(number % 5))
         assert kept() == list(range(max(begin - 5, 0), begin + 50))
-        admin(by.web_url, "PUT", f"{path}/compaction")
-        until(lambda by=by: admin(by.web_url, "GET", f"{path}/compaction")["status"] != "RUNNING", SECONDS_MAX)
+        web_url = by.web_url
+        admin(web_url, "PUT", f"{path}/compaction")
+        until(lambda url=web_url: admin(url, "GET", f"{path}/compaction")["status"] != "RUNNING", SECONDS_MAX)
         assert kept() == list(range(begin + 45, begin + 50))
     client.close()

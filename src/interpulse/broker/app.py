@@ -48,6 +48,7 @@ from interpulse.broker.stores import OpenStores, in_data_directory
 from interpulse.broker.tenancy.cluster_links import ClusterLinks
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.failure_domains import FailureDomains
+from interpulse.broker.tenancy.isolation_policies import IsolationPolicyRecords
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap, check_cluster
 from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.broker.tenancy.tenants import Tenants
@@ -233,7 +234,13 @@ class BrokerApp:
         except PreconditionFailed as error:
             raise CannotServe(str(error)) from error
         brokers.on_extensible = self.must_stop.set
-        shared = SharedOwnership(self.stores.metadata, guarded, brokers, self._boundaries)
+        shared = SharedOwnership(
+            self.stores.metadata,
+            guarded,
+            brokers,
+            self._boundaries,
+            partial(self.isolation_policies.in_force, self.config.cluster_name),
+        )
         if self.config.zookeeper_session_expired_policy == SHUTDOWN:
             shared.on_lost = self.must_stop.set
         return shared
@@ -262,6 +269,7 @@ class BrokerApp:
         self.dynamic = DynamicConfig(metadata, self.config)
         await self.dynamic.load()
         self.clusters = Clusters(metadata, layout)
+        self.isolation_policies = IsolationPolicyRecords(metadata, self.clusters)
         self.links = ClusterLinks(self.clusters)
         self.tenants = Tenants(metadata)
         self.namespaces = Namespaces(metadata, local_cluster=self.config.cluster_name, layout=layout)
@@ -293,7 +301,7 @@ class BrokerApp:
             self.namespaces,
             self.tenants,
             self._current,
-            collect=None if self.others is None else self.others.collect,
+            collected=None if self.others is None else self.others.collected,
             loaded_elsewhere=None if self.others is None else self.others.loaded_topics,
         )
         self.inactive_topics = InactiveTopics(self.registry, self.deletion, self._current)
@@ -386,6 +394,7 @@ class BrokerApp:
         return RestContext(
             clusters=self.clusters,
             failure_domains=FailureDomains(metadata, self.clusters, self.stores.layout),
+            isolation_policies=self.isolation_policies,
             tenants=self.tenants,
             namespaces=self.namespaces,
             bundles=Bundles(

@@ -19,6 +19,7 @@ from interpulse.broker.rest import (
     brokers,
     clusters,
     compaction,
+    isolation_policies,
     lookup,
     messages,
     namespaces,
@@ -69,6 +70,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *schemas.ROUTES,
     *lookup.ROUTES,
     *brokers.ROUTES,
+    *isolation_policies.ROUTES,
     *metrics.ROUTES,
     *unsupported.ROUTES,
 )

@@ -11,6 +11,7 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.layout import ALONE, Layout
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import AlreadyExists, ClusterNotFound, PreconditionFailed
+from interpulse.model.isolation import load_policies
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicyRecord
 from interpulse.rules.clusters import check_cluster_data, check_peers
@@ -118,12 +119,17 @@ class Clusters:
         A real Pulsar forgets it all the same, and then no topic of such a namespace opens.
         """
         await self.get(name)
+        isolation = await self._store.get(keys.isolation_policies(name))
+        if isolation is not None and load_policies(isolation.value):
+            raise PreconditionFailed(f"Cluster {name} has namespace isolation policies; delete them first")
         user = await self._user(name)
         if user is not None:
             raise PreconditionFailed(f"Cluster {name} is used by {user}; take it out of its replication clusters first")
         above = self._layout.failure_domains(name)
         gone = [f"{above}/{domain}" for domain in await self._store.children(above)]
-        await self._store.commit([Delete(key) for key in (keys.cluster(name), above, *gone)])
+        await self._store.commit(
+            [Delete(key) for key in (keys.isolation_policies(name), keys.cluster(name), above, *gone)]
+        )
 
     async def _user(self, name: str) -> str | None:
         """A namespace or a topic that is on the cluster."""

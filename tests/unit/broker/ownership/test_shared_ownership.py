@@ -79,7 +79,9 @@ class Broker:
         self.brokers = RegisteredBrokers(self.store, report, SystemClock())
         self.topics = Topics()
         self.guarded = GuardedMetadata(self.store)
-        self.ownership = SharedOwnership(self.store, self.guarded, self.brokers, self._boundaries)
+        self.ownership = SharedOwnership(
+            self.store, self.guarded, self.brokers, self._boundaries, self._policies
+        )
         self.ownership.start(self.topics)
 
     async def _boundaries(self, namespace: NamespaceName) -> Sequence[str] | None:

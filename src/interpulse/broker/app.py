@@ -69,6 +69,7 @@ from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.brokers import INTERNAL_LISTENER, BrokerAddresses, ListenerAddresses, LoadReport
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
+from interpulse.model.isolation import IsolationPolicies
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.serving.listening import CannotListen, ServiceAddress, advertised_host
 from interpulse.serving.permits import LookupPermits
@@ -234,13 +235,7 @@ class BrokerApp:
         except PreconditionFailed as error:
             raise CannotServe(str(error)) from error
         brokers.on_extensible = self.must_stop.set
-        shared = SharedOwnership(
-            self.stores.metadata,
-            guarded,
-            brokers,
-            self._boundaries,
-            partial(self.isolation_policies.in_force, self.config.cluster_name),
-        )
+        shared = SharedOwnership(self.stores.metadata, guarded, brokers, self._boundaries, self._isolation)
         if self.config.zookeeper_session_expired_policy == SHUTDOWN:
             shared.on_lost = self.must_stop.set
         return shared
@@ -262,6 +257,9 @@ class BrokerApp:
         if policies is None:
             return None
         return (await self.namespaces.versioned_boundaries(namespace, policies))[0]
+
+    async def _isolation(self) -> IsolationPolicies:
+        return await self.isolation_policies.in_force(self.config.cluster_name)
 
     async def _build_tenancy(self) -> None:
         """The cluster, its tenants and namespaces, and the permissions in them."""

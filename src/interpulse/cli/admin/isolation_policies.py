@@ -59,7 +59,7 @@ def isolation_policies() -> None:
 )
 @click.option(
     "--unload-scope",
-    type=click.Choice(list(UnloadScope)),
+    type=click.Choice([each.value for each in UnloadScope]),
     help="Namespaces to unload, so that they are placed anew: those whose brokers change (the default), all that the "
     "policy names or named before, or none.",
 )

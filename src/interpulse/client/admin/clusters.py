@@ -78,21 +78,21 @@ class ClustersAdmin:
         read = each(made_by(IsolationPolicy.from_json))
         return await self._http.get(_isolation(name), kind="cluster", read=read)
 
-    async def isolation_policy(self, name: str, policy: str) -> IsolationPolicy:
+    async def isolation_policy(self, name: str, policy_name: str) -> IsolationPolicy:
         """Raises NotFound."""
         read = made_by(IsolationPolicy.from_json)
-        return await self._http.get(_isolation_policy(name, policy), kind="cluster", read=read)
+        return await self._http.get(_isolation_policy(name, policy_name), kind="cluster", read=read)
 
-    async def set_isolation_policy(self, name: str, policy: str, value: IsolationPolicy) -> None:
+    async def set_isolation_policy(self, name: str, policy_name: str, policy: IsolationPolicy) -> None:
         """Create or replace it; namespaces whose brokers change are unloaded, see ``unload_scope``.
 
         Raises InvalidRequest for what cannot be followed, PreconditionFailed if there is no such cluster.
         """
-        await self._http.post(_isolation_policy(name, policy), value.to_json(), kind="cluster")
+        await self._http.post(_isolation_policy(name, policy_name), policy.to_json(), kind="cluster")
 
-    async def delete_isolation_policy(self, name: str, policy: str) -> None:
+    async def delete_isolation_policy(self, name: str, policy_name: str) -> None:
         """Nothing is unloaded, and a policy that is not there is no error."""
-        await self._http.delete(_isolation_policy(name, policy), kind="cluster")
+        await self._http.delete(_isolation_policy(name, policy_name), kind="cluster")
 
     async def isolation_of_brokers(self, name: str) -> Isolations:
         """What the policies say of each broker that is there."""

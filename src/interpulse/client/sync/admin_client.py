@@ -168,20 +168,20 @@ class ClustersAdmin:
         """By their names. Raises NotFound if the cluster never had any."""
         return self._portal.call(lambda: self._area.isolation_policies(name))
 
-    def isolation_policy(self, name: str, policy: str) -> IsolationPolicy:
+    def isolation_policy(self, name: str, policy_name: str) -> IsolationPolicy:
         """Raises NotFound."""
-        return self._portal.call(lambda: self._area.isolation_policy(name, policy))
+        return self._portal.call(lambda: self._area.isolation_policy(name, policy_name))
 
-    def set_isolation_policy(self, name: str, policy: str, value: IsolationPolicy) -> None:
+    def set_isolation_policy(self, name: str, policy_name: str, policy: IsolationPolicy) -> None:
         """Create or replace it; namespaces whose brokers change are unloaded, see ``unload_scope``.
 
         Raises InvalidRequest for what cannot be followed, PreconditionFailed if there is no such cluster.
         """
-        return self._portal.call(lambda: self._area.set_isolation_policy(name, policy, value))
+        return self._portal.call(lambda: self._area.set_isolation_policy(name, policy_name, policy))
 
-    def delete_isolation_policy(self, name: str, policy: str) -> None:
+    def delete_isolation_policy(self, name: str, policy_name: str) -> None:
         """Nothing is unloaded, and a policy that is not there is no error."""
-        return self._portal.call(lambda: self._area.delete_isolation_policy(name, policy))
+        return self._portal.call(lambda: self._area.delete_isolation_policy(name, policy_name))
 
     def isolation_of_brokers(self, name: str) -> Isolations:
         """What the policies say of each broker that is there."""

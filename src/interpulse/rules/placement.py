@@ -98,7 +98,8 @@ def decide_placement(
     namespace = bundle_path.rpartition("/")[0]
     chosen = candidate(bundle_path, permitted_brokers(brokers.isolation, namespace, brokers.reports))
     if chosen is None:
-        raise ServiceNotReady(nobody_permitted(brokers.isolation, namespace, brokers.reports))
+        reason = nobody_permitted(brokers.isolation, namespace, brokers.reports)
+        raise ServiceNotReady(f"Namespace bundle {bundle_path} has no broker: {reason}")
     if chosen == brokers.me:
         return TAKE
     return redirected(brokers.reports[chosen].broker, listener_name, authoritative=True)

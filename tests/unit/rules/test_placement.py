@@ -124,8 +124,8 @@ def test_placement_when_no_broker_is_permitted_then_the_policy_is_named() -> Non
     with pytest.raises(ServiceNotReady) as caught:
         decide_placement(PATH, None, brokers, authoritative=False)
     assert str(caught.value) == (
-        "Namespace t/ns is for brokers of isolation policy p (primary gone.*), and none of the registered brokers is "
-        "such a one: there is me:8080, other:8080"
+        f"Namespace bundle {PATH} has no broker: Namespace t/ns is for brokers of isolation policy p (primary gone.*), "
+        "and none of the registered brokers is such a one: there is me:8080, other:8080"
     )
     assert decide_placement(PATH, OWNED, brokers, authoritative=False) == connect("other")
 

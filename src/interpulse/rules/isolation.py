@@ -134,7 +134,7 @@ def namespaces_to_unload(
     """
     if new.unload_scope == UnloadScope.NONE:
         return []
-    before = set(old.namespaces) if old else set()
+    before = {each for each in old.namespaces if _fault(each) is None} if old else set()  # others named nothing
     primary_changed = old is not None and Counter(old.primary) != Counter(new.primary)
     everything = new.unload_scope == UnloadScope.ALL_MATCHING or primary_changed
     expressions = before | set(new.namespaces) if everything else before ^ set(new.namespaces)

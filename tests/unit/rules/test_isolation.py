@@ -134,6 +134,9 @@ OLD = IsolationPolicy(("a/.*", "b/.*"), ("p", "q"), (), LIMIT)
             OLD, {"namespaces": ("a/.*", "c/.*"), "unload_scope": "all_matching"}, NAMES, id="all that either names"
         ),
         pytest.param(OLD, {"primary": ("p",), "namespaces": ("c/.*",)}, NAMES, id="other primary ones"),
+        pytest.param(
+            replace(OLD, namespaces=("a/.*", "(")), {}, ["b/1"], id="in place of an expression that nobody understood"
+        ),
         pytest.param(OLD, {"primary": ("p",), "unload_scope": "none"}, [], id="other primary ones, none"),
     ],
 )

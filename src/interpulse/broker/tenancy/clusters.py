@@ -11,7 +11,6 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.layout import ALONE, Layout
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import AlreadyExists, ClusterNotFound, PreconditionFailed
-from interpulse.model.isolation import load_policies
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicyRecord
 from interpulse.rules.clusters import check_cluster_data, check_peers
@@ -23,6 +22,7 @@ __all__ = ["Clusters", "check_entity_name"]
 _ENTITY: Final = re.compile(r"[A-Za-z0-9_\-=:.]+", re.ASCII)
 _HALF_PAIRS: Final = re.compile("[\ud800-\udfff]")  # JSON may hold them, a key cannot
 _KEYS_PER_PAGE: Final = 500
+_NO_POLICIES: Final = (b"", b"{}")
 _NAME_LENGTH_MAX: Final = 1_000  # names of topics contain it, and go into the line of an HTTP request
 
 
@@ -120,7 +120,7 @@ class Clusters:
         """
         await self.get(name)
         isolation = await self._store.get(keys.isolation_policies(name))
-        if isolation is not None and load_policies(isolation.value):
+        if isolation is not None and isolation.value not in _NO_POLICIES:
             raise PreconditionFailed(f"Cluster {name} has namespace isolation policies; delete them first")
         user = await self._user(name)
         if user is not None:

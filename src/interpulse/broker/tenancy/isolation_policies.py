@@ -21,7 +21,7 @@ class IsolationPolicyRecords:
     def __init__(self, store: MetadataStore, clusters: Clusters) -> None:
         self._store = store
         self._clusters = clusters
-        self._parsed: dict[str, tuple[int, dict[str, IsolationPolicy]]] = {}
+        self._parsed: dict[str, tuple[bytes, dict[str, IsolationPolicy]]] = {}
 
     async def in_force(self, cluster: str) -> dict[str, IsolationPolicy]:
         """The policies of a cluster; none if there never were any. Raises MetadataError for an unknown form."""
@@ -79,14 +79,14 @@ class IsolationPolicyRecords:
         return self._read(cluster, stored)
 
     def _read(self, cluster: str, stored: Versioned) -> dict[str, IsolationPolicy]:
-        version, policies = self._parsed.get(cluster, (None, {}))
-        if version != stored.version:
+        value, policies = self._parsed.get(cluster, (None, {}))
+        if value != stored.value:
             try:
                 policies = load_policies(stored.value)
             except ValueError as error:
                 key = keys.isolation_policies(cluster)
                 raise MetadataError(f"The isolation policies {key} cannot be understood: {error}") from error
-            self._parsed[cluster] = (stored.version, policies)
+            self._parsed[cluster] = (stored.value, policies)
         return policies
 
     async def _check_cluster(self, cluster: str) -> None:

@@ -165,7 +165,7 @@ LONGS: Final = Kind(
 )
 OBJECT: Final = Kind("an object", _if(lambda value: isinstance(value, dict)))
 STRINGS: Final = Kind("an array of strings", _if(are_strings))
-TEXTS: Final = Kind("an object of strings or numbers", _texts)
+TEXTS: Final = Kind("an object of strings or integers", _texts)
 STRING_MAP: Final = Kind("an object of strings", _if(is_string_map))
 STRINGS_BY_NAME: Final = Kind("an object of arrays of strings", _if(_are_strings_by_name))
 STRINGS_BY_NAME_TWICE: Final = Kind(

@@ -10,6 +10,7 @@ MODULES = (
     "interpulse.rules.bundles",
     "interpulse.rules.consistency",
     "interpulse.rules.inactivity",
+    "interpulse.rules.isolation",
     "interpulse.rules.lookup",
     "interpulse.rules.placement",
     "interpulse.rules.policy_checks",

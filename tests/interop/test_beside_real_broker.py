@@ -200,6 +200,28 @@ def test_brokers_when_of_both_kinds_then_are_one_cluster(pair: Pair) -> None:
         assert (found["version"], found["type"], found["data"], found["properties"]) == (0, "JSON", RECORD, {"p": "q"})
 
 
+def test_isolation_policies_when_set_at_either_then_both_follow_them(pair: Pair) -> None:
+    """No broker is such a one, so that neither takes the bundle."""
+    path, topic = "clusters/lab/namespaceIsolationPolicies", "persistent://public/apart/x"
+    failover = {"policy_type": "min_available", "parameters": {"min_limit": "1", "usage_threshold": "80"}}
+    policy = {"primary": ["nowhere"], "secondary": [], "auto_failover_policy": failover}
+    admin(pair.real.web_url, "PUT", "namespaces/public/apart")
+    for at, other, name in ((pair.ours, pair.real, "apart"), (pair.real, pair.ours, "another")):
+        admin(at.web_url, "POST", f"{path}/{name}", policy | {"namespaces": [f"public/{name}"]})
+        shown = admin(at.web_url, "GET", path)
+        until(lambda other=other, shown=shown: admin(other.web_url, "GET", path) == shown)  # type: ignore[misc]
+    for broker in (pair.ours, pair.real):
+        with pytest.raises(urllib.error.HTTPError):
+            urllib.request.urlopen(_lookup(broker, topic), timeout=20)
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(f"{_lookup(pair.ours, topic)}?authoritative=true", timeout=20)
+    assert b"isolation policy apart (primary nowhere)" in caught.value.read()
+    for name in ("apart", "another"):
+        admin(pair.ours.web_url, "DELETE", f"{path}/{name}")
+    until(lambda: admin(pair.real.web_url, "GET", path) == {})
+    until(lambda: pair.owner(topic) is not None)
+
+
 def test_topics_when_given_to_and_fro_under_load_then_nothing_is_lost_and_order_holds(pair: Pair) -> None:
     with traffic(pair.service_url, "moved") as running:
         moved = 0

@@ -52,6 +52,7 @@ from interpulse.broker.stores import OpenStores, in_data_directory
 from interpulse.broker.tenancy.cluster_links import ClusterLinks
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.failure_domains import FailureDomains
+from interpulse.broker.tenancy.isolation_policies import IsolationPolicyRecords
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap, check_cluster
 from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.broker.tenancy.tenants import Tenants
@@ -72,6 +73,7 @@ from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.brokers import INTERNAL_LISTENER, BrokerAddresses, ListenerAddresses, LoadReport
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
+from interpulse.model.isolation import IsolationPolicies
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.serving.listening import CannotListen
 from interpulse.serving.permits import LookupPermits
@@ -254,7 +256,7 @@ class BrokerApp:
         except PreconditionFailed as error:
             raise CannotServe(str(error)) from error
         brokers.on_extensible = self.must_stop.set
-        shared = SharedOwnership(self.stores.metadata, guarded, brokers, self._boundaries)
+        shared = SharedOwnership(self.stores.metadata, guarded, brokers, self._boundaries, self._isolation)
         if self.config.zookeeper_session_expired_policy == SHUTDOWN:
             shared.on_lost = self.must_stop.set
         return shared
@@ -276,12 +278,16 @@ class BrokerApp:
             return None
         return (await self.namespaces.versioned_boundaries(namespace, policies))[0]
 
+    async def _isolation(self) -> IsolationPolicies:
+        return await self.isolation_policies.in_force(self.config.cluster_name)
+
     async def _build_tenancy(self) -> None:
         """The cluster, its tenants and namespaces, and the permissions in them."""
         metadata, layout = self.stores.metadata, self.stores.layout
         self.dynamic = DynamicConfig(metadata, self.config)
         await self.dynamic.load()
         self.clusters = Clusters(metadata, layout)
+        self.isolation_policies = IsolationPolicyRecords(metadata, self.clusters)
         self.links = ClusterLinks(self.clusters)
         self.tenants = Tenants(metadata)
         self.namespaces = Namespaces(metadata, local_cluster=self.config.cluster_name, layout=layout)
@@ -313,7 +319,7 @@ class BrokerApp:
             self.namespaces,
             self.tenants,
             self._current,
-            collect=None if self.others is None else self.others.collect,
+            collected=None if self.others is None else self.others.collected,
             loaded_elsewhere=None if self.others is None else self.others.loaded_topics,
         )
         self.inactive_topics = InactiveTopics(self.registry, self.deletion, self._current)
@@ -417,6 +423,7 @@ class BrokerApp:
         return RestContext(
             clusters=self.clusters,
             failure_domains=FailureDomains(metadata, self.clusters, self.stores.layout),
+            isolation_policies=self.isolation_policies,
             tenants=self.tenants,
             namespaces=self.namespaces,
             bundles=Bundles(

@@ -32,6 +32,7 @@ __all__ = [
     "failure_domains_in_cluster",
     "forced_deletion",
     "imported_ledgers",
+    "isolation_policies",
     "load_report",
     "local_policies",
     "namespace_contents",
@@ -75,6 +76,11 @@ _FORCED_DELETIONS = "/admin/forced-deletions"
 def cluster(name: str) -> str:
     """How the cluster is reached, `ClusterData`."""
     return f"{CLUSTERS}/{name}"
+
+
+def isolation_policies(cluster_name: str) -> str:
+    """The namespace isolation policies of a cluster by name, `IsolationPolicy`."""
+    return f"{cluster(cluster_name)}/namespaceIsolationPolicies"
 
 
 def failure_domains(cluster_name: str) -> str:

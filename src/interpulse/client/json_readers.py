@@ -16,6 +16,7 @@ __all__ = [
     "each",
     "ignored",
     "integer",
+    "list_made_by",
     "list_of",
     "made_by",
     "names",
@@ -116,6 +117,12 @@ def made_by(from_json: Callable[[Mapping[str, Any]], T]) -> Read[T]:
             raise UnexpectedJson(f"an object that can be read ({error}): {_excerpt(body)}") from error
 
     return read
+
+
+def list_made_by(from_json: Callable[[Mapping[str, Any]], T]) -> Read[list[T]]:
+    """A list of objects, and what ``from_json`` makes of each."""
+    read = made_by(from_json)
+    return lambda body: [read(item) for item in records(body)]
 
 
 def _refuse(body: Any, expected: str) -> NoReturn:

@@ -19,7 +19,7 @@ class NotOffered(StrEnum):
     )
     BROKER_STATS = "metrics stand under /metrics, and in the stats of each topic"
     BUNDLE_DELETION = "bundles go with their namespace"
-    BUNDLE_PLACEMENT = "bundles are not placed by rules or load"
+    BUNDLE_PLACEMENT = "bundles are placed by isolation policies and a hash, not by load or affinity"
     BUNDLE_TOPICS = "ask for the topics of the namespace"
     CLUSTER_MIGRATION = "clusters are not migrated"
     ENTRY_FILTERS = "entry filters are Java classes"

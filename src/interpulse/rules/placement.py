@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from crc32c import crc32c
 
 from interpulse.model.brokers import BrokerAddresses, BundleLock, LoadReport
 from interpulse.model.errors import MetadataError, ServiceNotReady, UnknownListener
+from interpulse.model.isolation import IsolationPolicies
+from interpulse.rules.isolation import nobody_permitted, permitted_brokers
 from interpulse.rules.lookup import LookupTarget
 
 __all__ = ["TAKE", "BrokersView", "Take", "candidate", "decide_placement", "is_load_change", "redirected", "sent_to"]
@@ -20,11 +22,12 @@ _CHANGE_SECONDS, _REFRESH_SECONDS = 5, 15 * 60
 
 @dataclass(frozen=True, slots=True)
 class BrokersView:
-    """The brokers of a cluster: which one asks, which are registered, and the leader if there is one."""
+    """The brokers of a cluster: which one asks, which are registered, the leader if there is one, and who may what."""
 
     me: str
     reports: Mapping[str, LoadReport]
     leader: str | None = None
+    isolation: IsolationPolicies = field(default_factory=dict)
 
     @property
     def elected(self) -> LoadReport | None:
@@ -76,6 +79,7 @@ def decide_placement(
 
     ``authoritative``: another broker sent the client here to have the bundle taken; an owner wins over it. Raises
     MetadataError while the owner gives the bundle away, ServiceNotReady if no broker can take it, UnknownListener.
+    Whether this broker may have what it is to take is looked at when it is taken.
     """
     if lock is not None:
         if lock.disabled:
@@ -89,9 +93,13 @@ def decide_placement(
         return TAKE
     if (leader := brokers.elected) is not None:
         return redirected(leader.broker, listener_name, authoritative=False)
-    chosen = candidate(bundle_path, brokers.reports)
-    if chosen is None:
+    if not brokers.reports:
         raise ServiceNotReady(f"No broker is registered that could serve namespace bundle {bundle_path}")
+    namespace = bundle_path.rpartition("/")[0]
+    chosen = candidate(bundle_path, permitted_brokers(brokers.isolation, namespace, brokers.reports))
+    if chosen is None:
+        reason = nobody_permitted(brokers.isolation, namespace, brokers.reports)
+        raise ServiceNotReady(f"Namespace bundle {bundle_path} has no broker: {reason}")
     if chosen == brokers.me:
         return TAKE
     return redirected(brokers.reports[chosen].broker, listener_name, authoritative=True)

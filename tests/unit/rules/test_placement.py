@@ -8,6 +8,7 @@ import pytest
 
 from interpulse.model.brokers import BrokerAddresses, BundleLock, ListenerAddresses, LoadReport
 from interpulse.model.errors import MetadataError, PulsarError, ServiceNotReady, UnknownListener
+from interpulse.model.isolation import IsolationPolicy
 from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.placement import TAKE, BrokersView, Take, candidate, decide_placement, is_load_change
 
@@ -104,6 +105,29 @@ def test_placement_when_real_brokers_have_no_leader_then_is_as_among_ours(broker
     chosen = candidate(PATH, brokers.reports)
     placed = decide_placement(PATH, None, brokers, authoritative=False)
     assert placed == (TAKE if chosen == ME else redirect(str(chosen).partition(":")[0], authoritative=True))
+
+
+@pytest.mark.parametrize("wanted", ["me", "other"])
+def test_placement_when_a_policy_names_a_broker_then_bundles_go_there(wanted: str) -> None:
+    isolation = {"p": IsolationPolicy(("t/ns",), (wanted,), parameters={"min_limit": "1"})}
+    brokers = BrokersView(ME, reports(report("me"), report("other")), isolation=isolation)
+    for number in range(20):
+        placed = decide_placement(f"t/ns/{number}", None, brokers, authoritative=False)
+        assert placed == (TAKE if wanted == "me" else redirect("other", authoritative=True))
+        placed = decide_placement(f"t/another/{number}", None, brokers, authoritative=False)
+        assert placed == (TAKE if wanted == "other" else redirect("other", authoritative=True))
+
+
+def test_placement_when_no_broker_is_permitted_then_the_policy_is_named() -> None:
+    isolation = {"p": IsolationPolicy(("t/ns",), ("gone.*",), parameters={"min_limit": "1"})}
+    brokers = BrokersView(ME, reports(report("me"), report("other")), isolation=isolation)
+    with pytest.raises(ServiceNotReady) as caught:
+        decide_placement(PATH, None, brokers, authoritative=False)
+    assert str(caught.value) == (
+        f"Namespace bundle {PATH} has no broker: Namespace t/ns is for brokers of isolation policy p (primary gone.*), "
+        "and none of the registered brokers is such a one: there is me:8080, other:8080"
+    )
+    assert decide_placement(PATH, OWNED, brokers, authoritative=False) == connect("other")
 
 
 def test_placement_when_a_listener_is_named_then_its_addresses_are_told() -> None:

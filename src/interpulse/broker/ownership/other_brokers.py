@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from interpulse.broker import metadata_paths as keys
@@ -115,15 +115,26 @@ class OtherBrokers:
         path = f"/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
         await self.ask(owner.broker.addresses, "PUT", path, kind="namespace")
 
-    async def collect(self, namespace: NamespaceName) -> None:
-        """Own all bundles of a namespace: their owners give them away. Raises Conflict if one goes elsewhere."""
-        for bundle in await self.ownership.bundles_of(namespace):
-            lock = (await self.owners([bundle])).get(bundle)
-            if lock is not None and lock.broker.broker_id != self.own_id:
-                await self.unload(bundle, lock)
-            taken = await self.ownership.take(bundle)
-            if taken.broker.broker_id != self.own_id:
-                raise Conflict(f"Namespace bundle {bundle} was taken by {taken.broker.broker_id} meanwhile, try again")
+    @asynccontextmanager
+    async def collected(self, namespace: NamespaceName) -> AsyncIterator[None]:
+        """Own all bundles of a namespace: their owners give them away. Raises Conflict if one goes elsewhere.
+
+        Afterwards they stay here, but those that isolation policies keep from this broker are given away.
+        """
+        try:
+            for bundle in await self.ownership.bundles_of(namespace):
+                await self._collect(bundle)
+            yield
+        finally:
+            await self.ownership.release_excluded(namespace)
+
+    async def _collect(self, bundle: Bundle) -> None:
+        lock = (await self.owners([bundle])).get(bundle)
+        if lock is not None and lock.broker.broker_id != self.own_id:
+            await self.unload(bundle, lock)
+        taken = await self.ownership.take(bundle, even_excluded=True)
+        if taken.broker.broker_id != self.own_id:
+            raise Conflict(f"Namespace bundle {bundle} was taken by {taken.broker.broker_id} meanwhile, try again")
 
     async def check_registered(self, broker_id: str) -> ListenerAddresses:
         """The addresses of a broker; raises Conflict if it is not there."""
@@ -136,8 +147,14 @@ class OtherBrokers:
         return reports[broker_id].broker.addresses
 
     async def move(self, bundle: Bundle, broker_id: str) -> None:
-        """Give a bundle of this broker to that one, and to no other. Raises Conflict if that one is not there."""
+        """Give a bundle of this broker to that one, and to no other.
+
+        Raises Conflict if that one is not there, or may not have the bundle.
+        """
         destination = await self.check_registered(broker_id)
+        reason = await self.ownership.exclusion(bundle.namespace, broker_id)
+        if reason is not None:
+            raise Conflict(f"Namespace bundle {bundle} is not unloaded for {broker_id}: {reason}")
         key = keys.bundle_destination(*bundle)
         await self._store.commit([Put(key, broker_id.encode(), ephemeral=True)])
         try:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Final, Protocol
@@ -24,8 +25,10 @@ from interpulse.broker.ownership.ownership import NO_OPTIONS, Bundle, LookupOpti
 from interpulse.broker.ownership.registered_brokers import RegisteredBrokers
 from interpulse.model.brokers import BundleLock
 from interpulse.model.errors import MetadataError, PulsarError, ServiceNotReady
+from interpulse.model.isolation import IsolationPolicies
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_of
+from interpulse.rules.isolation import exclusion
 from interpulse.rules.lookup import LookupTarget, Owner
 from interpulse.rules.placement import BrokersView, Take, decide_placement
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned
@@ -90,8 +93,12 @@ class SharedOwnership:
         guarded: GuardedMetadata,
         brokers: RegisteredBrokers,
         boundaries: Callable[[NamespaceName], Awaitable[Sequence[str] | None]],
+        isolation: Callable[[], Awaitable[IsolationPolicies]],
     ) -> None:
-        """``boundaries`` gives those of a namespace, None if there is no such namespace."""
+        """``boundaries`` gives those of a namespace, None if there is no such namespace.
+
+        ``isolation`` gives the isolation policies of the cluster.
+        """
         self.brokers = brokers
         self.metadata = guarded
         """The metadata as topics and their logs write it."""
@@ -102,6 +109,7 @@ class SharedOwnership:
         self._store = store
         self._session = store.session
         self._boundaries = boundaries
+        self._isolation = isolation
         self._topics: HeldTopics | None = None
         self._me = brokers.own.broker
         self._lock = BundleLock(self._me)
@@ -271,7 +279,7 @@ class SharedOwnership:
         destinations = {bundle: found[key].value.decode() for bundle, key in asked.items() if key in found}
         if not free or (options.authoritative and not destinations):
             return BrokersView(self._me.broker_id, {}), destinations
-        return await self.brokers.view(), destinations
+        return replace(await self.brokers.view(), isolation=await self._isolation()), destinations
 
     def _place(
         self,
@@ -327,12 +335,21 @@ class SharedOwnership:
 
     # --- taking and giving away
 
-    async def take(self, bundle: Bundle) -> BundleLock:
-        """Own a free bundle; the lock that stands then, which may be another's. Raises ServiceNotReady."""
+    async def exclusion(self, namespace: NamespaceName, broker_id: str) -> str | None:
+        """Why a broker may not have bundles of a namespace; None if it may."""
+        policies = await self._isolation()
+        return exclusion(policies, str(namespace), broker_id, (await self.brokers.view()).reports) if policies else None
+
+    async def take(self, bundle: Bundle, *, even_excluded: bool = False) -> BundleLock:
+        """Own a free bundle; the lock that stands then, which may be another's. Raises ServiceNotReady.
+
+        Isolation policies keep a free bundle from this broker unless ``even_excluded``: then `release_excluded` has to
+        follow.
+        """
         key = _key(bundle)
         attempt = self._attempts.get(key)
         if attempt is None:
-            attempt = self._attempts[key] = asyncio.get_running_loop().create_task(self._attempt(bundle))
+            attempt = self._attempts[key] = asyncio.get_running_loop().create_task(self._attempt(bundle, even_excluded))
             attempt.add_done_callback(lambda done: self._attempt_ended(key, done))
         return await asyncio.shield(attempt)
 
@@ -341,13 +358,15 @@ class SharedOwnership:
         if not done.cancelled():
             done.exception()  # whoever waits for it has it
 
-    async def _attempt(self, bundle: Bundle) -> BundleLock:
+    async def _attempt(self, bundle: Bundle, even_excluded: bool) -> BundleLock:
         held = self._held.get(_key(bundle))
         if held is not None:
             if not self._holds(held):
                 raise ServiceNotReady(f"Namespace bundle {bundle} is on its way here or elsewhere")
             return self._lock
         self._check_session()
+        if not even_excluded:
+            await self._check_permitted(bundle)
         session_id = self._session.id
         lock, version = await self._lock_node(_key(bundle))
         if lock is not self._lock:
@@ -357,6 +376,16 @@ class SharedOwnership:
         self._held[_key(bundle)] = _Held(bundle, version, session_id)
         log.info("bundle taken bundle=%s", bundle)
         return self._lock
+
+    async def _check_permitted(self, bundle: Bundle) -> None:
+        """Raises ServiceNotReady if nobody else has the bundle and this broker may not."""
+        reason = await self.exclusion(bundle.namespace, self._me.broker_id)
+        if reason is None:
+            return
+        key = _key(bundle)
+        stored = await self._store.get(key)
+        if stored is None or _parsed(key, stored).broker.broker_id == self._me.broker_id:
+            raise ServiceNotReady(f"Namespace bundle {bundle} is not taken: {reason}")
 
     async def _lock_node(self, key: str) -> tuple[BundleLock, int]:
         """Create the lock, or take over one of this broker's own; what stands then, and its version."""
@@ -404,6 +433,12 @@ class SharedOwnership:
         for held in list(self._held.values()):
             if not held.leaving and await self._boundaries(held.bundle.namespace) is None:
                 await self.release(held.bundle)
+
+    async def release_excluded(self, namespace: NamespaceName) -> None:
+        """Give away what this broker has of a namespace that isolation policies keep from it."""
+        held = [each.bundle for each in self._held.values() if each.bundle.namespace == namespace]
+        if held and await self.exclusion(namespace, self._me.broker_id) is not None:
+            await asyncio.gather(*map(self.release, held))
 
     async def _disable(self, held: _Held) -> None:
         value = BundleLock(self._me, disabled=True).dump()

@@ -11,23 +11,27 @@ from interpulse.broker.rest.http.at_owner import redirect_to
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json, answer_text
 from interpulse.broker.rest.http.required_permissions import any_role, open_to_all, super_user
 from interpulse.model.errors import ClusterNotFound, NamespaceNotFound, NotFound, ServiceNotReady
+from interpulse.model.isolation import IsolationPolicies
 from interpulse.model.names import NamespaceName
+from interpulse.rules.isolation import assignment
 from interpulse.rules.placement import sent_to
 
-__all__ = ["ROUTES", "VERSION"]
+__all__ = ["ROUTES", "VERSION", "registered_brokers"]
 
 VERSION: Final = f"5.0.0+interpulse-{__version__}"
 """The line of Apache Pulsar whose REST API this is, and our own version."""
 
-_OWNED: Final = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
-"""There are no isolation policies for bundles."""
-
 
 async def list_brokers(call: Call) -> Answer:
+    return answer_json(await registered_brokers(call))
+
+
+async def registered_brokers(call: Call) -> list[str]:
+    """The ids of the brokers that are there, sorted; a broker that is alone is there."""
     others = call.context.others
     if others is None:
-        return answer_json([call.context.this_broker.broker_id])
-    return answer_json(sorted((await others.ownership.brokers.view()).reports))
+        return [call.context.this_broker.broker_id]
+    return sorted((await others.ownership.brokers.view()).reports)
 
 
 async def list_brokers_of_cluster(call: Call) -> Answer:
@@ -61,12 +65,18 @@ async def get_owned(call: Call) -> Answer:
     if asked != own:
         return redirect_to(call, sent_to(reports[asked].broker, ""))
     owned: dict[str, dict[str, Any]] = {}
+    isolation = await call.context.isolation_policies.in_force(call.param("cluster"))
     for tenant in await call.context.tenants.list():
         for name in await call.context.namespaces.list(tenant):
             with suppress(NamespaceNotFound):  # it went meanwhile
                 bundles = await call.context.bundles.served(NamespaceName.parse(name))
-                owned |= {f"{name}/{bundle}": _OWNED for bundle in bundles}
+                owned |= {f"{name}/{bundle}": _ownership(isolation, name, own) for bundle in bundles}
     return answer_json(owned)
+
+
+def _ownership(isolation: IsolationPolicies, namespace: str, broker: str) -> dict[str, Any]:
+    kind, controlled = assignment(isolation, namespace, broker)
+    return {"broker_assignment": kind, "is_controlled": controlled, "is_active": True}
 
 
 async def check_backlog_quotas(call: Call) -> Answer:

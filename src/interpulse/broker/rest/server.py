@@ -20,6 +20,7 @@ from interpulse.broker.rest import (
     brokers,
     clusters,
     compaction,
+    isolation_policies,
     lookup,
     messages,
     namespaces,
@@ -72,6 +73,7 @@ _OFFERED: Final[tuple[Route, ...]] = (
     *schemas.ROUTES,
     *lookup.ROUTES,
     *brokers.ROUTES,
+    *isolation_policies.ROUTES,
     *metrics.ROUTES,
 )
 ROUTES: Final = openapi.described(_OFFERED, not_offered=unsupported.ROUTES)

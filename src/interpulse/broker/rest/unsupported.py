@@ -97,7 +97,6 @@ _OF_TOPICS: Final = (
 )
 _SCALABLE: Final = f"{_ADMIN}/scalable/{{tenant}}/{{namespace}}"
 _QUOTAS: Final = f"{_ADMIN}/resource-quotas"
-_ISOLATION: Final = f"{_ADMIN}/clusters/{{cluster}}/namespaceIsolationPolicies"
 _REPLICATED_STATUS: Final = f"{TOPIC_PATH}/subscription/{{subscription}}/replicatedSubscriptionStatus"
 _BUNDLE_TOPICS: Final = f"{_ADMIN}/non-persistent/{{tenant}}/{{namespace}}/{{bundle}}"
 
@@ -134,10 +133,6 @@ _REFUSED_TO_SUPER_USERS: Final[Mapping[NotOffered, tuple[str, ...]]] = {
         f"GET {_ADMIN}/metadata/migration/status",
     ),
     NotOffered.BUNDLE_PLACEMENT: (
-        f"GET {_ISOLATION}",
-        f"GET {_ISOLATION}/brokers",
-        f"GET {_ISOLATION}/brokers/{{broker}}",
-        f"GET POST DELETE {_ISOLATION}/{{policy}}",
         f"GET {_ADMIN}/namespaces/{{cluster}}/antiAffinity/{{group}}",
         f"GET POST {_QUOTAS}",
         f"GET POST DELETE {_QUOTAS}/{{tenant}}/{{namespace}}/{{bundle}}",

@@ -22,6 +22,7 @@ __all__ = ["Clusters", "check_entity_name"]
 _ENTITY: Final = re.compile(r"[A-Za-z0-9_\-=:.]+", re.ASCII)
 _HALF_PAIRS: Final = re.compile("[\ud800-\udfff]")  # JSON may hold them, a key cannot
 _KEYS_PER_PAGE: Final = 500
+_NO_POLICIES: Final = (b"", b"{}")
 _NAME_LENGTH_MAX: Final = 1_000  # names of topics contain it, and go into the line of an HTTP request
 
 
@@ -118,12 +119,17 @@ class Clusters:
         A real Pulsar forgets it all the same, and then no topic of such a namespace opens.
         """
         await self.get(name)
+        isolation = await self._store.get(keys.isolation_policies(name))
+        if isolation is not None and isolation.value not in _NO_POLICIES:
+            raise PreconditionFailed(f"Cluster {name} has namespace isolation policies; delete them first")
         user = await self._user(name)
         if user is not None:
             raise PreconditionFailed(f"Cluster {name} is used by {user}; take it out of its replication clusters first")
         above = self._layout.failure_domains(name)
         gone = [f"{above}/{domain}" for domain in await self._store.children(above)]
-        await self._store.commit([Delete(key) for key in (keys.cluster(name), above, *gone)])
+        await self._store.commit(
+            [Delete(key) for key in (keys.isolation_policies(name), keys.cluster(name), above, *gone)]
+        )
 
     async def _user(self, name: str) -> str | None:
         """A namespace or a topic that is on the cluster."""

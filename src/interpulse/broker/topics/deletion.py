@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -58,13 +58,13 @@ class Deletion:
         namespaces: Namespaces,
         tenants: Tenants,
         config: Callable[[], BrokerConfig],
-        collect: Callable[[NamespaceName], Awaitable[None]] | None = None,
+        collected: Callable[[NamespaceName], AbstractAsyncContextManager[None]] | None = None,
         loaded_elsewhere: Callable[[NamespaceName], Awaitable[Collection[TopicName]]] | None = None,
     ) -> None:
         """``config`` is asked whether namespaces and tenants may be deleted by force.
 
-        ``collect`` has all bundles of a namespace come to this broker; None: they are here. ``loaded_elsewhere`` names
-        the non-persistent topics that other brokers have loaded; None: there are no others.
+        Within ``collected`` all bundles of a namespace are at this broker; None: they always are. ``loaded_elsewhere``
+        names the non-persistent topics that other brokers have loaded; None: there are no others.
         """
         self._store = store
         self._lifecycle = lifecycle
@@ -72,7 +72,7 @@ class Deletion:
         self._namespaces = namespaces
         self._tenants = tenants
         self._config = config
-        self._collect = collect
+        self._collected = collected or (lambda namespace: nullcontext())
         self._loaded_elsewhere = loaded_elsewhere
         self._emptying: WeakValueDictionary[NamespaceName, asyncio.Lock] = WeakValueDictionary()
 
@@ -189,9 +189,8 @@ class Deletion:
                 log.error("unfinished deletion not finished namespace=%s error=%s", namespace, error)
         for name in await self._lifecycle.unfinished_deletions():
             try:
-                if self._collect is not None:
-                    await self._collect(name.namespace_name)
-                await self.partitioned_topic(name, force=True)
+                async with self._collected(name.namespace_name):
+                    await self.partitioned_topic(name, force=True)
                 log.info("unfinished deletion finished topic=%s", name)
             except NotFound:
                 continue  # another call has deleted it meanwhile
@@ -230,11 +229,10 @@ class Deletion:
             try:
                 if not (force or begun) and await self._holds_topics(namespace):
                     raise NotEmpty(f"Cannot delete non empty namespace {namespace}")
-                if self._collect is not None:
-                    await self._collect(namespace)
-                async for _ in self._emptied(namespace):
-                    begun = True
-                await self._namespaces.end_delete(namespace)
+                async with self._collected(namespace):
+                    async for _ in self._emptied(namespace):
+                        begun = True
+                    await self._namespaces.end_delete(namespace)
             except BaseException as error:
                 if begun:
                     log.error("deletion begun, the next start goes on namespace=%s error=%s", namespace, error)

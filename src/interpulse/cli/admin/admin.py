@@ -16,6 +16,9 @@ _COMMANDS = {
     "brokers": LazyCommand("interpulse.cli.admin.brokers:brokers", "Operations about brokers."),
     "clusters": LazyCommand("interpulse.cli.admin.clusters:clusters", "Operations about clusters."),
     "namespaces": LazyCommand("interpulse.cli.admin.namespaces:namespaces", "Operations about namespaces."),
+    "ns-isolation-policy": LazyCommand(
+        "interpulse.cli.admin.isolation_policies:isolation_policies", "Operations about namespace isolation policies."
+    ),
     "schemas": LazyCommand("interpulse.cli.admin.schemas:schemas", "Operations about schemas."),
     "tenants": LazyCommand("interpulse.cli.admin.tenants:tenants", "Operations about tenants."),
     "topicPolicies": LazyCommand(

@@ -24,7 +24,6 @@ ABSENT_GROUPS: Final[Mapping[str, str]] = {
     "functions": NotOffered.FUNCTIONS,
     "functions-worker": NotOffered.FUNCTIONS,
     "non-persistent": _OLDER_NAME,
-    "ns-isolation-policy": NotOffered.BUNDLE_PLACEMENT,
     "packages": NotOffered.PACKAGES,
     "persistent": _OLDER_NAME,
     "properties": "this is an older name; use tenants",

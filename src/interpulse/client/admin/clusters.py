@@ -1,4 +1,4 @@
-"""Admin calls about clusters and their failure domains."""
+"""Admin calls about clusters, their failure domains and their namespace isolation policies."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from interpulse.client.json_readers import each, made_by, names, optional, record
+from interpulse.client.json_readers import each, list_made_by, made_by, names, optional, record
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.clusters import ClusterData, FailureDomain
 from interpulse.model.errors import InvalidRequest
+from interpulse.model.isolation import BrokerIsolation, IsolationPolicy
 
 __all__ = ["ClustersAdmin", "path_segment"]
 
 Names = list[str]
+Isolations = list[BrokerIsolation]
 
 
 class ClustersAdmin:
@@ -69,6 +71,39 @@ class ClustersAdmin:
     async def delete_failure_domain(self, name: str, domain: str) -> None:
         await self._http.delete(_domain(name, domain), kind="cluster")
 
+    # Namespace isolation policies
+
+    async def isolation_policies(self, name: str) -> dict[str, IsolationPolicy]:
+        """By their names. Raises NotFound if the cluster never had any."""
+        read = each(made_by(IsolationPolicy.from_json))
+        return await self._http.get(_isolation(name), kind="cluster", read=read)
+
+    async def isolation_policy(self, name: str, policy_name: str) -> IsolationPolicy:
+        """Raises NotFound."""
+        read = made_by(IsolationPolicy.from_json)
+        return await self._http.get(_isolation_policy(name, policy_name), kind="cluster", read=read)
+
+    async def set_isolation_policy(self, name: str, policy_name: str, policy: IsolationPolicy) -> None:
+        """Create or replace it; namespaces whose brokers change are unloaded, see ``unload_scope``.
+
+        Raises InvalidRequest for what cannot be followed, PreconditionFailed if there is no such cluster.
+        """
+        await self._http.post(_isolation_policy(name, policy_name), policy.to_json(), kind="cluster")
+
+    async def delete_isolation_policy(self, name: str, policy_name: str) -> None:
+        """Nothing is unloaded, and a policy that is not there is no error."""
+        await self._http.delete(_isolation_policy(name, policy_name), kind="cluster")
+
+    async def isolation_of_brokers(self, name: str) -> Isolations:
+        """What the policies say of each broker that is there."""
+        read = list_made_by(BrokerIsolation.from_json)
+        return await self._http.get(f"{_isolation(name)}/brokers", kind="cluster", read=read)
+
+    async def isolation_of_broker(self, name: str, broker: str) -> BrokerIsolation:
+        """What the policies say of a broker ``host:port``, whether it is there or not."""
+        path = f"{_isolation(name)}/brokers/{path_segment('broker', broker)}"
+        return await self._http.get(path, kind="cluster", read=made_by(BrokerIsolation.from_json))
+
 
 def _cluster(name: str) -> str:
     return f"/admin/v2/clusters/{path_segment('cluster', name)}"
@@ -76,6 +111,14 @@ def _cluster(name: str) -> str:
 
 def _domain(cluster: str, domain: str) -> str:
     return f"{_cluster(cluster)}/failureDomains/{path_segment('failure domain', domain)}"
+
+
+def _isolation(cluster: str) -> str:
+    return f"{_cluster(cluster)}/namespaceIsolationPolicies"
+
+
+def _isolation_policy(cluster: str, policy: str) -> str:
+    return f"{_isolation(cluster)}/{path_segment('namespace isolation policy', policy)}"
 
 
 def path_segment(kind: str, name: str) -> str:

@@ -29,6 +29,7 @@ from interpulse.model.adjustments import AdminRequest
 from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId
+from interpulse.model.isolation import BrokerIsolation, IsolationPolicy
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate
 from interpulse.model.policies.namespace_policies import (
@@ -44,6 +45,8 @@ from interpulse.model.topics import PartitionedTopicMetadata
 __all__ = ["AdminClient"]
 
 Names = list[str]
+
+Isolations = list[BrokerIsolation]
 
 Records = list[dict[str, Any]]
 
@@ -160,6 +163,33 @@ class ClustersAdmin:
 
     def delete_failure_domain(self, name: str, domain: str) -> None:
         return self._portal.call(lambda: self._area.delete_failure_domain(name, domain))
+
+    def isolation_policies(self, name: str) -> dict[str, IsolationPolicy]:
+        """By their names. Raises NotFound if the cluster never had any."""
+        return self._portal.call(lambda: self._area.isolation_policies(name))
+
+    def isolation_policy(self, name: str, policy_name: str) -> IsolationPolicy:
+        """Raises NotFound."""
+        return self._portal.call(lambda: self._area.isolation_policy(name, policy_name))
+
+    def set_isolation_policy(self, name: str, policy_name: str, policy: IsolationPolicy) -> None:
+        """Create or replace it; namespaces whose brokers change are unloaded, see ``unload_scope``.
+
+        Raises InvalidRequest for what cannot be followed, PreconditionFailed if there is no such cluster.
+        """
+        return self._portal.call(lambda: self._area.set_isolation_policy(name, policy_name, policy))
+
+    def delete_isolation_policy(self, name: str, policy_name: str) -> None:
+        """Nothing is unloaded, and a policy that is not there is no error."""
+        return self._portal.call(lambda: self._area.delete_isolation_policy(name, policy_name))
+
+    def isolation_of_brokers(self, name: str) -> Isolations:
+        """What the policies say of each broker that is there."""
+        return self._portal.call(lambda: self._area.isolation_of_brokers(name))
+
+    def isolation_of_broker(self, name: str, broker: str) -> BrokerIsolation:
+        """What the policies say of a broker ``host:port``, whether it is there or not."""
+        return self._portal.call(lambda: self._area.isolation_of_broker(name, broker))
 
 
 class LookupAdmin:

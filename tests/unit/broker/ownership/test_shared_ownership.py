@@ -15,6 +15,7 @@ from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.clock import SystemClock
 from interpulse.model.brokers import BrokerAddresses, BrokerLoad, BundleLock, ListenerAddresses, LoadReport
 from interpulse.model.errors import MetadataError, PreconditionFailed, ServiceNotReady
+from interpulse.model.isolation import IsolationPolicies, IsolationPolicy
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_of
 from interpulse.storage.api import Change, CommitConflict, Delete, Put, Versioned
@@ -27,6 +28,7 @@ HALVES = ("0x00000000", "0x80000000", "0xffffffff")
 LOWER, UPPER = Bundle(NAMESPACE, "0x00000000_0x80000000"), Bundle(NAMESPACE, "0x80000000_0xffffffff")
 TOPIC = TopicName.parse("persistent://t/ns/x")
 ITS_BUNDLE = Bundle(NAMESPACE, bundle_of(TOPIC, HALVES))
+NOT_MINE = {"p": IsolationPolicy(("t/.*",), ("other",), parameters={"min_limit": "1"})}
 MODULAR = "ModularLoadManagerImpl"
 
 
@@ -78,9 +80,13 @@ class Broker:
         report = LoadReport(addresses(name), "5.0.0+interpulse-1", MODULAR)
         self.brokers = RegisteredBrokers(self.store, report, SystemClock())
         self.topics = Topics()
+        self.policies: IsolationPolicies = {}
         self.guarded = GuardedMetadata(self.store)
-        self.ownership = SharedOwnership(self.store, self.guarded, self.brokers, self._boundaries)
+        self.ownership = SharedOwnership(self.store, self.guarded, self.brokers, self._boundaries, self._policies)
         self.ownership.start(self.topics)
+
+    async def _policies(self) -> IsolationPolicies:
+        return self.policies
 
     async def _boundaries(self, namespace: NamespaceName) -> Sequence[str] | None:
         return HALVES if namespace == NAMESPACE else None
@@ -233,6 +239,58 @@ async def test_known_when_the_lock_changes_then_has_to_be_asked_again(broker: Br
     await other.ownership.release(LOWER)
     with pytest.raises(ServiceNotReady):
         known(*LOWER)
+
+
+# --- isolation policies
+
+
+@pytest.mark.parametrize("flag", [False, True])
+async def test_prepare_when_a_policy_names_another_then_the_bundle_is_not_taken(
+    broker: Broker, other: Broker, flag: bool
+) -> None:
+    await broker.brokers.register(nothing)
+    broker.policies = NOT_MINE
+    owner = await broker.ownership.prepare([LOWER], LookupOptions(authoritative=flag))
+    with pytest.raises(ServiceNotReady, match="isolation policy p"):
+        owner(*LOWER)
+    await other.brokers.register(nothing)
+    owner = await broker.ownership.prepare([LOWER], NO_OPTIONS)
+    assert owner(*LOWER).broker_id == "other:8080"
+    assert broker.owned == []
+
+
+async def test_take_when_a_policy_names_another_then_its_lock_is_the_answer(broker: Broker, other: Broker) -> None:
+    broker.policies = NOT_MINE
+    with pytest.raises(
+        ServiceNotReady,
+        match=r"^Namespace bundle t/ns/0x00000000_0x80000000 is not taken: Namespace t/ns is for brokers of isolation "
+        r"policy p \(primary other\), and me:8080 is none$",
+    ):
+        await broker.ownership.take(LOWER)
+    lock = await other.ownership.take(LOWER)
+    assert await broker.ownership.take(LOWER) == lock
+
+
+async def test_take_when_the_own_earlier_life_had_it_then_a_policy_counts_all_the_same(
+    broker: Broker, tree: MemoryTree
+) -> None:
+    await Broker(tree, "me").ownership.take(LOWER)
+    broker.policies = NOT_MINE
+    with pytest.raises(ServiceNotReady, match="isolation policy p"):
+        await broker.ownership.take(LOWER)
+
+
+async def test_take_when_even_excluded_then_is_given_back(broker: Broker) -> None:
+    broker.policies = NOT_MINE
+    await broker.ownership.take(LOWER, even_excluded=True)
+    await broker.ownership.release_excluded(NamespaceName("t", "other"))
+    assert broker.owned == [LOWER]
+    await broker.ownership.release_excluded(NAMESPACE)
+    assert broker.owned == []
+    broker.policies = {}
+    await broker.ownership.take(LOWER)
+    await broker.ownership.release_excluded(NAMESPACE)
+    assert broker.owned == [LOWER]
 
 
 # --- giving away

@@ -10,6 +10,7 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId
+from interpulse.model.isolation import IsolationPolicy
 from interpulse.model.policies.messaging_policies import BacklogQuota
 from interpulse.model.policies.namespace_policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
@@ -73,6 +74,7 @@ ARGUMENTS: dict[str, Any] = {
 VALUES: dict[tuple[str, str], Any] = {
     ("clusters", "value"): FailureDomain(),
     ("clusters", "cluster"): ClusterData(),
+    ("clusters", "policy"): IsolationPolicy(("a/b",), ("x",)),
     ("tenants", "tenant"): TenantInfo(),
     ("namespaces", "policy"): RetentionPolicies(),
     ("namespaces", "policies"): InactiveTopicPolicies(),

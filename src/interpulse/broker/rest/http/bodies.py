@@ -18,6 +18,7 @@ from interpulse.broker.rest.http.fields import (
     STRINGS,
     STRINGS_BY_NAME,
     STRINGS_BY_NAME_TWICE,
+    TEXTS,
     Body,
     Unoffered,
     each,
@@ -35,6 +36,7 @@ __all__ = [
     "DISPATCH_RATE",
     "FAILURE_DOMAIN",
     "INACTIVE_TOPICS",
+    "ISOLATION_POLICY",
     "MESSAGE_POSITION",
     "NAMESPACE_POLICIES",
     "NEW_SUBSCRIPTION",
@@ -73,6 +75,17 @@ CLUSTER: Final = Body(
 )
 
 FAILURE_DOMAIN: Final = Body("a failure domain", {"brokers": STRINGS})
+
+_AUTO_FAILOVER: Final = Body("an auto failover policy", {"policy_type": STRING, "parameters": TEXTS})
+
+ISOLATION_POLICY: Final = Body(
+    "a namespace isolation policy",
+    {
+        **dict.fromkeys(("namespaces", "primary", "secondary"), STRINGS),
+        "auto_failover_policy": one(_AUTO_FAILOVER),
+        "unload_scope": STRING,
+    },
+)
 
 RETENTION: Final = Body("a retention policy", {"retentionTimeInMinutes": INTEGER, "retentionSizeInMB": LONG})
 

@@ -16,6 +16,7 @@ from interpulse.broker.replication.replication_status import ReplicationStatus
 from interpulse.broker.replication.replication_survey import ReplicationSurvey
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.failure_domains import FailureDomains
+from interpulse.broker.tenancy.isolation_policies import IsolationPolicyRecords
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.deletion import Deletion
@@ -38,6 +39,7 @@ class RestContext:
 
     clusters: Clusters
     failure_domains: FailureDomains
+    isolation_policies: IsolationPolicyRecords
     tenants: Tenants
     namespaces: Namespaces
     bundles: Bundles

@@ -30,6 +30,7 @@ __all__ = [
     "STRINGS_BY_NAME",
     "STRINGS_BY_NAME_TWICE",
     "STRING_MAP",
+    "TEXTS",
     "Body",
     "Kind",
     "Unoffered",
@@ -143,6 +144,12 @@ def _are_strings_by_name(value: Any) -> bool:
     return isinstance(value, dict) and all(map(are_strings, value.values()))
 
 
+def _texts(value: Any) -> Any:
+    if not isinstance(value, dict) or not all(isinstance(each, str) or is_integer(each) for each in value.values()):
+        return _NO_FIT
+    return {name: str(each) for name, each in value.items()}
+
+
 def _shown(value: Any) -> str:
     return json.dumps(value)[:_SHOWN_MAX]
 
@@ -158,6 +165,7 @@ LONGS: Final = Kind(
 )
 OBJECT: Final = Kind("an object", _if(lambda value: isinstance(value, dict)))
 STRINGS: Final = Kind("an array of strings", _if(are_strings))
+TEXTS: Final = Kind("an object of strings or integers", _texts)
 STRING_MAP: Final = Kind("an object of strings", _if(is_string_map))
 STRINGS_BY_NAME: Final = Kind("an object of arrays of strings", _if(_are_strings_by_name))
 STRINGS_BY_NAME_TWICE: Final = Kind(

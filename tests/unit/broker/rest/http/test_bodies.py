@@ -78,7 +78,7 @@ def test_body_when_an_official_client_wrote_it_then_it_is_taken(body: Body, give
         (bodies.DELAYED_DELIVERY, {"maxDelayInMillis": 5}, r"did you mean maxDeliveryDelayInMillis\?"),
         (bodies.NAMESPACE_POLICIES, {"persistence": {"bookkeeperEnsemble": 2}}, "a broker alone has no bookies"),
         (bodies.NAMESPACE_POLICIES, {"offload_threshold": 0}, "offload_threshold of the policies"),
-        (bodies.NAMESPACE_POLICIES, {"antiAffinityGroup": "a"}, "bundles are not placed by rules"),
+        (bodies.NAMESPACE_POLICIES, {"antiAffinityGroup": "a"}, "not by load or affinity"),
         (bodies.CLUSTER, {"serviceURL": "http://a"}, r"did you mean serviceUrl\?"),
     ],
 )

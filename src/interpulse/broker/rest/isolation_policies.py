@@ -1,0 +1,83 @@
+"""REST calls about namespace isolation policies: which brokers of a cluster may serve which namespaces."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Final
+
+from interpulse.broker.rest.brokers import registered_brokers
+from interpulse.broker.rest.http.bodies import ISOLATION_POLICY
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.required_permissions import super_user
+from interpulse.model.errors import InvalidRequest, NamespaceNotFound
+from interpulse.model.isolation import IsolationPolicy
+from interpulse.model.names import NamespaceName
+from interpulse.rules.isolation import broker_isolation, namespaces_to_unload
+
+__all__ = ["ROUTES"]
+
+
+async def list_policies(call: Call) -> Answer:
+    found = await call.context.isolation_policies.list(call.param("cluster"))
+    return answer_json({name: policy.to_json() for name, policy in found.items()})
+
+
+async def get_policy(call: Call) -> Answer:
+    return answer_json(
+        (await call.context.isolation_policies.get(call.param("cluster"), call.param("policy"))).to_json()
+    )
+
+
+async def set_policy(call: Call) -> Answer:
+    """Store it, then unload namespaces by its ``unload_scope``: those of this cluster, whose brokers it is about."""
+    if call.json_or_none() is None:
+        raise InvalidRequest("a namespace isolation policy is required")
+    cluster, name, body = call.param("cluster"), call.param("policy"), call.object(ISOLATION_POLICY)
+    if "secondary" not in body:
+        raise InvalidRequest(f"Isolation policy {name} needs secondary: expressions of host names, [] for none")
+    policy = IsolationPolicy.from_json(body)
+    old = await call.context.isolation_policies.put(cluster, name, policy)
+    if cluster == call.context.namespaces.local_cluster:
+        names = namespaces_to_unload(name, old, policy, await _namespaces(call))
+        await asyncio.gather(*(_unload(call, NamespaceName.parse(each)) for each in names))
+    return DONE
+
+
+async def delete_policy(call: Call) -> Answer:
+    """What the policy placed stays until it is unloaded, as in Pulsar."""
+    await call.context.isolation_policies.delete(call.param("cluster"), call.param("policy"))
+    return DONE
+
+
+async def list_brokers(call: Call) -> Answer:
+    policies = await call.context.isolation_policies.of_registered(call.param("cluster"))
+    return answer_json([broker_isolation(policies, each).to_json() for each in await registered_brokers(call)])
+
+
+async def get_broker(call: Call) -> Answer:
+    """Of any name: the broker need not be there."""
+    policies = await call.context.isolation_policies.of_registered(call.param("cluster"))
+    return answer_json(broker_isolation(policies, call.param("broker")).to_json())
+
+
+async def _namespaces(call: Call) -> list[str]:
+    return [name for tenant in await call.context.tenants.list() for name in await call.context.namespaces.list(tenant)]
+
+
+async def _unload(call: Call, namespace: NamespaceName) -> None:
+    with suppress(NamespaceNotFound):  # it went meanwhile
+        await call.context.bundles.unload(namespace)
+
+
+_POLICIES: Final = "/admin/v2/clusters/{cluster}/namespaceIsolationPolicies"
+_POLICY: Final = f"{_POLICIES}/{{policy}}"
+
+ROUTES: Final = (
+    Route("GET", _POLICIES, list_policies, super_user),
+    Route("GET", f"{_POLICIES}/brokers", list_brokers, super_user),
+    Route("GET", f"{_POLICIES}/brokers/{{broker}}", get_broker, super_user),
+    Route("GET", _POLICY, get_policy, super_user),
+    Route("POST", _POLICY, set_policy, super_user),
+    Route("DELETE", _POLICY, delete_policy, super_user),
+)

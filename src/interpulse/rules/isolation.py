@@ -1,0 +1,163 @@
+"""Which brokers may serve which namespaces: namespace isolation policies (cluster 11.5).
+
+As Pulsar's own brokers have it: of the policies of a cluster the first that names a namespace counts. Its primary
+brokers serve it, and its secondary ones too while there are fewer primary ones than ``min_limit``. A namespace that no
+policy names goes to brokers that are primary for none. Expressions of brokers are held against the host name, without
+the port.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from interpulse.model.errors import InvalidRequest, ServiceNotReady
+from interpulse.model.isolation import MIN_AVAILABLE, BrokerIsolation, IsolationPolicies, IsolationPolicy, UnloadScope
+from interpulse.model.numbers import read_integer
+
+__all__ = [
+    "assignment",
+    "broker_isolation",
+    "check_isolation_policy",
+    "exclusion",
+    "namespaces_to_unload",
+    "nobody_permitted",
+    "permitted_brokers",
+]
+
+_PARAMETERS = ("min_limit", "usage_threshold")
+
+
+def check_isolation_policy(name: str, policy: IsolationPolicy) -> None:
+    """Refuse what names nothing, or cannot be followed; raises InvalidRequest."""
+    if not policy.namespaces:
+        raise InvalidRequest(f"Isolation policy {name} needs namespaces: expressions such as shop/.*")
+    if not policy.primary:
+        raise InvalidRequest(f"Isolation policy {name} needs primary: expressions of host names such as broker-1.*")
+    for field in ("namespaces", "primary", "secondary"):
+        for expression in getattr(policy, field):
+            if (reason := _fault(expression)) is not None:
+                raise InvalidRequest(f"{field} of isolation policy {name} has {expression!r}: {reason}")
+    if policy.unload_scope not in (None, *UnloadScope):
+        raise InvalidRequest(
+            f"unload_scope of isolation policy {name} must be one of {', '.join(UnloadScope)}, "
+            f"not {policy.unload_scope!r}"
+        )
+    _check_failover(f"auto_failover_policy of isolation policy {name}", policy)
+
+
+def _check_failover(where: str, policy: IsolationPolicy) -> None:
+    if policy.policy_type != MIN_AVAILABLE:
+        raise InvalidRequest(f"policy_type of {where} must be {MIN_AVAILABLE}, not {policy.policy_type!r}")
+    for parameter in _PARAMETERS:
+        value = policy.parameters.get(parameter)
+        if read_integer(value) is None:
+            raise InvalidRequest(f"parameters of {where} need {parameter}, an integer, not {value!r}")
+
+
+def _fault(expression: str) -> str | None:
+    try:
+        re.compile(expression, re.ASCII)
+    except re.error as error:
+        return f"not a regular expression: {error}"
+    return None
+
+
+def permitted_brokers(policies: IsolationPolicies, namespace: str, broker_ids: Collection[str]) -> list[str]:
+    """Those of these brokers that may have a bundle of a namespace now; it may be none.
+
+    Raises ServiceNotReady for an expression that is not understood, which only others than us can have stored.
+    """
+    named = _policy_of(policies, namespace)
+    if named is None:
+        return [each for each in broker_ids if not _primary_of(policies, each)]
+    name, policy = named
+    primary = [each for each in broker_ids if _is_one(name, policy.primary, _host(each))]
+    if len(primary) >= (policy.min_limit or 0):
+        return primary
+    secondary = [each for each in broker_ids if _is_one(name, policy.secondary, _host(each)) and each not in primary]
+    return primary + secondary
+
+
+def nobody_permitted(policies: IsolationPolicies, namespace: str, broker_ids: Iterable[str]) -> str:
+    """What a lookup says when no registered broker may have the bundle."""
+    there = ", ".join(sorted(broker_ids))
+    return f"{_demand(policies, namespace)}, and none of the registered brokers is such a one: there is {there}"
+
+
+def exclusion(policies: IsolationPolicies, namespace: str, broker_id: str, registered: Collection[str]) -> str | None:
+    """Why a broker may not have a bundle of a namespace, None if it may. Raises as `permitted_brokers`."""
+    if not policies or broker_id in permitted_brokers(policies, namespace, {broker_id, *registered}):
+        return None
+    return f"{_demand(policies, namespace)}, and {broker_id} is none"
+
+
+def _demand(policies: IsolationPolicies, namespace: str) -> str:
+    named = _policy_of(policies, namespace)
+    if named is None:
+        return f"Namespace {namespace} has no isolation policy and needs a broker that is primary for none"
+    name, policy = named
+    wanted = f"primary {', '.join(policy.primary)}"
+    if policy.secondary:
+        wanted += f", with fewer than {policy.min_limit} of them also secondary {', '.join(policy.secondary)}"
+    return f"Namespace {namespace} is for brokers of isolation policy {name} ({wanted})"
+
+
+def broker_isolation(policies: IsolationPolicies, broker: str) -> BrokerIsolation:
+    """What the policies say of a broker, named as anybody may: expressions are held against the text as it is."""
+    found = BrokerIsolation(broker)
+    for name, policy in policies.items():
+        primary = _is_one(name, policy.primary, broker)
+        if primary or _is_one(name, policy.secondary, broker):
+            found = BrokerIsolation(broker, name, (*found.namespaces, *policy.namespaces), primary)
+    return found
+
+
+def assignment(policies: IsolationPolicies, namespace: str, broker_id: str) -> tuple[str, bool]:
+    """What a broker is to a namespace, ``primary``, ``secondary`` or ``shared``; whether a policy names that."""
+    named = _policy_of(policies, namespace)
+    if named is None:
+        return "shared", False
+    name, policy = named
+    if _is_one(name, policy.primary, _host(broker_id)):
+        return "primary", True
+    return ("secondary" if _is_one(name, policy.secondary, _host(broker_id)) else "shared"), True
+
+
+def namespaces_to_unload(
+    name: str, old: IsolationPolicy | None, new: IsolationPolicy, namespaces: Iterable[str]
+) -> list[str]:
+    """Those of the namespaces whose bundles are given away when a policy takes the place of an old one.
+
+    By default those that only one of the two names; where the primary brokers are others, all that either names.
+    """
+    if new.unload_scope == UnloadScope.NONE:
+        return []
+    before = {each for each in old.namespaces if _fault(each) is None} if old else set()  # others named nothing
+    primary_changed = old is not None and Counter(old.primary) != Counter(new.primary)
+    everything = new.unload_scope == UnloadScope.ALL_MATCHING or primary_changed
+    expressions = before | set(new.namespaces) if everything else before ^ set(new.namespaces)
+    return [each for each in namespaces if _is_one(name, expressions, each)]
+
+
+def _policy_of(policies: IsolationPolicies, namespace: str) -> tuple[str, IsolationPolicy] | None:
+    return next((each for each in policies.items() if _is_one(each[0], each[1].namespaces, namespace)), None)
+
+
+def _primary_of(policies: IsolationPolicies, broker_id: str) -> bool:
+    return any(_is_one(name, policy.primary, _host(broker_id)) for name, policy in policies.items())
+
+
+def _is_one(name: str, expressions: Iterable[str], text: str) -> bool:
+    try:
+        return any(re.fullmatch(expression, text, re.ASCII) for expression in expressions)
+    except re.error as error:
+        raise ServiceNotReady(
+            f"Isolation policy {name} has an expression that this broker does not understand, set it again: "
+            f"{error.pattern!r}: {error}"
+        ) from error
+
+
+def _host(broker_id: str) -> str:
+    return broker_id.rpartition(":")[0] or broker_id

@@ -25,6 +25,7 @@ from interpulse.client import Client
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PersistenceError, TopicTerminated
 from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
 from interpulse.storage.bookkeeper.ledger_paths import id_of
 from interpulse.storage.zookeeper.client import ZooKeeperClient
@@ -131,7 +132,8 @@ async def fill(app: BrokerApp) -> None:
         await done(app, "POST", "schemas/shop/orders/typed/schema", schema)
     async with Client(app.service_url) as client:
         await publish_and_acknowledge(app, client)
-        async with await client.create_producer("shop/orders/ended") as producer:
+        schema = SchemaInfo(SchemaType.STRING, name="has a name")
+        async with await client.create_producer("shop/orders/ended", schema=schema) as producer:
             await producer.send(b"last")
         await done(app, "POST", f"{topics}/ended/terminate")
 
@@ -269,7 +271,7 @@ async def test_import_when_interrupted_then_the_next_one_goes_on_and_leaves_no_l
     assert result.exit_code == 0, result.output
     assert await under_way(nodes) == []
     there = await ledgers(nodes)
-    schemas = 2
+    schemas = 3
     assert len(there) == len(left_behind)
     assert len(set(there) & set(left_behind)) == schemas
 

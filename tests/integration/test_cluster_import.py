@@ -25,6 +25,7 @@ from interpulse.client import Client
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PersistenceError, TopicTerminated
 from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
 from interpulse.storage.bookkeeper.ledger_paths import id_of
 from interpulse.storage.zookeeper.client import ZooKeeperClient
@@ -37,6 +38,8 @@ Start = Callable[..., Awaitable[BrokerApp]]
 Import = Callable[..., Awaitable[Result]]
 
 SCHEMAS = ['{"type":"record","name":"R","fields":[]}', '{"type":"record","name":"R2","fields":[]}']
+PARTS = {"subscription_type": "shared", "batch_index_ack_enabled": True}
+BY_INDEX = {"acknowledgmentAtBatchIndexLevelEnabled": "true"}
 PUBLISHED = 12
 ACKNOWLEDGED = {0, 1, 2, 4, 9}
 
@@ -64,6 +67,7 @@ async def alone(tmp_path: Path) -> AsyncIterator[BrokerApp]:
                 "brokerServicePort": "0",
                 "webServicePort": "0",
                 "brokerDeleteInactiveTopicsEnabled": "false",
+                **BY_INDEX,
             }
         ).config
     )
@@ -84,6 +88,7 @@ async def start(nodes: ZooKeeperClient, tmp_path: Path) -> AsyncIterator[Start]:
                 "dataDir": str(tmp_path / "data"),
                 "brokerServicePort": "0",
                 "webServicePort": "0",
+                **BY_INDEX,
             }
             app = BrokerApp(load_config(options=given, in_cluster=True).config, open_stores=in_cluster)
             await app.start()
@@ -131,7 +136,9 @@ async def fill(app: BrokerApp) -> None:
         await done(app, "POST", "schemas/shop/orders/typed/schema", schema)
     async with Client(app.service_url) as client:
         await publish_and_acknowledge(app, client)
-        async with await client.create_producer("shop/orders/ended") as producer:
+        await acknowledge_a_part_of_a_batch(client)
+        schema = SchemaInfo(SchemaType.STRING, name="has a name")
+        async with await client.create_producer("shop/orders/ended", schema=schema) as producer:
             await producer.send(b"last")
         await done(app, "POST", f"{topics}/ended/terminate")
 
@@ -150,6 +157,21 @@ async def publish_and_acknowledge(app: BrokerApp, client: Client) -> None:
         message = await consumer.receive()
         if int(message.content) in ACKNOWLEDGED:
             consumer.acknowledge(message)
+    await consumer.close()
+
+
+async def acknowledge_a_part_of_a_batch(client: Client) -> None:
+    """Three messages in one entry, of which the second is acknowledged."""
+    topic = "shop/orders/batched"
+    consumer = await client.subscribe(topic, "s", **PARTS)
+    async with await client.create_producer(topic, batch_delay_ms=60_000) as producer:
+        receipts = [asyncio.create_task(producer.send(b"%d" % number)) for number in range(3)]
+        await asyncio.sleep(0)
+        await producer.flush()
+        await asyncio.gather(*receipts)
+    messages = [await consumer.receive() for _ in range(3)]
+    assert len({(each.id.ledger, each.id.entry) for each in messages}) == 1
+    consumer.acknowledge(messages[1])
     await consumer.close()
 
 
@@ -242,6 +264,8 @@ async def check_topics(app: BrokerApp, client: Client) -> None:
         assert producer.last_sequence_id == PUBLISHED - 1  # a repeated one would be dropped
         await producer.send(b"after")
     assert (await consumer.receive()).content == b"after"
+    consumer = await client.subscribe("shop/orders/batched", "s", **PARTS)
+    assert [(await consumer.receive()).content for _ in range(2)] == [b"0", b"2"]
     with pytest.raises(TopicTerminated):
         await client.create_producer("shop/orders/ended")
 
@@ -269,7 +293,7 @@ async def test_import_when_interrupted_then_the_next_one_goes_on_and_leaves_no_l
     assert result.exit_code == 0, result.output
     assert await under_way(nodes) == []
     there = await ledgers(nodes)
-    schemas = 2
+    schemas = 3
     assert len(there) == len(left_behind)
     assert len(set(there) & set(left_behind)) == schemas
 

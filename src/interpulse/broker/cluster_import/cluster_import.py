@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from interpulse.broker import metadata_paths as keys
@@ -19,6 +19,7 @@ from interpulse.broker.stores import Stores
 from interpulse.broker.topics.schema_store import SchemaStore
 from interpulse.model.errors import MetadataError, PersistenceError
 from interpulse.model.names import PERSISTENT, SYSTEM_NAMESPACE, TopicName, decode_local_name
+from interpulse.rules.schemas import SchemaVersion
 from interpulse.storage.api import Put
 
 __all__ = ["ClusterImport", "ImportRefused", "Imported"]
@@ -161,7 +162,7 @@ class ClusterImport:
         differing = []
         for topic in await self._topics_with_schemas():
             wanted, found = await self._source.schemas.read(topic), await self._schemas.read(topic)
-            if list(found.versions) != list(wanted.versions)[: len(found.versions)]:
+            if _unnamed(found.versions) != _unnamed(wanted.versions[: len(found.versions)]):
                 differing.append(str(topic))
         _refuse(
             "the cluster has other schemas of these topics already",
@@ -226,7 +227,7 @@ class ClusterImport:
             there = len((await self._schemas.read(topic)).versions)
             for version in wanted[there:]:
                 await self._schemas.append(topic, await self._schemas.read(topic), version, {})
-            if list((await self._schemas.read(topic)).versions) != list(wanted):
+            if _unnamed((await self._schemas.read(topic)).versions) != _unnamed(wanted):
                 raise PersistenceError(f"the schemas of {topic} that were read back are not those that were copied")
             if there < len(wanted):
                 self._say(f"schemas of {topic}: {len(wanted)} copied")
@@ -251,6 +252,11 @@ def _refuse(what: str, names: Collection[str], remedy: str) -> None:
         shown = sorted(names)[:_NAMED_MAX]
         more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
         raise ImportRefused(f"{what}: {', '.join(shown)}{more}; {remedy}")
+
+
+def _unnamed(versions: Sequence[SchemaVersion]) -> list[SchemaVersion]:
+    """Without the names of schemas, which no cluster keeps."""
+    return [replace(each, schema=replace(each.schema, name="") if each.schema else None) for each in versions]
 
 
 def _united(first: Iterable[str] | None, second: Iterable[str] | None) -> list[str]:

@@ -60,7 +60,7 @@ class Bench:
         log = await store.open("bench/ns/persistent/one", listener, create=True)
         await self.measure("append, one log, pipelined", self.entries, lambda: self.append(log, listener))
         groups = store.journal.statistics  # type: ignore[attr-defined]
-        print(f"    {groups.groups} groups, {groups.group_seconds / groups.groups * 1e3:.2f} ms each")
+        print(f"    {groups.groups} groups, {groups.group_seconds.sum / groups.groups * 1e3:.2f} ms each")
         tail = min(self.entries, 200_000)
         begin = Position(log.last_position.ledger, log.last_position.entry - tail + 1)
         await self.measure("read, from memory", tail, lambda: self.read_cached(log, begin))

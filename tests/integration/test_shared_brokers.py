@@ -49,28 +49,6 @@ async def owned_topic(brokers: SharedBrokers, topic: str = TOPIC) -> tuple[Share
     return owner, brokers.other(owner)
 
 
-async def move(brokers: SharedBrokers, topic: str, to: SharedBroker) -> None:
-    """Have the bundle of a topic unloaded, asked of any broker, and taken by this one."""
-    async with AdminClient(brokers[0].web_url) as admin:
-        bundle = await brokers[0].app.lookups.bundle(TopicName.parse(topic))
-        namespace = TopicName.parse(topic).namespace_name
-        path = f"/admin/v2/namespaces/{namespace}/{bundle}/unload"
-        await admin._http.request(
-            "PUT", path, kind="namespace", read=lambda body: None, query={"destinationBroker": to.id}
-        )
-
-
-async def spread(brokers: SharedBrokers, topics: list[str]) -> None:
-    """Have the bundles of these topics taken, each by the next broker."""
-    async with Client(brokers[0].service_url) as client:
-        await client.lookup_batch(topics)
-    firsts = {await brokers[0].app.lookups.bundle(TopicName.parse(topic)): topic for topic in topics}
-    for number, bundle in enumerate(sorted(firsts)):
-        target = brokers[number % len(brokers.brokers)]
-        if await brokers.owner(firsts[bundle]) is not target:
-            await move(brokers, firsts[bundle], target)
-
-
 @contextmanager
 def counted_batches(brokers: SharedBrokers) -> Iterator[list[str]]:
     """The brokers that were asked for many topics, in order."""
@@ -94,7 +72,7 @@ def counted_batches(brokers: SharedBrokers) -> Iterator[list[str]]:
 
 
 async def test_clients_when_topics_are_spread_then_each_finds_the_owner(brokers: SharedBrokers) -> None:
-    await spread(brokers, TOPICS)
+    await brokers.spread(TOPICS)
     async with Client(brokers[0].service_url) as client:
         for topic in TOPICS:
             await (await client.create_producer(topic)).send(topic.encode())
@@ -213,7 +191,7 @@ async def test_rest_of_a_partitioned_topic_when_spread_then_all_partitions_are_a
     base = "persistent://public/default/p"
     async with AdminClient(brokers[0].web_url) as admin, Client(brokers[0].service_url) as client:
         await admin.topics.create_partitioned(base, 8)
-        await spread(brokers, [f"{base}-partition-{number}" for number in range(8)])
+        await brokers.spread([f"{base}-partition-{number}" for number in range(8)])
         await admin.topics.create_subscription(base, "s")
         producer = await client.create_producer(base)
         for number in range(16):
@@ -312,7 +290,7 @@ async def test_bundles_when_unloaded_to_and_fro_under_load_then_nothing_is_lost(
         for turn in range(10):
             before = len(acknowledged)
             await eventually(lambda before=before: len(acknowledged) > before + 20)  # type: ignore[misc]
-            await move(brokers, TOPIC, other if turn % 2 == 0 else owner)
+            await brokers.move(TOPIC, other if turn % 2 == 0 else owner)
             assert await brokers.owner(TOPIC) is (other if turn % 2 == 0 else owner)
         stopped = True
         await publishing
@@ -338,7 +316,7 @@ async def test_bundles_when_unloaded_under_an_official_producer_then_nothing_is_
     for target in (other, owner):
         before = len(acknowledged)
         await eventually(lambda before=before: len(acknowledged) > before + 20)  # type: ignore[misc]
-        await move(brokers, TOPIC, target)
+        await brokers.move(TOPIC, target)
     before = len(acknowledged)
     await eventually(lambda: len(acknowledged) > before + 20)
     stopped = True
@@ -391,7 +369,7 @@ async def test_split_when_at_the_owner_then_both_parts_are_held_or_free(brokers:
 async def test_namespace_when_deleted_by_force_then_the_topics_of_all_brokers_go(brokers: SharedBrokers) -> None:
     async with AdminClient(brokers[0].web_url) as admin, Client(brokers[0].service_url) as client:
         await admin.namespaces.create("public/gone")
-        await spread(brokers, [f"persistent://public/gone/{number}" for number in range(8)])
+        await brokers.spread([f"persistent://public/gone/{number}" for number in range(8)])
         producers = [await client.create_producer(f"public/gone/{number}") for number in range(8)]
         for producer in producers:
             await producer.send(b"x")

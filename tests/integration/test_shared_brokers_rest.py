@@ -115,11 +115,8 @@ async def test_unsubscribe_when_an_owner_refuses_then_the_others_are_asked_all_t
             await client.create_producer(topic)
             await admin.topics.create_subscription(topic, "s")
         busy = topics[0]
-        if await brokers.owner(busy) is brokers[0]:
-            bundle = await brokers[0].app.lookups.bundle(TopicName.parse(busy))
-            await admin.namespaces.unload(NAMESPACE, bundle=str(bundle), destination_broker=brokers[1].id)
+        await brokers.move(busy, brokers[1])
         await client.subscribe(busy, "s")
-        assert await brokers.owner(busy) is not brokers[0]
         reply = await call(brokers[0].web_url, "POST", "namespaces/public/default/unsubscribe/s")
         assert reply.status == 412
         assert [topic for topic in topics if await admin.topics.subscriptions(topic)] == [busy]
@@ -258,6 +255,7 @@ async def test_non_persistent_partitions_when_at_several_brokers_then_all_are_se
     names = [f"{base}-partition-{index}" for index in range(8)]
     async with AdminClient(brokers[0].web_url) as admin, Client(brokers[0].service_url) as client:
         await admin.topics.create_partitioned(base, 8)
+        await brokers.spread(names)
         await client.create_producer(base)
         assert max(len(each.app.registry.names) for each in brokers.brokers) < 8
         for broker in brokers.brokers:

@@ -336,7 +336,6 @@ def test_brokers_when_one_is_killed_or_paused_then_the_others_serve_its_topics(s
         for topic in topics:
             client.subscribe(topic, "s").close()
         publish(client, 10)
-        assert len({owner(topic) for topic in topics}) > 1
         victim = owner(topics[0])
         assert victim is not None
         victim.kill()

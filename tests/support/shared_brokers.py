@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -12,6 +12,7 @@ from interpulse.broker.layout import ALONE
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.broker.stores import Stores
 from interpulse.broker.tenancy.namespaces import bootstrap
+from interpulse.client import AdminClient, Client
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataStore
@@ -97,6 +98,23 @@ class SharedBrokers:
         name = TopicName.parse(topic)
         bundle = await self.brokers[0].app.lookups.bundle(name)
         return next(each for each in self.brokers if f"{name.namespace_name}/{bundle}" in each.bundles)
+
+    async def move(self, topic: str, to: SharedBroker) -> None:
+        """Have the bundle of a topic unloaded, asked of any broker, and taken by this one."""
+        name = TopicName.parse(topic)
+        bundle = await self.brokers[0].app.lookups.bundle(name)
+        async with AdminClient(self.brokers[0].web_url) as admin:
+            await admin.namespaces.unload(name.namespace_name, bundle=str(bundle), destination_broker=to.id)
+
+    async def spread(self, topics: Sequence[str]) -> None:
+        """Have the bundles of these topics taken, each by the next broker."""
+        async with Client(self.brokers[0].service_url) as client:
+            await client.lookup_batch(topics)
+        firsts = {await self.brokers[0].app.lookups.bundle(TopicName.parse(topic)): topic for topic in topics}
+        for number, bundle in enumerate(sorted(firsts)):
+            target = self.brokers[number % len(self.brokers)]
+            if await self.owner(firsts[bundle]) is not target:
+                await self.move(firsts[bundle], target)
 
     def other(self, than: SharedBroker) -> SharedBroker:
         """One that is not this."""

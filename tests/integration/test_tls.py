@@ -141,7 +141,7 @@ async def test_client_when_it_does_not_trust_the_authority_then_is_told(sealed: 
 
 async def test_connection_when_plain_or_garbage_then_is_closed_and_others_go_on(sealed: Sealed) -> None:
     async with sealed.client() as client:
-        producer = await client.create_producer(TOPIC)
+        producer = await client.create_producer(f"{TOPIC}-open")
         for url in (sealed.broker.service_url_tls, sealed.broker.web_url_tls):
             for said in (b"GET /metrics HTTP/1.1\r\n\r\n", b"\x00\x00\x00\x10" + b"\xff" * 4096):
                 reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))

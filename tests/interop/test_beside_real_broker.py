@@ -19,7 +19,7 @@ import pytest
 
 from tests.interop.real_pulsar.bookkeeper import RealBookKeeper, real_bookkeeper
 from tests.interop.real_pulsar.broker import RealBroker
-from tests.support.official_client import admin
+from tests.support.official_client import admin, is_quiet
 from tests.support.standalone_process import BrokerProcess, free_port, interpulse
 from tests.support.waiting import until
 
@@ -287,6 +287,35 @@ def test_cursor_when_the_other_broker_takes_it_then_holds_every_single_acknowled
             consumer.acknowledge(message)
             left.remove(int(message.data()))
         until(lambda to=to: figures(to) == (1, len(left)))
+    client.close()
+
+
+def test_batch_when_a_part_was_acknowledged_at_a_real_broker_then_ours_sends_the_rest(pair: Pair) -> None:
+    """A real broker reads nothing of that in the record of a cursor, also not what it wrote itself."""
+    topic = "persistent://public/default/beside-batch"
+    client = quiet_client(pair.service_url)
+    producer = client.create_producer(
+        topic, batching_enabled=True, batching_max_messages=10, batching_max_publish_delay_ms=10_000
+    )
+    pair.move(topic, pair.real)
+    options = {"consumer_type": pulsar.ConsumerType.Shared, "batch_index_ack_enabled": True}
+    consumer = client.subscribe(topic, "s", **options)
+    for number in range(10):
+        producer.send_async(b"%d" % number, None)
+    producer.flush()
+    for message in [consumer.receive(20_000) for _ in range(10)][1:3]:
+        consumer.acknowledge(message)
+
+    def unacknowledged() -> int:
+        stats = admin(pair.real.web_url, "GET", "persistent/public/default/beside-batch/stats")
+        return int(stats["subscriptions"]["s"]["unackedMessages"])
+
+    until(lambda: unacknowledged() < 9)  # it counts them twice
+    pair.move(topic, pair.ours)
+    consumer.close()
+    consumer = client.subscribe(topic, "s", **options)
+    assert [int(consumer.receive(20_000).data()) for _ in range(8)] == [0, *range(3, 10)]
+    assert is_quiet(consumer)
     client.close()
 
 

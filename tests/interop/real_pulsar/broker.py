@@ -26,6 +26,7 @@ SETTINGS: Mapping[str, str] = {
     "managedLedgerDefaultAckQuorum": "2",
     "functionsWorkerEnabled": "false",
     "transactionCoordinatorEnabled": "false",
+    "acknowledgmentAtBatchIndexLevelEnabled": "true",
     "loadBalancerSheddingEnabled": "false",
     "metadataStoreSessionTimeoutMillis": "6000",
     "zooKeeperSessionTimeoutMillis": "6000",

@@ -281,6 +281,8 @@ async def test_call_when_another_broker_owns_the_topic_then_is_sent_on_inside_tl
 ) -> None:
     tls = TlsOptions(str(authority.file))
     topics = [f"persistent://public/default/t-{index}" for index in range(8)]
+    brokers.tls = tls
+    await brokers.spread(topics)
     async with Client(brokers[0].service_url, tls=tls) as client:
         for topic in topics:
             assert await round_trip(client, topic, b"far") == b"far"

@@ -64,20 +64,34 @@ async def retry(
     deadline = math.inf if timeout_ms is None else loop.time() + timeout_ms / 1000
     longest = math.inf if attempt_timeout_ms is None or patient else attempt_timeout_ms / 1000
     failure: PulsarError | None = None
-    while True:
-        started = loop.time()
-        end = min(math.inf if patient else deadline, started + longest)
-        try:
-            async with asyncio.timeout_at(None if end == math.inf else end):
-                return await attempt()
-        except TimeoutError:
-            failure = failure or OperationTimeout(f"no answer within {end - started:.3g} s")
-        except PulsarError as error:
-            if not retriable(error):
-                raise
-            failure = error
-        pause = backoff.next_pause()
-        if loop.time() + pause >= deadline:
-            raise failure
-        on_pause(failure, pause)
-        await asyncio.sleep(pause)
+    try:
+        while True:
+            started = loop.time()
+            end = min(math.inf if patient else deadline, started + longest)
+            try:
+                async with asyncio.timeout_at(None if end == math.inf else end):
+                    return await attempt()
+            except TimeoutError as ended:
+                failure = (
+                    _reason_within(ended) or failure or OperationTimeout(f"no answer within {end - started:.3g} s")
+                )
+            except PulsarError as error:
+                if not retriable(error):
+                    raise
+                failure = error
+            pause = backoff.next_pause()
+            if loop.time() + pause >= deadline:
+                raise failure
+            on_pause(failure, pause)
+            await asyncio.sleep(pause)
+    except asyncio.CancelledError as ended:
+        if ended.__cause__ is None:
+            ended.__cause__ = failure  # for a `retry` around this one, whose attempt took too long
+        raise
+
+
+def _reason_within(ended: TimeoutError) -> PulsarError | None:
+    """Why the attempt that took too long tried again and again, if it did."""
+    cancelled = ended.__cause__
+    reason = None if cancelled is None else cancelled.__cause__
+    return reason if isinstance(reason, PulsarError) else None

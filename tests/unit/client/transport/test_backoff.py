@@ -58,3 +58,14 @@ async def test_retry_when_an_attempt_hangs_then_operation_timeout() -> None:
 
     with pytest.raises(OperationTimeout):
         await retry(asyncio.Event().wait, timeout_ms=20, backoff=FAST)
+
+
+async def test_retry_when_an_attempt_tries_again_too_long_then_its_reason_is_raised() -> None:
+    async def refuse() -> None:
+        raise ServiceNotReady("no broker may have it")
+
+    async def attempt() -> None:
+        await retry(refuse, timeout_ms=60_000, backoff=Backoff(1, 2))
+
+    with pytest.raises(ServiceNotReady, match="no broker may have it"):
+        await retry(attempt, timeout_ms=60, attempt_timeout_ms=30, backoff=Backoff(1, 2))

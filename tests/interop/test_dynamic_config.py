@@ -14,6 +14,7 @@ OURS_ALONE = {"maxTopicsPerBatchLookup", "supportsBatchLookup"}
 FIXED_HERE = {
     "managedLedgerCacheSizeMB",
     "superUserRoles",  # read once, at the start
+    "brokerClientTlsEnabled",
     "brokerClientAuthenticationPlugin",
     "brokerClientAuthenticationParameters",
 }

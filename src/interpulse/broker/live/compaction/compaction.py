@@ -44,6 +44,7 @@ _WRITE_BYTES: Final = 512 * 1024  # a write brings one sync along
 
 
 _NO_WAITS: Final = Histogram(WAIT_MS)
+_NO_TRAFFIC: Final = TrafficMeter()
 
 
 class CompactionStatus(StrEnum):
@@ -86,7 +87,7 @@ class Compaction:
         self.last_error = ""
         self.removed = self.succeeded_ms = self.failed_ms = self.duration_ms = 0
         self._succeeded_count = self._failed_count = 0
-        self._read, self._written = TrafficMeter(), TrafficMeter()
+        self._read = self._written = _NO_TRAFFIC  # of topics that were never compacted, which most are
         self.waits_ms = _NO_WAITS
         """How long the entries of the last run took to be written."""
         self._topic = topic
@@ -168,6 +169,8 @@ class Compaction:
             if self._topic.log.next_position(self._compacted_upto) is not None:
                 started = time.monotonic()
                 self.waits_ms = Histogram(WAIT_MS)
+                if self._read is _NO_TRAFFIC:
+                    self._read, self._written = TrafficMeter(), TrafficMeter()
                 self.removed = await self._compact(horizon)
                 self.duration_ms = round((time.monotonic() - started) * 1000)
                 self.succeeded_ms = self._topic.now_ms()

@@ -155,7 +155,7 @@ class Topic:
         self.publish_limits: PublishLimits | None = None
         self.backlog_keeper = BacklogKeeper(self)
         self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, counters.last_index)
-        self.sequences = SequenceKeeper(topic_log, state, lambda: host.cursors_changed(self))
+        self.sequences = SequenceKeeper(topic_log, state, self._cursors_changed)
         self._host = host
         self._state = state
         self._pending: list[PendingPublish | PendingRun] = []
@@ -418,6 +418,9 @@ class Topic:
 
     def cursor_changed(self, subscription: Subscription) -> None:
         """The cursor is to be stored soon."""
+        self._host.cursors_changed(self)
+
+    def _cursors_changed(self) -> None:
         self._host.cursors_changed(self)
 
     async def store_cursor(self, subscription: Subscription) -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import signal
 import socket
-import subprocess
-import time
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.interop.real_pulsar.launcher import LOGGING
-from tools.engines.java import java_command, quick_java
-from tools.engines.server import dying_with_this_thread
+from tools.engines.java import LOGGING, java_command, quick_java
+from tools.engines.server import ServerProcess
 
 START_SECONDS_MAX = 120
-STOP_SECONDS_MAX = 60
 
 SETTINGS: Mapping[str, str] = {
     "clusterName": "lab",
@@ -45,7 +41,7 @@ class RealBroker:
         ports = {"brokerServicePort": str(self._ports[0]), "webServicePort": str(self._ports[1])}
         stores = {"metadataStoreUrl": url, "configurationMetadataStoreUrl": url}
         self.settings = {**SETTINGS, **stores, **ports, **(settings or {})}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process = ServerProcess("a real broker", directory, self._is_healthy, START_SECONDS_MAX)
 
     @property
     def service_url(self) -> str:
@@ -65,48 +61,20 @@ class RealBroker:
         memory = ("-Xms128m", "-Xmx512m", "-XX:MaxDirectMemorySize=512m")
         system = (f"-Dlog4j2.configurationFile={LOGGING}", "-Dio.netty.tryReflectionSetAccessible=true")
         program = ("org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", str(configuration))
-        with (self.directory / "out").open("ab") as out:
-            self._process = subprocess.Popen(
-                [*dying_with_this_thread(), *java_command(*memory, *quick_java(), *system, *program)],
-                cwd=self.directory,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-            )
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while not self._is_healthy():
-            log = (self.directory / "broker.log").read_text(errors="replace")[-2000:] if self._began() else ""
-            assert self._process.poll() is None, f"a real broker ended:\n{log}"
-            assert time.monotonic() < deadline, f"a real broker was not healthy in {START_SECONDS_MAX} s:\n{log}"
-            time.sleep(0.1)
-
-    def stop(self) -> None:
-        """End it in good order."""
-        self._end(signal.SIGTERM)
+        self._process.begin(java_command(*memory, *quick_java(), *system, *program))
+        self._process.wait()
 
     def kill(self) -> None:
         """End it at once, as kill -9 does."""
-        self._end(signal.SIGKILL)
+        self._process.kill()
 
     def pause(self) -> None:
         """Let it do nothing, with its connections open."""
-        assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
         """Undo `pause`."""
-        assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
-
-    def _end(self, number: signal.Signals) -> None:
-        if self._process is not None:
-            self._process.send_signal(number)
-            self._process.wait(STOP_SECONDS_MAX)
-            self._process = None
-
-    def _began(self) -> bool:
-        return (self.directory / "broker.log").exists()
 
     def _is_healthy(self) -> bool:
         try:

@@ -28,7 +28,7 @@ from shared_cluster import SESSION_TIMEOUT_S, SharedCluster
 from tools.engines.jars import Unavailable
 from tools.engines.server import ServerFailed
 from traffic import Progress, PublishFailed, read_back
-from verdict import Verdict
+from verdict import Verdict, told
 
 MESSAGES = 20_000
 MESSAGES_MIN = 100
@@ -50,16 +50,12 @@ def report(console: DatedConsole, verdict: Verdict, failover: Failover, progress
     def say(text: str, style: str | None = None) -> None:
         console.print(text, style=style, highlight=False, soft_wrap=True)
 
-    if verdict.equal:
-        say(
-            f"verified: all {verdict.published:,} messages with a receipt are there exactly once, in order per key and "
-            "producer, with equal key, event time, payload and properties",
-            "bold green",
-        )
-    else:
-        say(f"DIFFERENT: {verdict.published:,} have receipts, {verdict.arrived:,} are there", "bold red")
-        for line in verdict.findings():
-            say(line)
+    equal = (
+        "messages with a receipt are there exactly once, in order per key and producer, with equal key, event time, "
+        "payload and properties"
+    )
+    for line, style in told(verdict, equal, f"have receipts, {verdict.arrived:,} are there"):
+        say(line, style)
     took = (
         "nothing was published to its partitions afterwards"
         if failover.seconds is None

@@ -30,7 +30,7 @@ from interruption import run_until_interrupted
 from screen import DatedConsole, Screen
 from settings import Settings
 from traffic import Message, Progress, PublishFailed, publish, read_back, watch
-from verdict import Ledger, Verdict
+from verdict import Ledger, Verdict, told
 
 TENANT = "demo"
 NAMESPACE = "demo/flights"
@@ -160,16 +160,9 @@ def report(console: Console, verdict: Verdict, progress: Progress, seconds: floa
     def say(text: str, style: str | None = None) -> None:
         console.print(text, style=style, highlight=False, soft_wrap=True)
 
-    if verdict.equal:
-        say(
-            f"verified: all {verdict.published:,} messages are on west exactly once, in order per key, "
-            "with equal key, event time, payload and properties",
-            "bold green",
-        )
-    else:
-        say(f"DIFFERENT: {verdict.published:,} published, {verdict.arrived:,} on west", "bold red")
-        for line in verdict.findings():
-            say(line)
+    equal = "messages are on west exactly once, in order per key, with equal key, event time, payload and properties"
+    for line, style in told(verdict, equal, f"published, {verdict.arrived:,} on west"):
+        say(line, style)
     say(
         f"published {progress.published_total:,} in {progress.publish_seconds:.1f} s; from the first publish to the "
         f"last message on west {seconds:.1f} s; {steady_rate(progress):,.0f} messages/s replicated in steady state; "

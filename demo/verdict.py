@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 from dataset import Row
 
-__all__ = ["ROW_PROPERTY", "Ledger", "Verdict"]
+__all__ = ["ROW_PROPERTY", "Ledger", "Verdict", "told"]
 
 ROW_PROPERTY = "row"
 REPLICATION_PREFIXES = ("__MSG_PROP_REPL_", "__interpulse_")
@@ -38,6 +38,14 @@ class Verdict:
         """What is wrong as lines: how many of each kind, then the examples."""
         counts = [f"  {problem}: {count:,}" for problem, count in self.problems.most_common()]
         return counts + [f"    {example}" for example in self.examples]
+
+
+def told(verdict: Verdict, equal: str, different: str) -> list[tuple[str, str | None]]:
+    """The lines that tell a verdict, each with its style: one if everything is equal, else also what is not."""
+    if verdict.equal:
+        return [(f"verified: all {verdict.published:,} {equal}", "bold green")]
+    findings: list[tuple[str, str | None]] = [(line, None) for line in verdict.findings()]
+    return [(f"DIFFERENT: {verdict.published:,} {different}", "bold red"), *findings]
 
 
 class Ledger:

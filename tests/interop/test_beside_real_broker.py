@@ -6,8 +6,9 @@ import random
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pulsar
 import pytest
@@ -257,3 +258,89 @@ def test_compacted_topic_when_the_other_broker_takes_it_then_is_served_and_compa
         until(lambda by=by: status(by) != "RUNNING", SECONDS_MAX)
         assert kept() == list(range(begin + 45, begin + 50))
     client.close()
+
+
+RATE = {
+    "dispatchThrottlingRateInMsg": 7,
+    "dispatchThrottlingRateInByte": 1000,
+    "relativeToPublishRate": True,
+    "ratePeriodInSecond": 3,
+}
+INACTIVITY = {
+    "inactiveTopicDeleteMode": "delete_when_subscriptions_caught_up",
+    "maxInactiveDurationSeconds": 77,
+    "deleteWhileInactive": True,
+}
+TOPIC_POLICIES: tuple[tuple[str, str, Any], ...] = (
+    ("POST", "retention", {"retentionTimeInMinutes": 60, "retentionSizeInMB": 10}),
+    ("POST", "maxProducers", 5),
+    ("POST", "maxConsumers", 6),
+    ("POST", "maxConsumersPerSubscription", 7),
+    ("POST", "maxSubscriptionsPerTopic", 8),
+    ("POST", "maxUnackedMessagesOnConsumer", 9),
+    ("POST", "maxUnackedMessagesOnSubscription", 10),
+    ("POST", "maxMessageSize", 11),
+    ("POST", "deduplicationEnabled", True),
+    ("POST", "deduplicationSnapshotInterval", 12),
+    ("POST", "compactionThreshold", 13_000_000_000),
+    ("POST", "delayedDelivery", {"tickTime": 15, "active": True, "maxDeliveryDelayInMillis": 16}),
+    ("POST", "inactiveTopicPolicies", INACTIVITY),
+    ("POST", "publishRate", {"publishThrottlingRateInMsg": 17, "publishThrottlingRateInByte": 18}),
+    ("POST", "dispatchRate", RATE),
+    ("POST", "subscriptionDispatchRate", RATE),
+    ("POST", "replicatorDispatchRate", RATE),
+    ("POST", "subscribeRate", {"subscribeThrottlingRatePerConsumer": 19, "ratePeriodInSecond": 20}),
+    ("POST", "subscriptionTypesEnabled", ["Exclusive", "Shared"]),
+    ("POST", "autoSubscriptionCreation", {"allowAutoSubscriptionCreation": False}),
+    ("PUT", "schemaCompatibilityStrategy", "FULL"),
+    ("POST", "schemaValidationEnforced", True),
+)
+"""Those that both kinds have; a real broker forgets ``subscriptionExpirationTime`` of a topic at once."""
+
+
+def test_topic_policies_when_set_at_either_then_both_follow_them(pair: Pair) -> None:
+    """Each kind sets half of them, turn by turn, so that each has to know what the other one said last."""
+    admin(pair.real.web_url, "PUT", "namespaces/public/policies", {"bundles": {"numBundles": 1}})
+    topic, path = "persistent://public/policies/t", "persistent/public/policies/t"
+    wanted = {name: value for _, name, value in TOPIC_POLICIES}
+
+    def shown(at: Broker) -> dict[str, Any]:
+        return {name: admin(at.web_url, "GET", f"{path}/{name}") for name in wanted}
+
+    admin(pair.ours.web_url, "PUT", path)
+    for first in (0, 1):
+        pair.move(topic, pair.brokers[first])
+        for number, (method, name, value) in enumerate(TOPIC_POLICIES):
+            if number % 2 == first:
+                admin(pair.brokers[first].web_url, method, f"{path}/{name}", value)
+        admin(
+            pair.brokers[first].web_url, "POST", f"{path}/{('maxProducers', 'maxConsumers')[first]}?isGlobal=true", 99
+        )
+    for broker in pair.brokers:
+        pair.move(topic, broker)
+        with suppress(AssertionError):  # the next line says what differs
+            until(lambda: shown(broker) == wanted, 20)  # noqa: B023  # called at once
+        assert shown(broker) == wanted
+        for name in ("maxProducers", "maxConsumers"):
+            assert admin(broker.web_url, "GET", f"{path}/{name}?isGlobal=true") == 99
+    schemas = admin(pair.real.web_url, "GET", "schemas/public/policies/__change_events/schemas")
+    assert len(schemas["getSchemaResponses"]) == 1
+    for by, other in (pair.brokers, pair.brokers[::-1]):
+        admin(by.web_url, "POST", f"{path}/maxProducers", 20)
+        until(lambda: admin(other.web_url, "GET", f"{path}/maxProducers") == 20)  # noqa: B023
+        admin(by.web_url, "DELETE", f"{path}/maxProducers")
+        until(lambda: admin(other.web_url, "GET", f"{path}/maxProducers") is None)  # noqa: B023
+
+
+def test_topic_policies_when_a_topic_is_deleted_at_either_then_are_gone_at_both(pair: Pair) -> None:
+    topic, path = "persistent://public/default/with-policies", "persistent/public/default/with-policies"
+    for by, other in (pair.brokers, pair.brokers[::-1]):
+        admin(other.web_url, "PUT", path)
+        pair.move(topic, by)
+        admin(by.web_url, "POST", f"{path}/maxConsumers", 5)
+        until(lambda: admin(other.web_url, "GET", f"{path}/maxConsumers") == 5)  # noqa: B023
+        admin(by.web_url, "DELETE", path)
+        admin(other.web_url, "PUT", path)
+        for broker in (by, other):
+            until(lambda: admin(broker.web_url, "GET", f"{path}/maxConsumers") is None)  # noqa: B023
+        admin(by.web_url, "DELETE", path)

@@ -82,21 +82,25 @@ def replace(serving: list[Broker], number: int, by: Broker) -> None:
 
 
 def prepare(serving: list[Broker]) -> dict[str, Any]:
-    """A namespace with a schema; what is set there."""
+    """A namespace with a topic that has a schema and a policy; what is set there."""
     broker = serving[0]
     create_namespace(broker, "public/rolling")
     admin(broker.web_url, "POST", "namespaces/public/rolling/messageTTL", 100_000)
     at = owner("persistent://public/rolling/with-schema", serving)
     assert at is not None
+    admin(at.web_url, "PUT", "persistent/public/rolling/with-schema")
+    admin(at.web_url, "POST", "persistent/public/rolling/with-schema/maxConsumers", 5)
     admin(at.web_url, "POST", "schemas/public/rolling/with-schema/schema", SCHEMA)
     return shown(broker)
 
 
 def shown(broker: Broker) -> dict[str, Any]:
-    """Policies and the schema, as a broker tells them."""
+    """Policies of the namespace and of a topic, and its schema, as a broker tells them."""
     namespace = admin(broker.web_url, "GET", "namespaces/public/rolling")
+    consumers = admin(broker.web_url, "GET", "persistent/public/rolling/with-schema/maxConsumers")
     schema = admin(broker.web_url, "GET", "schemas/public/rolling/with-schema/schema")
     names = ("deduplicationEnabled", "retention_policies", "message_ttl_in_seconds", "bundles", "replication_clusters")
     return {name: namespace[name] for name in names} | {
-        "schema": [schema[name] for name in ("version", "type", "data", "properties")]
+        "maxConsumers": consumers,
+        "schema": [schema[name] for name in ("version", "type", "data", "properties")],
     }

@@ -70,9 +70,8 @@ class ClusterImport:
         self._source = source
         self._metadata = stores.metadata
         self._schemas: SchemaStore = stores.schemas
-        self._copies = TopicCopies(source, stores.metadata, stores.logs.journal)
+        self._copies = TopicCopies(source, stores.metadata, stores.logs.journal, without_compacted=without_compacted)
         self._cluster = cluster
-        self._without_compacted = without_compacted
         self._say = say
 
     async def run(self) -> Imported:
@@ -115,12 +114,6 @@ class ClusterImport:
                 "clusters would take what is sent under new positions for what they have",
                 [str(topic) for topic in topics if await self._is_replicated(topic)],
                 "initialise the cluster with a name of its own",
-            )
-        if not self._without_compacted:
-            _refuse(
-                "these topics have a compacted ledger, which is not copied",
-                [str(topic) for topic in topics if await self._source.is_compacted(topic)],
-                "with --without-compacted they are copied with the entries that are left of them, and without it",
             )
         return there
 

@@ -1,7 +1,8 @@
 """Three brokers of one cluster under load while bundles move and sessions end at random.
 
 A hundred faults by chance, and in `make soak` a thousand. Each may come before the one before is over. Afterwards every
-topic has what was acknowledged to its producer, in order, and its subscription received all of it in order.
+topic has what was acknowledged to its producer, in order, its subscription received all of it in order, and every
+broker knows the policies that were set last.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class Game:
     others: int = OTHERS
     """The newest message of a producer that came while a broker was a zombie."""
     received: dict[str, list[int]] = field(default_factory=lambda: {topic: [] for topic in TOPICS})
+    policies: dict[str, set[int | None]] = field(default_factory=lambda: {topic: {None} for topic in TOPICS})
+    """The values that ``max_consumers`` of a topic may have."""
     away: set[str] = field(default_factory=set)
     """The ids of brokers that cannot be played with now."""
     returning: set[asyncio.Task[None]] = field(default_factory=set)
@@ -77,6 +80,7 @@ class Game:
                 self.stop,
                 self.kill,
                 self.split,
+                self.set_policy,
             ]
         )
         self.played[fault.__name__] += 1
@@ -184,6 +188,24 @@ class Game:
             except PulsarError as refusal:
                 self.played[f"refused: {type(refusal).__name__}"] += 1
 
+    async def set_policy(self) -> None:
+        """Of some topic; after a failure it may be set or not."""
+        topic, value = self.chance.choice(TOPICS), self.chance.randint(100, 10_000)
+        async with AdminClient(self.present().web_url) as admin:
+            try:
+                await admin.topic_policies.set(topic, "max_consumers", value)
+                self.policies[topic] = {value}
+            except PulsarError as failure:
+                self.policies[topic].add(value)
+                self.played[f"failed: {type(failure).__name__}"] += 1
+
+    async def check_policies(self, broker: SharedBroker) -> None:
+        """The broker knows what was set last, as soon as it was told."""
+        async with AdminClient(broker.web_url) as admin, asyncio.timeout(60):
+            for topic in TOPICS:
+                while await admin.topic_policies.get(topic, "max_consumers") not in self.policies[topic]:
+                    log.debug("not told yet topic=%s", topic)
+
     # --- load
 
     async def publish(self, client: Client, topic: str) -> None:
@@ -257,6 +279,8 @@ async def test_cluster_when_bundles_move_and_sessions_end_at_random_then_nothing
                         if game.chance.random() >= IN_A_ROW:
                             await game.goes_on()
                     await asyncio.gather(*game.returning)
+                for broker in (*brokers.brokers, lasting):
+                    await game.check_policies(broker)
                 log.info("played seed=%d %s", SEED, dict(game.played))
                 for topic in TOPICS:
                     found, acknowledged = await stored(client, topic), game.acknowledged[topic]

@@ -340,27 +340,90 @@ async def test_import_when_something_stands_in_its_way_then_names_it_and_writes_
     assert await ledgers(nodes) == []
 
 
-async def test_topic_when_it_has_a_compacted_ledger_then_is_refused_unless_that_may_stay_behind(
-    alone: BrokerApp, run_import: Import, nodes: ZooKeeperClient
-) -> None:
+async def compact_x(alone: BrokerApp) -> None:
+    """Ten keys in two ledgers, then one of them and another in a third one behind the horizon."""
     async with (
         Client(alone.service_url) as client,
         await client.create_producer("x", batching_enabled=False) as producer,
     ):
-        for number in range(3):
-            await producer.send(b"%d" % number, key="k")
-    await done(alone, "PUT", "persistent/public/default/x/compaction")
-    while (await done(alone, "GET", "persistent/public/default/x/compaction"))["status"] != "SUCCESS":  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+        await done(alone, "POST", "persistent/public/default/x/compactionThreshold", 1_000_000)
+        for number in range(20):
+            await producer.send(b"%d" % number, key=f"k{number % 10}")
+            if number == 14:
+                await done(alone, "PUT", "persistent/public/default/x/unload")
+        await done(alone, "PUT", "persistent/public/default/x/compaction")
+        path = "persistent/public/default/x/compaction"
+        while (await done(alone, "GET", path))["status"] != "SUCCESS":  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await done(alone, "PUT", "persistent/public/default/x/unload")
+        await producer.send(b"20", key="k0")
+        await producer.send(b"21", key="new")
+
+
+async def compacted_x(app: BrokerApp) -> list[int]:
+    async with Client(app.service_url) as client, await client.create_reader("x", read_compacted=True) as reader:
+        found = []
+        while await reader.has_message_available():
+            found.append(int((await reader.read_next()).content or b""))
+        return found
+
+
+@pytest.mark.parametrize("trimmed", [False, True])
+async def test_topic_when_it_has_a_compacted_ledger_then_that_is_copied_and_compacted_on(
+    alone: BrokerApp, run_import: Import, start: Start, trimmed: bool
+) -> None:
+    """``trimmed``: the compacted entries are of ledgers that are not there any more."""
+    await compact_x(alone)
+    if trimmed:
+        await done(alone, "POST", "persistent/public/default/x/trim")
+    kept = [*range(10, 22)]
+    assert await compacted_x(alone) == kept
     await alone.stop()
     result = await run_import()
-    assert result.exit_code == 3
-    assert "these topics have a compacted ledger, which is not copied: persistent://public/default/x" in result.stderr
+    assert result.exit_code == 0, result.output
+    assert ("default/x: 22 entries, 1 cursors copied and compared" in result.output) is not trimmed
+    again = await run_import()
+    assert again.exit_code == 0, again.output
+    assert "copied" not in again.output.replace("compared", "")
+    app = await start()
+    assert await compacted_x(app) == kept
+    path = "persistent/public/default/x/compaction"
+    await done(app, "PUT", path)
+    while (await done(app, "GET", path))["status"] != "SUCCESS":  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    assert await compacted_x(app) == kept[1:]
+
+
+async def test_topic_when_its_compacted_ledger_may_stay_behind_then_is_copied_without_it(
+    alone: BrokerApp, run_import: Import, nodes: ZooKeeperClient
+) -> None:
+    await compact_x(alone)
+    await alone.stop()
     result = await run_import("--without-compacted")
     assert result.exit_code == 0, result.output
-    assert "persistent://public/default/x: 3 entries, 0 cursors copied and compared" in result.output
+    assert "persistent://public/default/x: 22 entries, 0 cursors copied and compared" in result.output
     assert await children(nodes, "/managed-ledgers/public/default/persistent/x") == []
     assert json.loads((await nodes.get("/admin/policies/public/default")).value)["replication_clusters"] == ["lab"]
+
+
+async def test_settings_when_imported_then_those_that_the_cluster_has_stay(
+    alone: BrokerApp, run_import: Import, nodes: ZooKeeperClient
+) -> None:
+    """Dynamic configuration and failure domains."""
+    await done(alone, "POST", "brokers/configuration/dispatchThrottlingRatePerTopicInMsg/100")
+    await done(alone, "POST", "brokers/configuration/maxTopicsPerNamespace/7")
+    await done(alone, "POST", "clusters/old/failureDomains/one", {"brokers": ["a:1"]})
+    await alone.stop()
+    await nodes.create("/admin/configuration", b'{"maxTopicsPerNamespace":"9"}')
+    for _ in range(2):
+        result = await run_import()
+        assert result.exit_code == 0, result.output
+    assert json.loads((await nodes.get("/admin/configuration")).value) == {
+        "dispatchThrottlingRatePerTopicInMsg": "100",
+        "maxTopicsPerNamespace": "9",
+    }
+    found = (await nodes.get("/admin/clusters/lab/failureDomain/one")).value
+    assert json.loads(found) == {"brokers": ["a:1"]}
 
 
 async def test_topic_when_it_is_replicated_and_the_cluster_has_the_old_name_then_is_refused(

@@ -21,6 +21,7 @@ from tests.support.raw_client import RawClient
 from tests.support.rest_broker import rest_broker
 from tests.support.rest_client import call
 from tests.support.shared_brokers import SharedBroker, SharedBrokers, shared_brokers
+from tests.support.waiting import eventually
 
 CLUSTER = "standalone"
 APART, TOGETHER = r"localhost", r"127\.0\.0\.1"
@@ -174,3 +175,24 @@ async def test_broker_when_it_is_alone_then_keeps_policies_and_serves_all_the_sa
         assert list(await admin.clusters.isolation_policies(CLUSTER)) == ["p"]
         reply = await call(broker.web_url, "GET", "/lookup/v2/topic/persistent/public/default/t")
         assert reply.status == 200
+
+
+async def test_bundle_when_taken_again_after_a_lost_session_then_goes_where_policies_want_it_by_now(
+    brokers: SharedBrokers,
+) -> None:
+    """The policy came into force while the broker was cut off, so that it was not asked to give the bundle away."""
+    await put(brokers, policy(TOGETHER))
+    owner = (await owners(brokers, TOPICS[:1]))[0]
+    async with Client(owner.service_url) as client:
+        producer = await client.create_producer(TOPICS[0])
+        await producer.send(b"1")
+        await put(brokers, policy(APART, scope="none"))
+        assert owner.bundles
+        owner.store.cut_off()
+        owner.store.expire_unseen()
+        owner.store.reconnect()
+        await eventually(lambda: not any("public/apart" in each for each in owner.bundles))
+        await producer.send(b"2")
+        assert await brokers.owner(TOPICS[0]) is brokers[2]
+        consumer = await client.subscribe(TOPICS[0], "s", initial_position="earliest")
+        assert [(await consumer.receive()).content for _ in range(2)] == [b"1", b"2"]

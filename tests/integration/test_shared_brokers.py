@@ -14,8 +14,9 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.ownership.ownership import NO_OPTIONS
 from interpulse.broker.topics.lookup.lookup import BatchLookup
-from interpulse.client import AdminClient, Client
-from interpulse.model.errors import NotAllowed
+from interpulse.client import AdminClient, BrokerAddress, Client
+from interpulse.clock import now_ms
+from interpulse.model.errors import NotAllowed, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_of
 from interpulse.storage.api import Put
@@ -242,6 +243,61 @@ async def test_batch_when_ten_thousand_topics_are_spread_then_few_questions_find
     for topic in topics:
         bundle = bundle_of(TopicName.parse(topic), boundaries)
         assert str(found[topic]) == owners[f"public/many/{bundle}"]
+
+
+async def test_batch_when_a_broker_dies_meanwhile_then_no_topic_is_forgotten_and_the_next_one_finds_all(
+    brokers: SharedBrokers,
+) -> None:
+    """Cluster 17, row 29."""
+    await call(brokers[0].web_url, "PUT", "namespaces/public/many", {"bundles": {"numBundles": 32}})
+    topics = [f"persistent://public/many/t-{number}" for number in range(1000)]
+    async with Client(brokers[0].service_url) as client:
+        await client.lookup_batch(topics)
+    dying = brokers[1]
+    async with Client(brokers[0].service_url) as client:
+        asked = asyncio.create_task(client.lookup_batch(topics))
+        dying.store.cut_off()
+        dying.store.expire_unseen()
+        await dying.app.stop()
+        found = await asked
+        assert list(found) == topics
+        assert all(isinstance(each, BrokerAddress | PulsarError) for each in found.values())
+        found = await client.lookup_batch(topics)
+    brokers.brokers.remove(dying)
+    assert {str(each) for each in found.values()} == {each.service_url for each in brokers.brokers}
+
+
+class _Shifted:
+    """A clock that is wrong."""
+
+    def __init__(self, hours: int) -> None:
+        self._ms = hours * 3_600_000
+
+    def now_ms(self) -> int:
+        return now_ms() + self._ms
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+async def test_clock_when_that_of_one_broker_is_wrong_then_topics_come_and_go_as_before(
+    brokers: SharedBrokers, hours: int
+) -> None:
+    """Cluster 17, row 31."""
+    wrong = await brokers.start(clock=_Shifted(hours))
+    right = brokers[0]
+    async with Client(right.service_url) as client:
+        consumer = await client.subscribe(TOPIC, "s", subscription_type="shared")
+        producer = await client.create_producer(TOPIC)
+        for number in range(12):
+            if number % 3 == 0:
+                await brokers.move(TOPIC, (wrong, right)[number // 3 % 2])
+                assert await brokers.owner(TOPIC) is (wrong, right)[number // 3 % 2]
+            await producer.send(b"%d" % number)
+            message = await consumer.receive()
+            assert message.content == b"%d" % number
+            consumer.acknowledge(message)
+        assert (wrong.app.ready, wrong.ownership.serving()) == (True, True)
+        view = await right.ownership.brokers.view()
+        assert set(view.reports) == {each.id for each in brokers.brokers}
 
 
 async def test_lookups_when_a_thousand_ask_for_one_free_bundle_then_one_owner(brokers: SharedBrokers) -> None:

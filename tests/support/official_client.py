@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +57,20 @@ def is_quiet(consumer: pulsar.Consumer) -> bool:
 
 
 def admin(web_url: str, method: str, path: str, body: Any = None) -> Any:
-    """One call of the admin API; the JSON of the answer, None if it is empty."""
+    """One call of the admin API, made again where it is sent to; the JSON of the answer, None if it is empty."""
     content = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"{web_url}/admin/v2/{path}", content, method=method)
+    return _admin(f"{web_url}/admin/v2/{path}", method, path, content)
+
+
+def _admin(url: str, method: str, path: str, content: bytes | None, *, redirects_max: int = 10) -> Any:
+    request = urllib.request.Request(url, content, method=method)
     request.add_header("Content-Type", "application/json")
     try:
         with urllib.request.urlopen(request, timeout=20) as answer:
             raw = answer.read()
     except urllib.error.HTTPError as error:
+        if error.code == HTTPStatus.TEMPORARY_REDIRECT and redirects_max:
+            return _admin(error.headers["Location"], method, path, content, redirects_max=redirects_max - 1)
         raise AssertionError(f"{method} {path}: {error.code} {error.read()!r}") from error
     return json.loads(raw) if raw else None
 

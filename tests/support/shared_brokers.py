@@ -13,6 +13,7 @@ from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.broker.stores import Stores
 from interpulse.broker.tenancy.namespaces import bootstrap
 from interpulse.client import AdminClient, Client, TlsOptions
+from interpulse.clock import Clock
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataStore
@@ -29,7 +30,12 @@ class SharedBroker:
     """One of several brokers, and the store that only it uses."""
 
     def __init__(
-        self, tree: MemoryTree, ledgers: MemoryLedgers, config: BrokerConfig, metadata: MetadataStore | None = None
+        self,
+        tree: MemoryTree,
+        ledgers: MemoryLedgers,
+        config: BrokerConfig,
+        metadata: MetadataStore | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """``metadata`` None: a store with the tree."""
         self.store = MemoryMetadataStore(tree)
@@ -42,7 +48,7 @@ class SharedBroker:
             opened.push_async_callback(logs.close)
             return Stores(store, logs, guarded=guarded, layout=_LAYOUT)
 
-        self.app = BrokerApp(config, open_stores=open_stores)
+        self.app = BrokerApp(config, open_stores=open_stores, clock=clock)
 
     @property
     def id(self) -> str:
@@ -78,9 +84,9 @@ class SharedBrokers:
     tls: TlsOptions | None = None
     """What clients of theirs need."""
 
-    async def start(self, metadata: MetadataStore | None = None) -> SharedBroker:
+    async def start(self, metadata: MetadataStore | None = None, clock: Clock | None = None) -> SharedBroker:
         """Start one more, with a store of its own."""
-        broker = SharedBroker(self.tree, self.ledgers, self.config, metadata)
+        broker = SharedBroker(self.tree, self.ledgers, self.config, metadata, clock)
         if not self.brokers:
             store = broker.store if metadata is None else metadata
             await bootstrap(store, local_cluster=self.config.cluster_name, cluster=ClusterData())

@@ -13,7 +13,7 @@ import logging
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.access.grants import Grants
@@ -56,6 +56,7 @@ from interpulse.broker.tenancy.isolation_policies import IsolationPolicyRecords
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap, check_cluster
 from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.broker.tenancy.tenants import Tenants
+from interpulse.broker.topics.change_events.change_events import ChangeEvents
 from interpulse.broker.topics.deletion import Deletion
 from interpulse.broker.topics.expansion import AdminRemotes, Expansion
 from interpulse.broker.topics.inactivity import InactiveTopics
@@ -79,6 +80,9 @@ from interpulse.serving.listening import CannotListen
 from interpulse.serving.permits import LookupPermits
 from interpulse.serving.tls import ExpiryLog
 from interpulse.storage.disk_space import DiskSpace
+
+if TYPE_CHECKING:
+    from interpulse.client.client import Client
 
 __all__ = ["BrokerApp", "CannotServe"]
 
@@ -219,6 +223,9 @@ class BrokerApp:
         if self.shared is not None and self.others is not None:
             opened.push_async_callback(self.others.close)
             opened.push_async_callback(self.shared.leave)
+        if self.change_events is not None:
+            self.change_events.start()
+            opened.push_async_callback(self.change_events.close)
 
     async def _bootstrap(self) -> None:
         if self.stores.layout.shared:
@@ -310,7 +317,8 @@ class BrokerApp:
             ),
             layout=self.stores.layout,
         )
-        self.topic_policies = TopicPolicyRecords(metadata, self.lifecycle)
+        self.change_events = self._build_change_events()
+        self.topic_policies = TopicPolicyRecords(metadata, self.lifecycle, self.change_events)
         self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock, self.stores.schemas)
         self.deletion = Deletion(
             metadata,
@@ -321,6 +329,7 @@ class BrokerApp:
             self._current,
             collected=None if self.others is None else self.others.collected,
             loaded_elsewhere=None if self.others is None else self.others.loaded_topics,
+            events=self.change_events,
         )
         self.inactive_topics = InactiveTopics(self.registry, self.deletion, self._current)
         self.inconsistencies = InconsistencyCounters(self._clock.now_ms)
@@ -336,6 +345,25 @@ class BrokerApp:
             limits=lambda: BatchLimits.of(self._current()),
             ready=(lambda: self.ready) if shared is None else lambda: self.ready and shared.serving(),
         )
+
+    def _build_change_events(self) -> ChangeEvents | None:
+        """Policies of topics as the other brokers are told them, if there are others."""
+        if self.shared is None:
+            return None
+        return ChangeEvents(
+            self.stores.metadata,
+            self.namespaces.expected_versions,
+            self._client_of_this_cluster,
+            cluster=self.config.cluster_name,
+            loaded=self.registry.names,
+        )
+
+    def _client_of_this_cluster(self) -> Client:
+        from interpulse.client.client import Client  # a broker that is alone has no use for it
+
+        own = self.own_access
+        url = self.addresses.service(tls=own.tls_preferred)
+        return Client(url, credentials=own.credentials, tls=own.tls)
 
     def _build_registry(self) -> TopicRegistry:
         config = self.config

@@ -61,7 +61,7 @@ async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
         guarded, journal, log_config(config), codec=IN_CLUSTER.topic_records, compacted_form=PulsarCompacted()
     )
     opened.push_async_callback(logs.close)
-    cursors = LedgerCursors(guarded, bookkeeper, quorum)
+    cursors = LedgerCursors(guarded, bookkeeper, quorum, is_guarded=guarded.is_bound)
     return Stores(
         metadata,
         logs,

@@ -18,6 +18,7 @@ from interpulse.model.errors import InvalidTopicName
 from interpulse.model.numbers import INT_MAX
 
 __all__ = [
+    "CHANGE_EVENTS",
     "NON_PERSISTENT",
     "PERSISTENT",
     "PUBLIC_DEFAULT",
@@ -55,7 +56,9 @@ _TRANSACTION_SNAPSHOTS: Final = (
 )
 """A namespace with transactions has one of them; they tell which messages were given up."""
 _PENDING_ACKNOWLEDGEMENTS: Final = "__transaction_pending_ack"
-_SYSTEM_LOCAL_NAMES: Final = frozenset({"__change_events", *_TRANSACTION_SNAPSHOTS})
+CHANGE_EVENTS: Final = "__change_events"
+"""The local name of the topic that tells policies of the topics of its namespace."""
+_SYSTEM_LOCAL_NAMES: Final = frozenset({CHANGE_EVENTS, *_TRANSACTION_SNAPSHOTS})
 
 
 T = TypeVar("T")

@@ -50,6 +50,10 @@ class GuardedMetadata:
         self._locks.pop(record_key(log_name), None)
         self._left_as.pop(record_key(log_name), None)
 
+    def is_bound(self, log_name: str) -> bool:
+        """Whether the record of this log is written under a lock."""
+        return record_key(log_name) in self._locks
+
     async def remember(self, log_name: str) -> None:
         """The record stands as this broker left it."""
         key = record_key(log_name)

@@ -55,6 +55,11 @@ class RealBroker:
 
     def start(self) -> None:
         """Return when it answers the health check."""
+        self.begin()
+        self.wait()
+
+    def begin(self) -> None:
+        """Start it without waiting for it."""
         self.directory.mkdir(parents=True, exist_ok=True)
         configuration = self.directory / "broker.conf"
         configuration.write_text("".join(f"{key}={value}\n" for key, value in sorted(self.settings.items())))
@@ -62,11 +67,18 @@ class RealBroker:
         system = (f"-Dlog4j2.configurationFile={LOGGING}", "-Dio.netty.tryReflectionSetAccessible=true")
         program = ("org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", str(configuration))
         self._process.begin(java_command(*memory, *quick_java(), *system, *program))
+
+    def wait(self) -> None:
+        """Return when it answers the health check."""
         self._process.wait()
 
     def kill(self) -> None:
         """End it at once, as kill -9 does."""
         self._process.kill()
+
+    def stop(self) -> None:
+        """End it in good order."""
+        self._process.stop()
 
     def pause(self) -> None:
         """Let it do nothing, with its connections open."""

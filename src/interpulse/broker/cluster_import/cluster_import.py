@@ -15,6 +15,7 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.cluster_import.renaming import renamed
 from interpulse.broker.cluster_import.source import DataDirectory
 from interpulse.broker.cluster_import.topic_copy import Copied, TopicCopies
+from interpulse.broker.layout import ALONE, IN_CLUSTER
 from interpulse.broker.stores import Stores
 from interpulse.broker.topics.schema_store import SchemaStore
 from interpulse.model.errors import MetadataError, PersistenceError
@@ -69,9 +70,8 @@ class ClusterImport:
         self._source = source
         self._metadata = stores.metadata
         self._schemas: SchemaStore = stores.schemas
-        self._copies = TopicCopies(source, stores.metadata, stores.logs.journal)
+        self._copies = TopicCopies(source, stores.metadata, stores.logs.journal, without_compacted=without_compacted)
         self._cluster = cluster
-        self._without_compacted = without_compacted
         self._say = say
 
     async def run(self) -> Imported:
@@ -114,12 +114,6 @@ class ClusterImport:
                 "clusters would take what is sent under new positions for what they have",
                 [str(topic) for topic in topics if await self._is_replicated(topic)],
                 "initialise the cluster with a name of its own",
-            )
-        if not self._without_compacted:
-            _refuse(
-                "these topics have a compacted ledger, which is not copied",
-                [str(topic) for topic in topics if await self._source.is_compacted(topic)],
-                "with --without-compacted they are copied with the entries that are left of them, and without it",
             )
         return there
 
@@ -189,6 +183,25 @@ class ClusterImport:
             await self._put(key, value, f"partitions of {keys.topic_of_partitioned_topic(key)}", keep=True)
         async for key, value in self._source.values(f"{keys.TOPIC_POLICIES}/"):
             await self._put(key, self._renamed(value), f"policies of {keys.topic_of_topic_policies(key)}")
+        await self._copy_failure_domains()
+        await self._copy_dynamic_configuration()
+
+    async def _copy_failure_domains(self) -> None:
+        for cluster in await self._source.metadata.children(keys.CLUSTERS):
+            name_there = self._cluster if cluster == self._source.cluster else cluster
+            async for key, value in self._source.values(f"{ALONE.failure_domains(cluster)}/"):
+                domain = decode_local_name(key.rpartition("/")[2])
+                there = keys.failure_domain(IN_CLUSTER.failure_domains(name_there), domain)
+                await self._put(there, value, f"failure domain {domain} of {name_there}", keep=True)
+
+    async def _copy_dynamic_configuration(self) -> None:
+        """Settings that the cluster has as well stay."""
+        stored = await self._source.metadata.get(keys.CONFIGURATION)
+        if stored is None or not json.loads(stored.value or b"{}"):
+            return
+        there = await self._metadata.get(keys.CONFIGURATION)
+        joined = {**json.loads(stored.value), **json.loads(there.value or b"{}" if there is not None else b"{}")}
+        await self._put(keys.CONFIGURATION, json.dumps(joined).encode(), "dynamic configuration")
 
     async def _put_tenant(self, key: str, body: Mapping[str, Any]) -> None:
         """One that the cluster has as well allows what either allows."""

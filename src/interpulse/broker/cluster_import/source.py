@@ -17,7 +17,15 @@ from typing import Final, Self
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.topics.schema_store import RecordedSchemas
 from interpulse.model.names import TopicName
-from interpulse.storage.api import DataDirectoryUnusable, LedgerRecord, MetadataStore, scan_pages
+from interpulse.storage.api import (
+    CompactedLedger,
+    DataDirectoryUnusable,
+    LedgerRecord,
+    LogEntry,
+    MetadataStore,
+    scan_pages,
+)
+from interpulse.storage.compacted import POSITIONS_IN_FRONT
 from interpulse.storage.cursors.cursor_records import CursorRecord
 from interpulse.storage.cursors.cursor_store import RecordedCursors
 from interpulse.storage.lock import DirectoryLock
@@ -78,16 +86,12 @@ class DataDirectory:
             for key, stored in page:
                 yield key, stored.value
 
-    async def is_compacted(self, topic: TopicName) -> bool:
-        """Whether a topic has a compacted ledger."""
-        record = await self._logs.records.get(topic.log_name)
-        return record is not None and record.compacted is not None
-
     async def record(self, topic: TopicName) -> TopicRecord:
         """The record of a topic, with the ledgers that hold entries, and how many. Raises LogDamaged."""
         record = await self._logs.records.get(topic.log_name) or TopicRecord()
         journal = self._logs.journal
-        await journal.verify(topic.log_name, record.ledgers)
+        compacted = [] if record.compacted is None else [LedgerRecord(*record.compacted[:4])]
+        await journal.verify(topic.log_name, [*compacted, *record.ledgers])
         kept = []
         for row in record.ledgers:
             if row.entries and row.ledger_id != record.newest:
@@ -108,6 +112,11 @@ class DataDirectory:
             part = await self._logs.journal.read(topic.log_name, ledger.ledger_id, first, wanted, _READ_BYTES_MAX)
             yield part
             first += len(part)
+
+    async def compacted_entries(self, topic: TopicName, ledger: CompactedLedger) -> AsyncIterator[list[LogEntry]]:
+        """What compaction kept, in parts, with the positions in the log. Raises LogDamaged."""
+        async for part in self.entries(topic, LedgerRecord(*ledger[:4])):
+            yield [POSITIONS_IN_FRONT.unpack(each) for each in part]
 
 
 def _copy_metadata(directory: Path, scratch: Path) -> None:

@@ -1,5 +1,7 @@
 """One topic copied into a cluster: its ledgers, each read back and compared, then its record with all cursors.
 
+What compaction kept goes along, in Pulsar's form.
+
 What is under way is noted in the metadata before it is written, so that the next import removes what an interrupted one
 has left.
 """
@@ -18,10 +20,11 @@ from interpulse.broker.cluster_import.source import DataDirectory
 from interpulse.broker.layout import IN_CLUSTER
 from interpulse.model.errors import PersistenceError
 from interpulse.model.names import TopicName
-from interpulse.storage.api import Change, Delete, LedgerRecord, MetadataStore, Put
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, CursorRecord
+from interpulse.storage.api import Change, CompactedLedger, Delete, LedgerRecord, LogEntry, MetadataStore, Put
+from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, CursorRecord
 from interpulse.storage.cursors.cursor_store import RecordedCursors, cursor_key
-from interpulse.storage.journals import TOPIC_LEDGER, Journal, LedgerWriter, Sealed
+from interpulse.storage.journals import TOPIC_LEDGER, Journal, LedgerPurpose, LedgerUse, LedgerWriter, Sealed
+from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
 from interpulse.storage.topic_records import TopicRecord, TopicRecords
 
 __all__ = ["Copied", "CopyDiffers", "TopicCopies"]
@@ -30,6 +33,7 @@ _TOPICS_PER_QUESTION: Final = 200
 _COMMIT_BYTES_MAX: Final = 500_000  # ZooKeeper takes 1 MiB
 _READ_ENTRIES_MAX: Final = 2_000
 _READ_BYTES_MAX: Final = 2 << 20
+_NONE: Final = CursorRecord()
 
 
 class CopyDiffers(PersistenceError):
@@ -81,7 +85,12 @@ class _Digest:
 class TopicCopies:
     """Copies topics from a data directory into the stores of a cluster."""
 
-    def __init__(self, source: DataDirectory, metadata: MetadataStore, journal: Journal) -> None:
+    def __init__(
+        self, source: DataDirectory, metadata: MetadataStore, journal: Journal, *, without_compacted: bool = False
+    ) -> None:
+        """``without_compacted``: compacted ledgers are left behind."""
+        self._without_compacted = without_compacted
+        self._form = PulsarCompacted()
         self._source = source
         self._metadata = metadata
         self._journal = journal
@@ -113,7 +122,13 @@ class TopicCopies:
         if _encoded(replace(there, stored=b"")) != _encoded(_moved_record(original, ledgers, there.ledgers)):
             return False
         wanted = _encoded_cursors(await self._moved_cursors(topic, original, ledgers))
-        return _encoded_cursors(await self._cursors_of(topic)) == wanted
+        found = await self._cursors_of(topic)
+        if (
+            self._compacted(original) is not None
+            and COMPACTED_LEDGER not in found.pop(COMPACTION_CURSOR, _NONE).numbers
+        ):
+            return False
+        return _encoded_cursors(found) == wanted
 
     async def compare(self, topic: TopicName) -> Copied:
         """Read what is there, and the original, once more; raises CopyDiffers."""
@@ -124,17 +139,25 @@ class TopicCopies:
             async for part in self._source.entries(topic, old):
                 digest.add(part)
             await self._check(topic, new.ledger_id, await self._journal.recover(new.ledger_id), digest)
-        return _copied(there.ledgers, len(await self._cursors_of(topic)))
+        cursors = await self._cursors_of(topic)
+        if (compacted := self._compacted(original)) is not None:
+            await self._compare_compacted(topic, compacted, cursors[COMPACTION_CURSOR].numbers[COMPACTED_LEDGER])
+        return _copied(there.ledgers, len(cursors))
 
     async def copy(self, topic: TopicName) -> Copied:
         """Raises PersistenceError and MetadataError; then the topic is not in the cluster, and can be copied again."""
         await self._remove_leftovers(topic)
         original = await self._source.record(topic)
+        compacted = self._compacted(original)
+        gone = [] if compacted is None else await self._numbers_for_gone(topic, original, compacted)
         rows: list[LedgerRecord] = []
         for row in original.ledgers:
             rows.append(await self._copy_ledger(topic, row, [each.ledger_id for each in rows]))
         ledgers = _pairs(original.ledgers, rows)
         cursors = await self._moved_cursors(topic, original, ledgers)
+        if compacted is not None:
+            written = [row.ledger_id for row in rows]
+            cursors[COMPACTION_CURSOR] = await self._copy_compacted(topic, compacted, [*gone, *ledgers], written)
         await self._commit(topic, _moved_record(original, ledgers, rows), cursors)
         return _copied(rows, len(cursors))
 
@@ -148,6 +171,59 @@ class TopicCopies:
         sealed = await self._journal.seal(new_id)
         await self._check(topic, new_id, sealed, digest)
         return LedgerRecord(new_id, sealed.entries, sealed.size, row.created_ms)
+
+    # ---- The compacted ledger
+
+    def _compacted(self, original: TopicRecord) -> CompactedLedger | None:
+        """That of the original, if it is copied."""
+        return None if self._without_compacted else original.compacted
+
+    async def _numbers_for_gone(
+        self, topic: TopicName, original: TopicRecord, compacted: CompactedLedger
+    ) -> list[CopiedLedger]:
+        """Ids for the ledgers that compacted entries come from and that are not there any more, before those of others.
+
+        A position keeps its place in the order that way.
+        """
+        there = {row.ledger_id for row in original.ledgers}
+        entries: dict[int, int] = {}
+        async for part in self._source.compacted_entries(topic, compacted):
+            for each in part:
+                if each.position.ledger not in there:
+                    entries[each.position.ledger] = each.position.entry + 1
+        new_ids = [await self._journal.create(topic.log_name, TOPIC_LEDGER) for _ in entries]
+        await self._journal.forget(new_ids)
+        return [CopiedLedger(old, new, entries[old]) for old, new in zip(sorted(entries), new_ids, strict=True)]
+
+    async def _copy_compacted(
+        self, topic: TopicName, compacted: CompactedLedger, ledgers: Sequence[CopiedLedger], before: Sequence[int]
+    ) -> CursorRecord:
+        """The cursor that names the copy."""
+        horizon = moved_end(compacted.horizon, ledgers)
+        new_id = await self._journal.create(topic.log_name, LedgerPurpose(LedgerUse.COMPACTED, horizon=horizon))
+        await self._note(topic, [*before, new_id])
+        writer, digest = LedgerWriter(self._journal, new_id), _Digest()
+        async for part in self._source.compacted_entries(topic, compacted):
+            packed = [self._form.pack(LogEntry(moved_end(each.position, ledgers), each.entry)) for each in part]
+            await writer.write(packed)
+            digest.add(packed)
+        await self._check(topic, new_id, await self._journal.seal(new_id), digest)
+        return CursorRecord(horizon, numbers={COMPACTED_LEDGER: new_id})
+
+    async def _compare_compacted(self, topic: TopicName, compacted: CompactedLedger, ledger_id: int) -> None:
+        wanted, found = _Digest(), _Digest()
+        async for part in self._source.compacted_entries(topic, compacted):
+            wanted.add([each.entry for each in part])
+        sealed = await self._journal.recover(ledger_id)
+        left = 0 if sealed is None else sealed.entries
+        while found.entries < left:
+            count = min(left - found.entries, _READ_ENTRIES_MAX)
+            stored = await self._journal.read(topic.log_name, ledger_id, found.entries, count, _READ_BYTES_MAX)
+            found.add([self._form.unpack(each).entry for each in stored])
+        if problem := wanted.difference(found):
+            raise CopyDiffers(str(topic), ledger_id, problem)
+
+    # ---- What is written, and what is left
 
     async def _check(self, topic: TopicName, ledger_id: int, sealed: Sealed | None, expected: _Digest) -> None:
         """Read a ledger of the cluster, whose end is ``sealed``; raises CopyDiffers."""
@@ -165,7 +241,7 @@ class TopicCopies:
     async def _moved_cursors(
         self, topic: TopicName, original: TopicRecord, ledgers: Sequence[CopiedLedger]
     ) -> dict[str, CursorRecord]:
-        """Without that of a compacted ledger, which stays behind."""
+        """Without that of a compacted ledger."""
         cursors = await self._source.cursors(topic)
         if original.compacted is not None:
             cursors.pop(COMPACTION_CURSOR, None)

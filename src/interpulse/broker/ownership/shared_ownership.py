@@ -7,7 +7,8 @@ as it was taken is what commits about the topics of the bundle rest on (`Guarded
 * Requests for one bundle share one attempt to take it.
 * A lock that changed or went is not relied on until it was read again. Where it is another's, or was, the topics are
   closed without writing; where it was free all the time it is taken again, and topics whose records nobody touched
-  meanwhile go on as if nothing had happened (cluster 12.4).
+  meanwhile go on as if nothing had happened (cluster 12.4). What isolation policies keep from this broker by then is
+  given away in order.
 """
 
 from __future__ import annotations
@@ -120,6 +121,8 @@ class SharedOwnership:
         self._settled_id = self._session.id
         self._unsettled = False
         self._settling: asyncio.Task[None] | None = None
+        self._taken_again: set[NamespaceName] = set()
+        self._giving: asyncio.Task[None] | None = None
         self._leaving = False
         self._cancel: list[Callable[[], None]] = []
 
@@ -146,8 +149,9 @@ class SharedOwnership:
         for cancel in self._cancel:
             cancel()
         self._cancel.clear()
-        if self._settling is not None:
-            self._settling.cancel()
+        for task in (self._settling, self._giving):
+            if task is not None:
+                task.cancel()
 
     # --- what is held
 
@@ -547,6 +551,20 @@ class SharedOwnership:
             if session_id == self._session.id:
                 self._settled_id = session_id
                 self.on_resumed()
+                self._give_excluded()
+
+    def _give_excluded(self) -> None:
+        """What was taken again, so that its topics end in order, goes where isolation policies want it by now."""
+        if self._taken_again and (self._giving is None or self._giving.done()):
+            self._giving = asyncio.get_running_loop().create_task(self._give())
+
+    async def _give(self) -> None:
+        while self._taken_again:
+            namespace = self._taken_again.pop()
+            try:
+                await self.release_excluded(namespace)
+            except PulsarError as error:
+                log.warning("isolation policies not asked namespace=%s error=%s", namespace, error)
 
     async def _settle_held(self, held: Sequence[_Held], session_id: int) -> None:
         unsure = [each for each in held if not each.leaving and not (each.sure and each.session_id == session_id)]
@@ -577,6 +595,7 @@ class SharedOwnership:
         if not new:
             log.warning("bundle taken again bundle=%s topics=%d", held.bundle, len(held.topics))
             await self._topics.recheck(list(held.topics))
+            self._taken_again.add(held.bundle.namespace)
         held.sure = True
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -24,7 +24,7 @@ from interpulse.broker.live.registry.topic_registry import DeleteCheck, TopicReg
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.lifecycle import TopicLifecycle
-from interpulse.broker.topics.topic_policies import stored_policies
+from interpulse.broker.topics.topic_policies import PolicyEvents, stored_policies, stored_record
 from interpulse.model.errors import (
     InvalidTopicName,
     MetadataError,
@@ -35,6 +35,7 @@ from interpulse.model.errors import (
     PulsarError,
 )
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
+from interpulse.model.policies.topic_policies import TopicPolicyRecord
 from interpulse.rules.replication import check_topic_left_by_others, effective_replication_clusters, remote_clusters
 from interpulse.storage.api import Change, CommitConflict, MetadataStore, scan_pages
 from interpulse.storage.cas import retry_on_conflict
@@ -60,11 +61,13 @@ class Deletion:
         config: Callable[[], BrokerConfig],
         collected: Callable[[NamespaceName], AbstractAsyncContextManager[None]] | None = None,
         loaded_elsewhere: Callable[[NamespaceName], Awaitable[Collection[TopicName]]] | None = None,
+        events: PolicyEvents | None = None,
     ) -> None:
         """``config`` is asked whether namespaces and tenants may be deleted by force.
 
         Within ``collected`` all bundles of a namespace are at this broker; None: they always are. ``loaded_elsewhere``
-        names the non-persistent topics that other brokers have loaded; None: there are no others.
+        names the non-persistent topics that other brokers have loaded; None: there are no others. ``events`` tell
+        others that the policies of a topic are gone.
         """
         self._store = store
         self._lifecycle = lifecycle
@@ -74,6 +77,7 @@ class Deletion:
         self._config = config
         self._collected = collected or (lambda namespace: nullcontext())
         self._loaded_elsewhere = loaded_elsewhere
+        self._events = events
         self._emptying: WeakValueDictionary[NamespaceName, asyncio.Lock] = WeakValueDictionary()
 
     async def topic(self, name: TopicName, *, force: bool) -> None:
@@ -99,7 +103,8 @@ class Deletion:
 
     async def orphaned_metadata(self, name: TopicName) -> bool:
         """Delete a partitioned topic that has no partition left, in one commit; whether it was one."""
-        return await self._lifecycle.delete_orphaned_metadata(name)
+        async with self._policies_go(name):
+            return await self._lifecycle.delete_orphaned_metadata(name)
 
     async def partitioned_topic(self, name: TopicName, *, force: bool) -> None:
         """Delete a partitioned topic with its partitions; if one is in use and it is not forced, nothing is deleted.
@@ -111,7 +116,8 @@ class Deletion:
             plan = await self._lifecycle.plan_delete_partitioned(name)
             if not force:
                 await self._check_left_by_others(name)
-            await self._registry.delete(*plan.partitions, force=force, also=plan.changes, expect=plan.expect)
+            async with self._policies_go(name):
+                await self._registry.delete(*plan.partitions, force=force, also=plan.changes, expect=plan.expect)
 
         await retry_on_conflict(attempt)
 
@@ -143,7 +149,8 @@ class Deletion:
         async def attempt() -> None:
             plan = await self._lifecycle.plan_delete_partitioned(name)
             records.update(dict.fromkeys(map(keys.topic_record, plan.partitions)))
-            await self._store.commit(plan.changes, {**plan.expect, **records})
+            async with self._policies_go(name):
+                await self._store.commit(plan.changes, {**plan.expect, **records})
 
         try:
             await retry_on_conflict(attempt, raised_for=records)
@@ -218,7 +225,16 @@ class Deletion:
             associated = await self._lifecycle.associated_metadata(name)
             also = associated.removal
             expect = {keys.partitioned_topic(name): None, **associated.expect}
-        await self._registry.delete(name, force=force, check=check, also=also, expect=expect)
+        async with self._policies_go(name):
+            await self._registry.delete(name, force=force, check=check, also=also, expect=expect)
+
+    @asynccontextmanager
+    async def _policies_go(self, name: TopicName) -> AsyncIterator[None]:
+        """What happens within may delete the policies of a topic: if it has, other brokers are told."""
+        record = TopicPolicyRecord() if self._events is None else await stored_record(self._store, name)
+        yield
+        if self._events is not None and record != await stored_record(self._store, name):
+            self._events.forget(name.base, record)
 
     # --- a namespace
 

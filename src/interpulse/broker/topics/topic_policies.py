@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.topics.lifecycle import TopicLifecycle
@@ -15,31 +16,56 @@ from interpulse.rules.effective_policies import topic_level
 from interpulse.storage.api import Delete, MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict
 
-__all__ = ["TopicPolicyRecords", "stored_policies"]
+__all__ = ["PolicyEvents", "TopicPolicyRecords", "stored_policies", "stored_record"]
 
 _NOTHING_SET = TopicPolicyRecord()
 
 
 async def stored_policies(store: MetadataStore, name: TopicName) -> TopicPolicies:
     """The topic's own policies, or those of the topic that it is a partition of."""
-    return topic_level(await _stored_record(store, name))
+    return topic_level(await stored_record(store, name))
 
 
-async def _stored_record(store: MetadataStore, name: TopicName) -> TopicPolicyRecord:
+async def stored_record(store: MetadataStore, name: TopicName) -> TopicPolicyRecord:
+    """The same, on both levels."""
     stored = await store.get(keys.topic_policies(name))
     return TopicPolicyRecord.load(stored.value) if stored else _NOTHING_SET
+
+
+class PolicyEvents(Protocol):
+    """What brokers of a cluster tell each other about policies of topics; the records follow it."""
+
+    async def follow(self, namespace: NamespaceName) -> None:
+        """Return when the records say what was told before; raises ServiceNotReady if that cannot be known now."""
+
+    async def refresh(self, namespace: NamespaceName) -> None:
+        """Return when they say all that was told before this call."""
+
+    async def tell(self, name: TopicName, before: TopicPolicyRecord, after: TopicPolicyRecord) -> TopicPolicyRecord:
+        """Tell what changed; ``after`` as it is to be stored then."""
+
+    def forget(self, name: TopicName, record: TopicPolicyRecord) -> None:
+        """Tell, in the background, that the topic was deleted."""
 
 
 class TopicPolicyRecords:
     """One record per topic, under its base name: the partitions share it. Deleted with the topic."""
 
-    def __init__(self, store: MetadataStore, lifecycle: TopicLifecycle) -> None:
+    def __init__(self, store: MetadataStore, lifecycle: TopicLifecycle, events: PolicyEvents | None = None) -> None:
+        """Without ``events`` nobody else changes policies."""
         self._store = store
         self._lifecycle = lifecycle
+        self.events = events
 
     async def find(self, name: TopicName) -> TopicPolicies:
-        """The topic's own policies, or those of the topic that it is a partition of."""
+        """The topic's own policies, or those of the topic that it is a partition of. Raises ServiceNotReady."""
+        if not name.is_system:
+            await self._follow(name.namespace_name)
         return await stored_policies(self._store, name)
+
+    async def _follow(self, namespace: NamespaceName) -> None:
+        if self.events is not None:
+            await self.events.follow(namespace)
 
     async def replication_clusters(self, namespace: NamespaceName) -> dict[TopicName, tuple[str, ...]]:
         """The persistent topics of a namespace that have replication clusters of their own."""
@@ -61,6 +87,7 @@ class TopicPolicyRecords:
         return {name: each for name, each in found.items() if each.to_json()}
 
     async def _all(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicyRecord]:
+        await self._follow(namespace)
         parent = keys.all_topic_policies(namespace, PERSISTENT)
         paths = [f"{parent}/{name}" for name in await self._store.children(parent)]
         found = (await self._store.get_many(paths)).items()
@@ -70,7 +97,8 @@ class TopicPolicyRecords:
     async def record_of_existing(self, name: TopicName) -> TopicPolicyRecord:
         """The policies of the topic; raises PreconditionFailed for a partition, and TopicNotFound."""
         await self._check(name)
-        return await _stored_record(self._store, name)
+        await self._follow(name.namespace_name)
+        return await stored_record(self._store, name)
 
     async def update(
         self, name: TopicName, change: Callable[[TopicPolicies], TopicPolicies], *, everywhere: bool = False
@@ -92,12 +120,18 @@ class TopicPolicyRecords:
     async def _store_changed(self, name: TopicName, change: Callable[[TopicPolicyRecord], TopicPolicyRecord]) -> None:
         key, owners = keys.topic_policies(name), (keys.partitioned_topic(name), keys.topic_record(name))
 
+        if self.events is not None:
+            await self._check(name)
+            await self.events.refresh(name.namespace_name)
+
         async def attempt() -> None:
             found = await self._store.get_many([key, *owners])
             await self._check(name)
             record = TopicPolicyRecord.load(found[key].value) if key in found else _NOTHING_SET
             changed = change(record)
             if changed != record:
+                if self.events is not None:
+                    changed = await self.events.tell(name, record, changed)
                 update = Put(key, changed.dump()) if changed.to_json() else Delete(key)
                 expect: dict[str, int | None] = {each: found[each].version for each in owners if each in found}
                 expect |= await self._lifecycle.expected_versions(name)

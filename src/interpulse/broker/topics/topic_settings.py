@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.settings import TopicSettings
-from interpulse.model.names import TopicName
+from interpulse.model.names import CHANGE_EVENTS, TopicName
 from interpulse.model.policies.messaging_policies import (
     DESTINATION_STORAGE,
     MESSAGE_AGE,
@@ -25,6 +25,8 @@ from interpulse.rules.replication import is_copied_by_default, remote_clusters
 __all__ = ["broker_level", "policies_in_force", "topic_settings"]
 
 _Rate = TypeVar("_Rate", PublishRate, DispatchRate, SubscribeRate)
+_CHANGE_EVENTS_BYTES: Final = 1024 * 1024
+"""Policies of topics are compacted from here on, and until then nothing of them is trimmed."""
 _ALL_TYPES: Final = frozenset(each.label for each in SubType)
 
 
@@ -124,7 +126,8 @@ def topic_settings(
         max_unacked_per_consumer=policies.max_unacked_per_consumer or 0,
         max_unacked_per_subscription=policies.max_unacked_per_subscription or 0,
         delayed_delivery=delayed if delayed and delayed.active else None,
-        compaction_threshold_bytes=policies.compaction_threshold_bytes or 0,
+        compaction_threshold_bytes=policies.compaction_threshold_bytes
+        or (_CHANGE_EVENTS_BYTES if name.base.local_name == CHANGE_EVENTS else 0),
         compaction_keeps_keyless=config.topic_compaction_retain_null_key,
         encryption_required=encrypted and not name.is_system,
         subscription_types_enabled=None if types >= _ALL_TYPES else types,

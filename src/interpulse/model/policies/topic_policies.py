@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from interpulse.model.ids import Position
 from interpulse.model.numbers import LONG_MAX
 from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
@@ -35,6 +36,8 @@ __all__ = ["TopicPolicies", "TopicPolicyRecord"]
 
 _CLUSTERS: Final = "replicationClusters"
 _GLOBAL: Final = "global"
+_TOLD: Final = "told"
+_LEVELS: Final = {False: "here", True: "everywhere"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,8 @@ class TopicPolicyRecord:
 
     here: TopicPolicies = field(default_factory=TopicPolicies)
     everywhere: TopicPolicies = field(default_factory=TopicPolicies)
+    told: Mapping[str, tuple[int, int]] = field(default_factory=dict, compare=False)
+    """In a cluster: by level, the position of the event that its brokers were told with (cluster 4.5)."""
 
     def level(self, *, everywhere: bool) -> TopicPolicies:
         return self.everywhere if everywhere else self.here
@@ -112,19 +117,35 @@ class TopicPolicyRecord:
         """A copy with one level replaced."""
         return replace(self, everywhere=policies) if everywhere else replace(self, here=policies)
 
+    def position(self, *, everywhere: bool) -> Position | None:
+        """Where the level was told; None: nowhere."""
+        found = self.told.get(_LEVELS[everywhere])
+        return None if found is None else Position(*found)
+
+    def told_at(self, position: Position, *, everywhere: bool) -> TopicPolicyRecord:
+        """A copy that knows where one level was told."""
+        return replace(self, told={**self.told, _LEVELS[everywhere]: position})
+
+    @property
+    def untold(self) -> list[bool]:
+        """Whether it is that for all clusters, of each level that is set and was told nowhere."""
+        levels = (False, True)
+        return [each for each in levels if self.level(everywhere=each).to_json() and _LEVELS[each] not in self.told]
+
     def to_json(self) -> dict[str, Any]:
         """What is set; empty if nothing is."""
         everywhere = self.everywhere.to_json()
         return self.here.to_json() | ({_GLOBAL: everywhere} if everywhere else {})
 
     def dump(self) -> bytes:
-        return json.dumps(self.to_json()).encode()
+        return json.dumps(self.to_json() | ({_TOLD: dict(self.told)} if self.told else {})).encode()
 
     @classmethod
     def load(cls, raw: bytes) -> TopicPolicyRecord:
         body = json.loads(raw)
         everywhere = TopicPolicies.from_json(body.pop(_GLOBAL, {}))
-        return cls(TopicPolicies.from_json(body), everywhere)
+        told = {level: (ledger, entry) for level, (ledger, entry) in body.pop(_TOLD, {}).items()}
+        return cls(TopicPolicies.from_json(body), everywhere, told)
 
 
 _FIELDS: Final = (

@@ -6,7 +6,8 @@ holds the state itself, and the ledger goes. Source: cluster 5.4.
 
 Every record is written under the version that this owner of the topic knows, and claimed with the first reading, so
 that an earlier owner which does not know yet that it is one cannot change it any more (cluster 12.5). Its ledgers are
-recovered, which stops it there too.
+recovered, which stops it there too. Where the record changes all the same while this owner surely is the owner, what
+either has acknowledged counts from then on, until the cursor is reset.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from interpulse.storage.bookkeeper.errors import BookKeeperError, LedgerFenced, 
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.cursors.cursor_records import CursorRecord, numbers_are_whole
 from interpulse.storage.cursors.cursor_store import TopicCursors, cursor_key
+from interpulse.storage.cursors.united import is_continued, united
 from interpulse.storage.managed_ledger.cursor_codec import (
     IN_RECORD,
     StoredCursor,
@@ -100,27 +102,44 @@ class _OpenCursor:
     """The record, not compressed."""
     state: CursorRecord
     """As it is stored."""
+    ours: CursorRecord
+    """As this broker has it."""
     ledger: CursorLedger | None = None
     entries: int = 0
     begun_ms: int = 0
+    theirs: CursorRecord | None = None
+    """What somebody else wrote into the record, to be acknowledged here too."""
+    was_reset: bool = False
+    """Since it was opened: what others say of it does not count any more."""
     unsure: set[int] = field(default_factory=set)
     """Ledgers of ours that the record may name: what wrote them into it had no answer."""
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class _RecordChanged(LogFenced):
+    """Somebody else wrote the record of a cursor, and this broker may be the owner of the topic all the same."""
 
 
 class LedgerCursors:
     """The cursors of all topics of a cluster. See `interpulse.storage.cursors.cursor_store.CursorStore`."""
 
     def __init__(
-        self, metadata: MetadataStore, ledgers: CursorLedgers, quorum: Quorum, now_ms: Callable[[], int] = now_ms
+        self,
+        metadata: MetadataStore,
+        ledgers: CursorLedgers,
+        quorum: Quorum,
+        now_ms: Callable[[], int] = now_ms,
+        is_guarded: Callable[[str], bool] = lambda log_name: False,
     ) -> None:
+        """``is_guarded``: whether commits about a log succeed only while this broker owns it."""
         self._metadata = metadata
         self._ledgers = ledgers
         self._quorum = quorum
         self._now_ms = now_ms
+        self._is_guarded = is_guarded
 
     def of(self, log_name: str) -> TopicCursors:
-        return _TopicCursors(log_name, self._metadata, self._ledgers, self._quorum, self._now_ms)
+        return _TopicCursors(log_name, self._metadata, self._ledgers, self._quorum, self._now_ms, self._is_guarded)
 
 
 class _TopicCursors:
@@ -131,12 +150,14 @@ class _TopicCursors:
         ledgers: CursorLedgers,
         quorum: Quorum,
         now_ms: Callable[[], int],
+        is_guarded: Callable[[str], bool],
     ) -> None:
         self._log_name = log_name
         self._metadata = metadata
         self._ledgers = ledgers
         self._quorum = quorum
         self._now_ms = now_ms
+        self._is_guarded = is_guarded
         self._open: dict[str, _OpenCursor] = {}
 
     # --- reading
@@ -161,7 +182,7 @@ class _TopicCursors:
             state = await self._newest(record)
         except ValueError as error:
             raise MetadataUnavailable(f"the cursor {name} of {self._log_name} cannot be understood: {error}") from error
-        cursor = self._open[name] = _OpenCursor(stored.version, record.plain, state)
+        cursor = self._open[name] = _OpenCursor(stored.version, record.plain, state, state)
         try:
             await self._write_record(name, cursor, state, IN_RECORD)
         except LogFenced:
@@ -195,7 +216,7 @@ class _TopicCursors:
             await self._create(name, record, also, expect)
             return
         async with cursor.changing:
-            await self._into_record(name, cursor, record, also, expect)
+            await self._united_if_changed(name, cursor, record, also, expect)
 
     async def flush(self, records: Mapping[str, CursorRecord], *, last: bool = False) -> None:
         await _all(self._flush(name, record, last=last) for name, record in records.items())
@@ -219,7 +240,7 @@ class _TopicCursors:
         key = cursor_key(self._log_name, name)
         stored = await self._metadata.get(key)
         kept = b"" if stored is None else decode_record(stored.value).plain
-        cursor = _OpenCursor(None if stored is None else stored.version, kept, state)
+        cursor = _OpenCursor(None if stored is None else stored.version, kept, state, state)
         await self._write_record(name, cursor, state, IN_RECORD, also, expect)
         self._open[name] = cursor
 
@@ -230,15 +251,54 @@ class _TopicCursors:
             return
         async with cursor.changing:
             if last:
-                await self._into_record(name, cursor, state)
+                await self._united_if_changed(name, cursor, state)
                 return
             try:
-                await self._into_ledger(name, cursor, state)
+                await self._into_ledger(name, cursor, _joined(cursor, state))
             except LedgerFenced as error:
                 raise LogFenced(self._log_name, f"{_TAKEN}: {error}", FenceCause.OWNED_ELSEWHERE) from error
+            except _RecordChanged:
+                await self._united_if_changed(name, cursor, state)
             except BookKeeperError as error:
                 log.warning("cursor not stored in ledger topic=%s cursor=%s error=%s", self._log_name, name, error)
-                await self._into_record(name, cursor, state)
+                await self._united_if_changed(name, cursor, state)
+
+    async def _united_if_changed(
+        self,
+        name: str,
+        cursor: _OpenCursor,
+        state: CursorRecord,
+        also: Sequence[Change] = (),
+        expect: Mapping[str, int | None] = {},
+    ) -> None:
+        """Store the state in the record; where somebody else has changed that, together with what they stored.
+
+        What is written then rests on the lock, so that only the owner of the topic writes it.
+        """
+        for _ in range(_CLAIMS_MAX):
+            try:
+                await self._into_record(name, cursor, _joined(cursor, state), also, expect)
+                return
+            except _RecordChanged:
+                await self._take_theirs(name, cursor)
+        await self._into_record(name, cursor, _joined(cursor, state), also, expect)
+
+    async def _take_theirs(self, name: str, cursor: _OpenCursor) -> None:
+        key = cursor_key(self._log_name, name)
+        stored = await self._metadata.get(key)
+        if stored is None:
+            self._taken_over(key)
+        try:
+            record = decode_record(stored.value)
+            found = await self._newest(record)
+        except ValueError as error:
+            raise MetadataUnavailable(f"the cursor {name} of {self._log_name} cannot be understood: {error}") from error
+        cursor.version, cursor.kept = stored.version, record.plain
+        if not cursor.was_reset and not numbers_are_whole(name):  # those numbers belong to the position
+            cursor.theirs = found if cursor.theirs is None else united(cursor.theirs, found)
+        log.warning(
+            "cursor was changed by somebody else topic=%s cursor=%s theirs=%s", self._log_name, name, found.mark_delete
+        )
 
     async def _into_ledger(self, name: str, cursor: _OpenCursor, state: CursorRecord) -> None:
         entry = encode_entry(name, state, numbers=cursor.state.numbers)
@@ -313,7 +373,12 @@ class _TopicCursors:
             if conflict.key != key:
                 raise
             stored = await self._metadata.get(key)
-            if stored is None or stored.version == cursor.version or _ledger_named(stored.value) not in cursor.unsure:
+            if stored is None or stored.version == cursor.version:
+                self._taken_over(key)
+            if _ledger_named(stored.value) not in cursor.unsure:
+                if isinstance(change, Put) and self._is_guarded(self._log_name):
+                    reason = f"{key} was changed by somebody else"
+                    raise _RecordChanged(self._log_name, reason, FenceCause.OWNED_ELSEWHERE) from conflict
                 self._taken_over(key)
             cursor.version = stored.version
             await self._commit(key, change, cursor, also, expect)
@@ -349,6 +414,14 @@ class _TopicCursors:
             "pulsar/cursor": name.encode(),
             "application": b"pulsar",
         }
+
+
+def _joined(cursor: _OpenCursor, state: CursorRecord) -> CursorRecord:
+    """The state with what somebody else has acknowledged, unless the cursor was reset since it was opened."""
+    if not cursor.was_reset and not is_continued(cursor.ours, state):
+        cursor.was_reset, cursor.theirs = True, None
+    cursor.ours = state
+    return state if cursor.theirs is None else united(state, cursor.theirs)
 
 
 def _as_stored(name: str, state: CursorRecord, old: CursorRecord) -> CursorRecord:

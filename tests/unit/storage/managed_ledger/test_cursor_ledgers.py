@@ -31,9 +31,11 @@ class Bench:
         self.ledgers = Ledgers()
         self.now_ms = 1000
 
-    def open(self) -> Any:
-        """The cursors, as a broker sees them that opens the topic."""
-        return LedgerCursors(self.metadata, self.ledgers, Quorum(3, 3, 2), lambda: self.now_ms).of(LOG)
+    def open(self, *, guarded: bool = False) -> Any:
+        """The cursors, as a broker sees them that opens the topic; ``guarded``: and whose commits prove that it owns
+        the topic."""
+        quorum, is_guarded = Quorum(3, 3, 2), lambda log: guarded and log == LOG
+        return LedgerCursors(self.metadata, self.ledgers, quorum, lambda: self.now_ms, is_guarded).of(LOG)
 
     async def record(self, name: str = "s") -> tuple[CursorRecord, int]:
         stored = await self.metadata.get(f"{ABOVE}/{name}")
@@ -324,3 +326,66 @@ async def test_cursor_when_it_is_stored_with_another_change_then_both_are_or_non
     with pytest.raises(CommitConflict):
         await cursors.put("t", at(0), also=[Put(ABOVE, b"3")], expect={ABOVE: found.version})
     assert await bench.open().load() == {"s": at(0)}
+
+
+# --- a record that somebody else wrote (cluster 12.5)
+
+
+@pytest.mark.parametrize("last", [False, True])
+async def test_cursor_when_somebody_else_changed_its_record_then_the_owner_keeps_what_either_acknowledged(
+    bench: Bench, last: bool
+) -> None:
+    other = bench.open()
+    await other.put("s", at(0))
+    owner = bench.open(guarded=True)
+    await owner.load()
+    stored = await bench.metadata.get(f"{ABOVE}/s")
+    assert stored is not None
+    theirs = encode_record("s", at(2, ranges=((7, 9, 9),)), ledger_id=IN_RECORD, kept=stored.value)
+    await bench.metadata.commit([Put(f"{ABOVE}/s", theirs)])
+    await owner.flush({"s": at(1, ranges=((7, 6, 6),))}, last=last)
+    state, ledger_id = await bench.record("s")
+    assert (state, ledger_id) == (at(2, ranges=((7, 6, 6), (7, 9, 9))), IN_RECORD)
+    await owner.flush({"s": at(4, ranges=((7, 6, 6),))}, last=True)
+    assert await bench.record("s") == (at(4, ranges=((7, 6, 6), (7, 9, 9))), IN_RECORD)
+    assert bench.ledgers.there == {}
+
+
+async def test_cursor_when_it_was_reset_since_it_was_opened_then_what_somebody_else_wrote_does_not_count(
+    bench: Bench,
+) -> None:
+    await bench.open().put("s", at(5))
+    owner = bench.open(guarded=True)
+    await owner.load()
+    await owner.flush({"s": at(1)}, last=True)
+    await bench.metadata.commit([Put(f"{ABOVE}/s", encode_record("s", at(9), ledger_id=IN_RECORD, kept=b""))])
+    await owner.flush({"s": at(2)}, last=True)
+    assert await bench.record("s") == (at(2), IN_RECORD)
+
+
+async def test_cursor_when_somebody_else_acknowledged_into_a_ledger_then_that_is_recovered_and_counts(
+    bench: Bench,
+) -> None:
+    await bench.open().put("s", at(0))
+    owner = bench.open(guarded=True)
+    await owner.load()
+    zombie = bench.open()
+    await zombie.load()
+    await zombie.flush({"s": at(3)})
+    await owner.flush({"s": at(1, ranges=((7, 5, 5),))}, last=True)
+    assert await bench.record("s") == (at(3, ranges=((7, 5, 5),)), IN_RECORD)
+    with pytest.raises(LogFenced, match="another broker"):
+        await zombie.flush({"s": at(9)})
+
+
+async def test_sequence_ids_when_somebody_else_wrote_them_then_those_of_the_owner_stay(bench: Bench) -> None:
+    """Their position belongs to them: with another one messages would be taken twice."""
+    name = DEDUPLICATION_CURSOR
+    await bench.open().put(name, at(0, numbers={"p": 1}))
+    owner = bench.open(guarded=True)
+    await owner.load()
+    theirs = encode_record(name, at(9, numbers={"p": 9}), ledger_id=IN_RECORD, kept=b"")
+    await bench.metadata.commit([Put(f"{ABOVE}/{name}", theirs)])
+    await owner.flush({name: at(4, numbers={"p": 5})}, last=True)
+    found, _ = await bench.record(name)
+    assert (found.mark_delete, found.numbers) == (Position(7, 4), {"p": 5})

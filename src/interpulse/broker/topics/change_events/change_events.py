@@ -1,0 +1,399 @@
+"""Policies of topics are told in the topic ``__change_events`` of their namespace, to brokers of both kinds.
+
+What it says last is the truth. The records of policies, which everything in a broker of ours reads, follow it: each
+broker reads the events of the namespaces that it has topics of, to their end before it loads the first topic, and on
+from there. A record has the position of the event it came from, and never goes back to an earlier one, so that several
+brokers may follow the same events. A record without a position was never told: it is, once.
+
+Whoever changes policies reads to the end, tells, and then changes the record. Source: cluster 4.5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.topics.change_events.event_codec import (
+    decode_policies,
+    encode_policies,
+    event_key,
+    parse_event_key,
+)
+from interpulse.broker.topics.change_events.event_schema import EVENT_SCHEMA
+from interpulse.model.errors import (
+    InvalidTopicName,
+    MetadataError,
+    NamespaceNotFound,
+    OperationTimeout,
+    PulsarError,
+    ServiceNotReady,
+    TopicNotFound,
+)
+from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.model.names import CHANGE_EVENTS, NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
+from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.storage.api import Delete, MetadataStore, Put
+from interpulse.storage.cas import retry_on_conflict
+
+if TYPE_CHECKING:
+    from interpulse.client.client import Client
+    from interpulse.client.consuming.reader import Reader
+    from interpulse.client.messages import Message
+
+__all__ = ["ChangeEvents"]
+
+log = logging.getLogger(__name__)
+
+_READ_SECONDS_MAX: Final = 30.0
+_MESSAGE_MS_MAX: Final = 5_000
+_RETRY_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
+_LEFT_EVERY_SECONDS: Final = 60.0
+_TOLD_AGAIN_SECONDS: Final = (0.0, 1.0, 5.0, 30.0, 120.0)
+
+_Levels = dict[tuple[TopicName, bool], tuple[TopicPolicies | None, Position]]
+"""What was told last of a topic, by level, and where."""
+
+
+class _Follower(NamedTuple):
+    task: asyncio.Task[None]
+    caught_up: asyncio.Event
+
+
+class ChangeEvents:
+    """See the module. `close` ends it."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        versions: Callable[[NamespaceName], Awaitable[Mapping[str, int]]],
+        open_client: Callable[[], Client],
+        *,
+        cluster: str,
+        loaded: Collection[TopicName],
+    ) -> None:
+        """``versions`` are those of a namespace that exists, for commits; it raises NamespaceNotFound.
+
+        ``open_client`` makes a client of this cluster. ``loaded`` is a live view of the topics of this broker.
+        """
+        self._store = store
+        self._versions = versions
+        self._open_client = open_client
+        self._client: Client | None = None
+        self._cluster = cluster
+        self._loaded = loaded
+        self._followers: dict[NamespaceName, _Follower] = {}
+        self._silent: set[NamespaceName] = set()
+        """Namespaces without events, and with nothing to tell."""
+        self._problems: dict[NamespaceName, PulsarError] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._unwatch: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Notice from now on where events begin, and where they are not needed any more."""
+        self._unwatch = self._store.watch(keys.TOPIC_RECORDS, self._on_records_changed)
+        self._spawn(self._leave_now_and_then())
+
+    async def close(self) -> None:
+        """Follow nothing any more."""
+        self._unwatch()
+        tasks = [*(each.task for each in self._followers.values()), *self._tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._client is not None:
+            await self._client.close()
+
+    # --- what the records of policies need
+
+    async def follow(self, namespace: NamespaceName) -> None:
+        """Return when the records say what was told before the first call; from then on they follow.
+
+        Raises ServiceNotReady if the events cannot be read now.
+        """
+        if namespace in self._silent:
+            return
+        follower = self._followers.get(namespace)
+        if follower is None:
+            if not await self._is_told(namespace) and not await self._untold(namespace):
+                self._silent.add(namespace)
+                return
+            follower = self._begin(namespace)
+        try:
+            async with asyncio.timeout(_READ_SECONDS_MAX):
+                await follower.caught_up.wait()
+        except TimeoutError:
+            raise ServiceNotReady(
+                f"Policies of topics of {namespace} are not read yet from {_events_of(namespace)}: "
+                f"{self._problems.get(namespace, 'its owner does not answer')}"
+            ) from None
+
+    async def refresh(self, namespace: NamespaceName) -> None:
+        """Return when the records say all that was told before this call."""
+        await self.follow(namespace)
+        if await self._is_told(namespace):
+            await self._read_to_end(namespace)
+
+    async def tell(self, name: TopicName, before: TopicPolicyRecord, after: TopicPolicyRecord) -> TopicPolicyRecord:
+        """Publish what changed; ``after`` with the positions of that. Raises what the owner of the events refuses."""
+        told = after
+        for everywhere in (False, True):
+            if before.level(everywhere=everywhere) != after.level(everywhere=everywhere):
+                position = await self._publish(name, after.level(everywhere=everywhere), everywhere=everywhere)
+                told = told.told_at(position, everywhere=everywhere)
+        self._silent.discard(name.namespace_name)
+        if name.namespace_name not in self._followers:
+            self._begin(name.namespace_name)
+        return told
+
+    def forget(self, name: TopicName, record: TopicPolicyRecord) -> None:
+        """The topic was deleted, and its policies with it: that is told in the background."""
+        self._spawn(self._tell_deletion(name, record))
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _tell_deletion(self, name: TopicName, record: TopicPolicyRecord) -> None:
+        problem: PulsarError | None = None
+        for seconds in _TOLD_AGAIN_SECONDS:
+            await asyncio.sleep(seconds)
+            try:
+                if await self._is_told(name.namespace_name):
+                    await self.tell(name, record, TopicPolicyRecord())
+                return
+            except NamespaceNotFound:
+                return
+            except PulsarError as error:
+                problem = error
+        log.error(
+            "policies of a deleted topic stay, delete them before it is created again topic=%s error=%s", name, problem
+        )
+
+    # --- following
+
+    def _on_records_changed(self, key: str) -> None:
+        """Another broker may have created the topic of events, of a namespace that this one has topics of."""
+        if not key.rstrip("0123456789").endswith((f"/{CHANGE_EVENTS}", f"/{CHANGE_EVENTS}-partition-")) and key != (
+            keys.TOPIC_RECORDS
+        ):
+            return
+        topic = keys.topic_of_record(key) if key != keys.TOPIC_RECORDS else None
+        concerned = self._silent.copy() if topic is None else self._silent & {topic.namespace_name}
+        self._silent -= concerned
+        for namespace in concerned & {name.namespace_name for name in self._loaded}:
+            self._begin(namespace)
+
+    def _begin(self, namespace: NamespaceName) -> _Follower:
+        caught_up = asyncio.Event()
+        task = asyncio.get_running_loop().create_task(self._follow(namespace, caught_up))
+        follower = self._followers[namespace] = _Follower(task, caught_up)
+        return follower
+
+    async def _follow(self, namespace: NamespaceName, caught_up: asyncio.Event) -> None:
+        """Until the events are gone, or nothing here needs them."""
+        failures = 0
+        try:
+            while await self._is_told(namespace) or await self._untold(namespace):
+                try:
+                    await self._follow_while_connected(namespace, caught_up)
+                except (TopicNotFound, NamespaceNotFound):
+                    break
+                except PulsarError as error:
+                    self._problems[namespace] = error
+                    log.warning("policies of topics not followed namespace=%s error=%s", namespace, error)
+                await asyncio.sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
+                failures = 0 if caught_up.is_set() else failures + 1
+        except (MetadataError, NamespaceNotFound) as error:
+            log.warning("policies of topics not followed any more namespace=%s error=%s", namespace, error)
+        finally:
+            caught_up.set()  # whoever waits finds no events
+            self._problems.pop(namespace, None)
+            self._followers.pop(namespace, None)
+
+    async def _follow_while_connected(self, namespace: NamespaceName, caught_up: asyncio.Event) -> None:
+        if not await self._is_told(namespace):
+            await self._tell_untold(namespace)
+        reader = await self._reader(namespace, EARLIEST)
+        try:
+            told, upto = await self._rest_of(reader)
+            await self._store_all(told)
+            await self._drop_untold_since(namespace, told, upto)
+            await self._tell_untold(namespace)
+            caught_up.set()
+            self._problems.pop(namespace, None)
+            log.info("policies of topics are followed namespace=%s events=%d", namespace, len(told))
+            while True:
+                message = await reader.read_next()
+                told, _ = await self._rest_of(reader, message)
+                await self._store_all(told)
+        finally:
+            await reader.close()
+
+    async def _read_to_end(self, namespace: NamespaceName) -> None:
+        reader = await self._reader(namespace, EARLIEST)
+        try:
+            told, _ = await self._rest_of(reader)
+            await self._store_all(told)
+        finally:
+            await reader.close()
+
+    async def _reader(self, namespace: NamespaceName, start: Position) -> Reader:
+        return await self._cluster_client().create_reader(
+            str(_events_of(namespace)),
+            start,
+            read_compacted=True,
+            force_topic_creation=False,
+            subscription_prefix="__system_reader",
+        )
+
+    async def _rest_of(self, reader: Reader, message: Message | None = None) -> tuple[_Levels, Position]:
+        """What is told up to the end that the topic has now, and the position of the last message."""
+        told: _Levels = {}
+        upto = EARLIEST
+        while message is not None or await reader.has_message_available():
+            if message is None:
+                try:
+                    message = await reader.read_next(_MESSAGE_MS_MAX)
+                except OperationTimeout:  # the last message was removed by compaction
+                    break
+            upto = max(upto, message.id.position)
+            await self._take(message, told)
+            message = None
+        return told, upto
+
+    async def _take(self, message: Message, told: _Levels) -> None:
+        """A message that cannot be understood is logged and left out."""
+        try:
+            topic, everywhere = parse_event_key(message.key or "")
+            policies: TopicPolicies | None = None
+            if message.content:
+                found = decode_policies(message.content, await self._definition(message))
+                if found is None:
+                    return
+                policies, for_all = found
+                everywhere |= for_all
+            told[topic, everywhere] = policies, message.id.position
+        except (InvalidTopicName, MetadataError) as error:
+            log.error(
+                "change event not understood topic=%s id=%s key=%s error=%s",
+                message.topic,
+                message.id,
+                message.key,
+                error,
+            )
+
+    async def _definition(self, message: Message) -> bytes:
+        """The Avro definition that a message was written with."""
+        if message.schema_version is None:
+            return EVENT_SCHEMA.definition
+        found = await self._cluster_client().get_schema(
+            str(TopicName.parse(message.topic).base), message.schema_version
+        )
+        if found is None:
+            raise MetadataError(f"its schema of version {message.schema_version.hex()} is not there")
+        return found.schema.definition
+
+    async def _leave_now_and_then(self) -> None:
+        """Follow no namespace any more that this broker has no topics of."""
+        while True:
+            await asyncio.sleep(_LEFT_EVERY_SECONDS)
+            needed = {name.namespace_name for name in self._loaded if not name.is_system}
+            for namespace in self._followers.keys() - needed:
+                if self._followers[namespace].caught_up.is_set():
+                    self._followers.pop(namespace).task.cancel()
+            self._silent &= needed
+
+    # --- records
+
+    async def _is_told(self, namespace: NamespaceName) -> bool:
+        """Whether the namespace has a topic of events."""
+        topic = _events_of(namespace)
+        return bool(await self._store.get_many([keys.topic_record(topic), keys.partitioned_topic(topic)]))
+
+    async def _records(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicyRecord]:
+        found: dict[TopicName, TopicPolicyRecord] = {}
+        for domain in (PERSISTENT, NON_PERSISTENT):
+            parent = keys.all_topic_policies(namespace, domain)
+            paths = [f"{parent}/{child}" for child in await self._store.children(parent)]
+            for path, stored in (await self._store.get_many(paths)).items():
+                topic = keys.topic_of_topic_policies(path)
+                if topic is not None:
+                    found[topic] = TopicPolicyRecord.load(stored.value)
+        return found
+
+    async def _untold(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicyRecord]:
+        return {name: each for name, each in (await self._records(namespace)).items() if each.untold}
+
+    async def _tell_untold(self, namespace: NamespaceName) -> None:
+        """Records of a broker that was alone, or of one that told nobody."""
+        for name, record in (await self._untold(namespace)).items():
+            for everywhere in record.untold:
+                policies = record.level(everywhere=everywhere)
+                position = await self._publish(name, policies, everywhere=everywhere)
+                await self._store_level(name, policies, position, everywhere=everywhere)
+
+    async def _drop_untold_since(self, namespace: NamespaceName, told: _Levels, upto: Position) -> None:
+        """What is told no more was taken away, and compaction has removed that message too."""
+        for name, record in (await self._records(namespace)).items():
+            for everywhere in (False, True):
+                position = record.position(everywhere=everywhere)
+                if position is not None and position <= upto and (name, everywhere) not in told:
+                    await self._store_level(name, None, upto, everywhere=everywhere)
+
+    async def _store_all(self, told: _Levels) -> None:
+        for (name, everywhere), (policies, position) in told.items():
+            await self._store_level(name, policies, position, everywhere=everywhere)
+
+    async def _store_level(
+        self, name: TopicName, policies: TopicPolicies | None, position: Position, *, everywhere: bool
+    ) -> None:
+        key = keys.topic_policies(name)
+
+        async def attempt() -> None:
+            stored = await self._store.get(key)
+            record = TopicPolicyRecord.load(stored.value) if stored else TopicPolicyRecord()
+            known = record.position(everywhere=everywhere)
+            if known is not None and known >= position:
+                return
+            changed = record.changed(policies or TopicPolicies(), everywhere=everywhere)
+            changed = changed.told_at(position, everywhere=everywhere)
+            if not changed.to_json() and stored is None:
+                return
+            update = Put(key, changed.dump()) if changed.to_json() else Delete(key)
+            expect = {**await self._versions(name.namespace_name), key: stored.version if stored else None}
+            await self._store.commit([update], expect)
+
+        await retry_on_conflict(attempt)
+
+    # --- telling
+
+    async def _publish(self, name: TopicName, policies: TopicPolicies, *, everywhere: bool) -> Position:
+        content = (
+            encode_policies(name, policies, everywhere=everywhere, cluster=self._cluster)
+            if policies.to_json()
+            else None
+        )
+        topic = str(_events_of(name.namespace_name))
+        producer = await self._cluster_client().create_producer(topic, schema=EVENT_SCHEMA, batching_enabled=False)
+        try:
+            receipt: MessageId = await producer.send(
+                content,
+                key=event_key(name, everywhere=everywhere),
+                replication_clusters=() if everywhere else (self._cluster,),
+            )
+        finally:
+            await producer.close()
+        return receipt.position
+
+    def _cluster_client(self) -> Client:
+        if self._client is None:
+            self._client = self._open_client()
+        return self._client
+
+
+def _events_of(namespace: NamespaceName) -> TopicName:
+    return TopicName.of(PERSISTENT, namespace.tenant, namespace.local, CHANGE_EVENTS)

@@ -1,0 +1,127 @@
+"""Policies of a topic as a message of ``__change_events``. Pure.
+
+Each message has all policies of a topic on one level: those for this cluster alone, or those for all clusters of the
+topic, whose key has a prefix. A message without content says that nothing is set. Source: cluster 4.5.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from interpulse.broker.topics.change_events.event_schema import EVENT_SCHEMA, POLICY_FIELDS
+from interpulse.model.errors import MetadataError, NotAllowed
+from interpulse.model.names import TopicName
+from interpulse.model.policies.topic_policies import TopicPolicies
+
+__all__ = ["decode_policies", "encode_policies", "event_key", "parse_event_key"]
+
+_EVERYWHERE: Final = "__G__"
+_NEVER_NULL: Final[Mapping[str, Any]] = {
+    "backLogQuotaMap": {},
+    "subscriptionPolicies": {},
+    "subscriptionTypesEnabled": [],
+}
+"""Brokers of Apache Pulsar look into these without asking whether they are there."""
+
+_CREATION, _CREATION_EVENT = "autoSubscriptionCreation", "autoSubscriptionCreationOverride"
+_DELAYS, _DELAY_EVENTS = (
+    "delayedDelivery",
+    {
+        "active": "delayedDeliveryEnabled",
+        "tickTime": "delayedDeliveryTickTimeMillis",
+        "maxDeliveryDelayInMillis": "delayedDeliveryMaxDelayInMillis",
+    },
+)
+_STRATEGY: Final = "schemaCompatibilityStrategy"
+
+
+def event_key(topic: TopicName, *, everywhere: bool) -> str:
+    """The key of the messages about one topic."""
+    return f"{_EVERYWHERE if everywhere else ''}{topic.base}"
+
+
+def parse_event_key(key: str) -> tuple[TopicName, bool]:
+    """The inverse of `event_key`; raises InvalidTopicName."""
+    return TopicName.parse(key.removeprefix(_EVERYWHERE)).base, key.startswith(_EVERYWHERE)
+
+
+def encode_policies(topic: TopicName, policies: TopicPolicies, *, everywhere: bool, cluster: str) -> bytes:
+    """Raises NotAllowed for a policy that the form has no place for."""
+    body = policies.to_json()
+    if (creation := body.pop(_CREATION, None)) is not None:
+        body[_CREATION_EVENT] = {"allowAutoSubscriptionCreation": creation}
+    for name, value in (body.pop(_DELAYS, None) or {}).items():
+        body[_DELAY_EVENTS[name]] = value
+    unknown = sorted(body.keys() - POLICY_FIELDS)
+    if unknown:
+        raise NotAllowed(
+            f"The policies {', '.join(unknown)} of topic {topic} were set by a newer broker and would be lost: change "
+            "policies of this topic there"
+        )
+    event = {
+        "actionType": "UPDATE",
+        "eventType": "TOPIC_POLICY",
+        "replicateTo": None if everywhere else [cluster],
+        "topicPoliciesEvent": {
+            "domain": topic.domain,
+            "tenant": topic.tenant,
+            "namespace": topic.namespace,
+            "topic": topic.base.local_name,
+            "policies": {**_NEVER_NULL, **body, "isGlobal": everywhere},
+        },
+    }
+    written = io.BytesIO()
+    fastavro, parsed = _avro(), _parsed(EVENT_SCHEMA.definition)
+    fastavro.schemaless_writer(written, parsed, event)
+    return written.getvalue()
+
+
+def decode_policies(content: bytes, definition: bytes) -> tuple[TopicPolicies, bool] | None:
+    """The policies and whether they are for all clusters; None if the message is about something else.
+
+    ``definition`` is the schema that the message was written with. Raises MetadataError.
+    """
+    try:
+        event = _avro().schemaless_reader(io.BytesIO(content), _parsed(definition))
+        if event["eventType"] != "TOPIC_POLICY":
+            return None
+        told = (event["topicPoliciesEvent"] or {}).get("policies")
+        if told is None or event["actionType"] == "DELETE":
+            return TopicPolicies(), False
+        return TopicPolicies.from_json(_body(told)), bool(told.get("isGlobal"))
+    except (ValueError, EOFError, KeyError, IndexError, TypeError) as error:
+        raise MetadataError(f"not the policies of a topic: {error!r}") from error
+
+
+def _body(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What is set, as the record of a topic has it: empty lists and maps say nothing, as null does."""
+    body = {name: _without_nulls(value) for name, value in told.items() if value not in (None, [], {})}
+    body.pop("isGlobal", None)
+    if body.get(_STRATEGY) == "UNDEFINED":
+        del body[_STRATEGY]
+    if (creation := body.pop(_CREATION_EVENT, None)) is not None:
+        body[_CREATION] = creation["allowAutoSubscriptionCreation"]
+    delays = {ours: body.pop(theirs) for ours, theirs in _DELAY_EVENTS.items() if theirs in body}
+    return {**body, _DELAYS: delays} if delays else body
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+    return value
+
+
+@lru_cache(maxsize=8)
+def _parsed(definition: bytes) -> Any:
+    return _avro().parse_schema(json.loads(definition))
+
+
+def _avro() -> Any:
+    """Loaded when the first one is needed: a broker that is alone never needs it for this."""
+    import fastavro
+
+    return fastavro

@@ -1,0 +1,106 @@
+"""Under load brokers of Apache Pulsar are replaced by ours at their addresses, one after the other, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pulsar
+import pytest
+
+from tests.interop.mixed_cluster import (
+    Broker,
+    OurBroker,
+    Traffic,
+    check_stored,
+    create_namespace,
+    owner,
+    running,
+    service_url,
+)
+from tests.interop.real_pulsar.bookkeeper import RealBookKeeper, real_bookkeeper
+from tests.interop.real_pulsar.broker import RealBroker
+from tests.support.official_client import admin
+from tests.support.soak import soak
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+BROKERS = soak(3, otherwise=2)
+ROUNDS = soak(3, otherwise=1)
+TOPICS = [f"persistent://public/rolling/t-{number}" for number in range(6)]
+RECORD = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
+SCHEMA = {"type": "AVRO", "schema": RECORD, "properties": {"p": "q"}}
+
+
+@pytest.fixture
+def engines(tmp_path: Path) -> Iterator[RealBookKeeper]:
+    with real_bookkeeper(tmp_path, 3) as running_engines:
+        yield running_engines
+
+
+def test_brokers_when_replaced_and_back_under_load_then_nothing_is_lost_doubled_or_reordered(
+    engines: RealBookKeeper, tmp_path: Path
+) -> None:
+    zookeeper = engines.zookeeper.address
+    with ExitStack() as ends:
+        seats = [
+            (RealBroker(tmp_path / f"real-{number}", zookeeper), OurBroker(tmp_path / f"ours-{number}", zookeeper))
+            for number in range(BROKERS)
+        ]
+        for each in (broker for seat in seats for broker in seat):
+            ends.callback(each.kill)
+        for real, _ in seats:
+            real.begin()
+        for real, _ in seats:
+            real.wait()
+        serving: list[Broker] = [real for real, _ in seats]
+        everywhere: list[Broker] = [broker for seat in seats for broker in seat]
+        url = service_url(everywhere)
+        settings = prepare(serving)
+        traffic = Traffic(
+            TOPICS, producers=("a", "b", "c"), subscriptions=(pulsar.ConsumerType.Shared, pulsar.ConsumerType.Failover)
+        )
+        with running(traffic, url):
+            for _ in range(ROUNDS):
+                for kind in (1, 0):  # ours, then real ones
+                    for number, seat in enumerate(seats):
+                        replace(serving, number, seat[kind])
+                        traffic.goes_on()
+                        for broker in serving:
+                            assert shown(broker) == settings
+                    assert {owner(topic, serving) for topic in TOPICS} <= {seat[kind] for seat in seats}
+        check_stored(traffic, url)
+
+
+def replace(serving: list[Broker], number: int, by: Broker) -> None:
+    """The new one is there before the old one leaves."""
+    by.start()
+    old, serving[number] = serving[number], by
+    old.stop()
+
+
+def prepare(serving: list[Broker]) -> dict[str, Any]:
+    """A namespace with a topic that has a schema and a policy; what is set there."""
+    broker = serving[0]
+    create_namespace(broker, "public/rolling")
+    admin(broker.web_url, "POST", "namespaces/public/rolling/messageTTL", 100_000)
+    at = owner("persistent://public/rolling/with-schema", serving)
+    assert at is not None
+    admin(at.web_url, "PUT", "persistent/public/rolling/with-schema")
+    admin(at.web_url, "POST", "persistent/public/rolling/with-schema/maxConsumers", 5)
+    admin(at.web_url, "POST", "schemas/public/rolling/with-schema/schema", SCHEMA)
+    return shown(broker)
+
+
+def shown(broker: Broker) -> dict[str, Any]:
+    """Policies of the namespace and of a topic, and its schema, as a broker tells them."""
+    namespace = admin(broker.web_url, "GET", "namespaces/public/rolling")
+    consumers = admin(broker.web_url, "GET", "persistent/public/rolling/with-schema/maxConsumers")
+    schema = admin(broker.web_url, "GET", "schemas/public/rolling/with-schema/schema")
+    names = ("deduplicationEnabled", "retention_policies", "message_ttl_in_seconds", "bundles", "replication_clusters")
+    return {name: namespace[name] for name in names} | {
+        "maxConsumers": consumers,
+        "schema": [schema[name] for name in ("version", "type", "data", "properties")],
+    }

@@ -227,13 +227,16 @@ def receive_until(
                 on_received(connection, received)
 
 
-def drain(service_url: str, topic: str, count: int) -> float:
-    """Reads `count` messages from the beginning with a reader's subscription; returns the seconds to the last one."""
+def drain(service_url: str, topic: str, count: int, *, batch: int = 1) -> float:
+    """Reads `count` entries from the beginning with a reader's subscription; returns the seconds to the last one.
+
+    ``batch``: the messages of each.
+    """
     with RawConnection(service_url) as connection:
         connection.subscribe(topic, "raw-drain", durable=False)
         started = time.perf_counter()
-        permits = Permits(connection, count)
-        connection.count(MESSAGE, count, on_some=permits.on_messages)
+        permits = Permits(connection, count * batch)
+        connection.count(MESSAGE, count, on_some=lambda found: permits.on_messages(found * batch))
         return time.perf_counter() - started
 
 
@@ -266,10 +269,14 @@ def ask_partitions_pipelined(service_url: str, topics: Sequence[str]) -> float:
     return _ask_pipelined(service_url, questions, pb.BaseCommand.PARTITIONED_METADATA_RESPONSE, len(topics))
 
 
-def create_producers(connection: RawConnection, topics: Sequence[str]) -> float:
-    """Asks for one producer on each topic without waiting; returns the seconds to the last answer."""
+def create_producers(connection: RawConnection, topics: Sequence[str], first: int = 0) -> float:
+    """Asks for one producer on each topic without waiting; returns the seconds to the last answer.
+
+    Their numbers, and those of the requests, begin with ``first``.
+    """
     producers = (
-        pb.CommandProducer(topic=topic, producer_id=number, request_id=number) for number, topic in enumerate(topics)
+        pb.CommandProducer(topic=topic, producer_id=number, request_id=number)
+        for number, topic in enumerate(topics, first)
     )
     questions = b"".join(encode(pb.BaseCommand(type=pb.BaseCommand.PRODUCER, producer=each)) for each in producers)
     return connection.answered(questions, pb.BaseCommand.PRODUCER_SUCCESS, len(topics))

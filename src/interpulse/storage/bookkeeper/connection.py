@@ -47,7 +47,7 @@ class Reply(NamedTuple):
     """What a read was answered with."""
 
     code: int
-    packets: Sequence[bytes]
+    packets: Sequence[bytes | memoryview]
 
 
 class _Adds:

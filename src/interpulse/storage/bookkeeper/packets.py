@@ -106,12 +106,12 @@ class Digest:
         heads = list(map(_HEAD.pack, repeat(ledger_id), numbers, repeat(last_confirmed), lengths))
         return map(bytes.__add__, heads, self._digests(heads, payloads))
 
-    def open(self, raw: bytes, ledger_id: int, entry_id: int | None = None) -> Packet:
+    def open(self, raw: bytes | memoryview, ledger_id: int, entry_id: int | None = None) -> Packet:
         """The packet of these bytes, of this ledger and entry, or of any entry; raises `WrongDigest`."""
         start = self.front_size
         if len(raw) < start:
             raise WrongDigest(f"a packet of {len(raw)} bytes, {start} are the least")
-        head, payload = raw[: _HEAD.size], raw[start:]
+        head, payload = bytes(raw[: _HEAD.size]), bytes(raw[start:])
         if next(self._digests((head,), (payload,))) != raw[_HEAD.size : start]:
             raise WrongDigest(f"the {self.kind.name} of the entry is another than that of its bytes")
         ledger, entry, last_confirmed, length = _HEAD.unpack(head)
@@ -119,11 +119,11 @@ class Digest:
             raise WrongDigest(f"the entry is {ledger}:{entry}, not the one that was asked for")
         return Packet(ledger, entry, last_confirmed, length, payload)
 
-    def open_run(self, raws: _Pieces, ledger_id: int, first: int) -> list[bytes] | None:
+    def open_run(self, raws: Sequence[bytes | memoryview], ledger_id: int, first: int) -> list[bytes] | None:
         """The payloads of these packets if all are whole and of consecutive entries; `open` tells what is wrong."""
         start = self.front_size
-        heads = [raw[: _HEAD.size] for raw in raws]
-        payloads = [raw[start:] for raw in raws]
+        heads = [bytes(raw[: _HEAD.size]) for raw in raws]
+        payloads = [bytes(raw[start:]) for raw in raws]
         places = zip(repeat(ledger_id), range(first, first + len(raws)), strict=False)
         try:
             in_place = [numbers[:2] for numbers in map(_HEAD.unpack, heads)] == list(places)

@@ -71,9 +71,9 @@ def call(broker: Serving, method: str, path: str, body: object = None) -> None:
     run_requests(broker.web_url, [Request(method, f"/admin/v2/{path}", content)], connections=1)
 
 
-def create_namespace(broker: Serving, namespace: str) -> None:
-    """Creates one of a single bundle, which keeps every message."""
-    call(broker, "PUT", f"namespaces/{namespace}", {"bundles": {"numBundles": 1}})
+def create_namespace(broker: Serving, namespace: str, bundles: int = 1) -> None:
+    """Creates one that keeps every message."""
+    call(broker, "PUT", f"namespaces/{namespace}", {"bundles": {"numBundles": bundles}})
     call(broker, "POST", f"namespaces/{namespace}/retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
 
 

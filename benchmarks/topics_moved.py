@@ -2,10 +2,10 @@
 
     python -m benchmarks.topics_moved [--topics 500] [--session-timeout 6]
 
-One ZooKeeper, three bookies and brokers of ours; our client has a producer on every topic, and sends one message to each
-when the topics have gone. Its receipt tells that the topic is back. Aims: unloaded within 2 s; after a kill the first
-topic is back within the session's time-out and 1 s, and each further one takes at most 20 ms. Prints a table, keeps
-nothing; takes two minutes.
+One ZooKeeper, three bookies and brokers of ours; our client has a producer on every topic, and sends one message
+to each when the topics have gone. Its receipt tells that the topic is back. Aims: unloaded within 2 s; after a kill
+the first topic is back within the session's time-out and 1 s, and each further one takes at most 20 ms. Prints a
+table, keeps nothing; takes two minutes.
 """
 
 import argparse

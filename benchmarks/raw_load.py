@@ -269,14 +269,10 @@ def ask_partitions_pipelined(service_url: str, topics: Sequence[str]) -> float:
     return _ask_pipelined(service_url, questions, pb.BaseCommand.PARTITIONED_METADATA_RESPONSE, len(topics))
 
 
-def create_producers(connection: RawConnection, topics: Sequence[str], first: int = 0) -> float:
-    """Asks for one producer on each topic without waiting; returns the seconds to the last answer.
-
-    Their numbers, and those of the requests, begin with ``first``.
-    """
+def create_producers(connection: RawConnection, topics: Sequence[str]) -> float:
+    """Asks for one producer on each topic without waiting; returns the seconds to the last answer."""
     producers = (
-        pb.CommandProducer(topic=topic, producer_id=number, request_id=number)
-        for number, topic in enumerate(topics, first)
+        pb.CommandProducer(topic=topic, producer_id=number, request_id=number) for number, topic in enumerate(topics)
     )
     questions = b"".join(encode(pb.BaseCommand(type=pb.BaseCommand.PRODUCER, producer=each)) for each in producers)
     return connection.answered(questions, pb.BaseCommand.PRODUCER_SUCCESS, len(topics))

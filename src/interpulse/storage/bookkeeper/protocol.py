@@ -177,6 +177,11 @@ class _Tickets:
     def take_run(self, ledger_id: int, first: int, count: int) -> tuple[list[tuple[Any, int]], str]:
         """Those of consecutive numbers, each with how many numbers it has, and what is wrong with the first other."""
         numbers = self._first.get(ledger_id, {})
+        if count == 1 and first in numbers and not self._others:
+            alone = numbers.pop(first)
+            if not numbers:
+                del self._first[ledger_id]
+            return [(alone, 1)], ""
         tickets: list[Any] = []
         problem = ""
         try:

@@ -5,6 +5,7 @@ import struct
 import crc32c
 
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.batches import pack_batch
 
 SEND_RECEIPT = pb.BaseCommand.SEND_RECEIPT
 MESSAGE = pb.BaseCommand.MESSAGE
@@ -20,12 +21,8 @@ def encode_send(sequence_id: int, payload: bytes, *, producer_name: str = "raw",
     """One SEND frame of producer 1 with one message that is not batched."""
     metadata = pb.MessageMetadata(
         producer_name=producer_name, sequence_id=sequence_id, publish_time=1, partition_key=key
-    ).SerializeToString()
-    part = struct.pack(">I", len(metadata)) + metadata + payload
-    entry = struct.pack(">HI", 0x0E01, crc32c.crc32c(part)) + part
-    send = pb.CommandSend(producer_id=1, sequence_id=sequence_id, num_messages=1)
-    body = pb.BaseCommand(type=pb.BaseCommand.SEND, send=send).SerializeToString()
-    return struct.pack(">II", 4 + len(body) + len(entry), len(body)) + body + entry
+    )
+    return _encode_entry(metadata, payload, 1)
 
 
 def encode_sends(count: int, payload_bytes: int, *, keys: int = 0) -> bytes:
@@ -35,6 +32,31 @@ def encode_sends(count: int, payload_bytes: int, *, keys: int = 0) -> bytes:
         encode_send(sequence_id, payload, key=f"key-{sequence_id % keys}" if keys else None)
         for sequence_id in range(count)
     )
+
+
+def encode_batches(count: int, messages: int, payload_bytes: int) -> bytes:
+    """`count` SEND frames with ascending sequence ids, joined, each a batch of so many messages."""
+    payload = b"x" * payload_bytes
+    batch = pack_batch((pb.SingleMessageMetadata(payload_size=0), payload) for _ in range(messages))
+    return b"".join(
+        _encode_entry(
+            pb.MessageMetadata(
+                producer_name="raw", sequence_id=sequence_id, publish_time=1, num_messages_in_batch=messages
+            ),
+            batch,
+            messages,
+        )
+        for sequence_id in range(count)
+    )
+
+
+def _encode_entry(metadata: pb.MessageMetadata, payload: bytes, messages: int) -> bytes:
+    encoded = metadata.SerializeToString()
+    part = struct.pack(">I", len(encoded)) + encoded + payload
+    entry = struct.pack(">HI", 0x0E01, crc32c.crc32c(part)) + part
+    send = pb.CommandSend(producer_id=1, sequence_id=metadata.sequence_id, num_messages=messages)
+    body = pb.BaseCommand(type=pb.BaseCommand.SEND, send=send).SerializeToString()
+    return struct.pack(">II", 4 + len(body) + len(entry), len(body)) + body + entry
 
 
 def encode_flow(consumer_id: int, permits: int) -> bytes:

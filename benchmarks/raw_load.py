@@ -227,13 +227,16 @@ def receive_until(
                 on_received(connection, received)
 
 
-def drain(service_url: str, topic: str, count: int) -> float:
-    """Reads `count` messages from the beginning with a reader's subscription; returns the seconds to the last one."""
+def drain(service_url: str, topic: str, count: int, *, batch: int = 1) -> float:
+    """Reads `count` entries from the beginning with a reader's subscription; returns the seconds to the last one.
+
+    ``batch``: the messages of each.
+    """
     with RawConnection(service_url) as connection:
         connection.subscribe(topic, "raw-drain", durable=False)
         started = time.perf_counter()
-        permits = Permits(connection, count)
-        connection.count(MESSAGE, count, on_some=permits.on_messages)
+        permits = Permits(connection, count * batch)
+        connection.count(MESSAGE, count, on_some=lambda found: permits.on_messages(found * batch))
         return time.perf_counter() - started
 
 

@@ -19,17 +19,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-import crc32c
 import pulsar
 
 from benchmarks.contenders import Interpulse, cpu_by_process, cpu_seconds
-from benchmarks.raw_frames import encode_send
+from benchmarks.raw_frames import encode_batches, encode_send
 from benchmarks.raw_load import publish
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import NotFound
-from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.batches import pack_batch
 
 NAMESPACE = "bench/replicated"
 TOPIC = f"persistent://{NAMESPACE}/rates"
@@ -209,20 +206,7 @@ def _entries(count: int) -> list[bytes]:
 
 def batches_of(count: int) -> list[bytes]:
     """SEND frames for each partition, of batches of 1 KB messages."""
-    payload = b"x" * 1024
-    batch = pack_batch((pb.SingleMessageMetadata(payload_size=0), payload) for _ in range(BATCH_MESSAGES))
-    return [b"".join(_batch_frame(number, batch) for number in range(count // PARTITIONS))] * PARTITIONS
-
-
-def _batch_frame(number: int, batch: bytes) -> bytes:
-    metadata = pb.MessageMetadata(
-        producer_name="raw", sequence_id=number, publish_time=1, num_messages_in_batch=BATCH_MESSAGES
-    ).SerializeToString()
-    part = struct.pack(">I", len(metadata)) + metadata + batch
-    entry = struct.pack(">HI", 0x0E01, crc32c.crc32c(part)) + part
-    send = pb.CommandSend(producer_id=1, sequence_id=number, num_messages=BATCH_MESSAGES)
-    body = pb.BaseCommand(type=pb.BaseCommand.SEND, send=send).SerializeToString()
-    return struct.pack(">II", 4 + len(body) + len(entry), len(body)) + body + entry
+    return [encode_batches(count // PARTITIONS, BATCH_MESSAGES, 1024)] * PARTITIONS
 
 
 if __name__ == "__main__":

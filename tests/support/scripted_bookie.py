@@ -177,7 +177,7 @@ class _BookieEnd(asyncio.Protocol):
         if self._transport.is_closing():
             return
         answers: list[bytes] = []  # written together, as bookies answer what they synced together
-        for body in self._frames.cut(raw):
+        for body in map(bytes, self._frames.cut(raw)):
             answers += self._request(body)
         self._write(b"".join(answers))
 

@@ -80,6 +80,7 @@ class ScriptedZooKeeper:
         self.nodes = {"/": _Znode(b"", 0, 0)}
         self.sessions: dict[int, bytes] = {}
         self.requests: list[str] = []  # names of the operations, in the order of their arrival
+        self.reads = 0  # how often bytes came: requests that a client sends without waiting come together
         self.losing: dict[str, int] = {}  # operation -> how many of its replies are lost, with the connection
         self.dropping: dict[str, int] = {}  # operation -> how many of its requests are lost, with the connection
         self.refusing: dict[str, int] = {}  # operation -> the error that each is answered with
@@ -246,6 +247,7 @@ class _ServerEnd(asyncio.Protocol):
         self._transport.abort()
 
     def data_received(self, raw: bytes) -> None:
+        self._zookeeper.reads += 1
         for body in self._frames.cut(raw):
             if self._transport.is_closing() or self._zookeeper.silent:
                 return

@@ -33,6 +33,12 @@ class ServerProcess:
         self._start_seconds_max = start_seconds_max
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int:
+        """The process id while it runs."""
+        assert self._process is not None, "not running"
+        return self._process.pid
+
     def begin(self, command: list[str]) -> None:
         """Start it without waiting for it."""
         with self._out.open("ab") as out:

@@ -29,6 +29,7 @@ _BUSY_PAUSE_S: Final = (0.01, 0.1)
 _LOOK_SHARE: Final = 0.1  # of the shorter time-out: how often overdue requests are looked for
 _BATCH_FRONT: Final = 64  # bytes of an answer to a batch read beside its entries
 _PACKET_FRONT: Final = 44  # bytes of one entry in it beside its payload
+_LARGE_BYTES: Final = 4096  # of a frame: to copy it costs more than to hand it over by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Reply(NamedTuple):
     """What a read was answered with."""
 
     code: int
-    packets: Sequence[bytes]
+    packets: Sequence[bytes | memoryview]
 
 
 class _Adds:
@@ -239,8 +240,12 @@ class BookieConnection(asyncio.Protocol):
 
     def _flush(self) -> None:
         out, self._out = self._out, []
-        if self._transport is not None and not self._transport.is_closing():
+        if self._transport is None or self._transport.is_closing():
+            return
+        if sum(map(len, out)) < _LARGE_BYTES * len(out):
             self._transport.write(b"".join(out))
+        else:
+            self._transport.writelines(out)
 
     def _look_for_overdue(self) -> None:
         now = self._loop.time()

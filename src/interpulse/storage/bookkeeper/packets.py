@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from itertools import repeat
 from struct import Struct, error
@@ -50,6 +50,22 @@ class Packet(NamedTuple):
 _Pieces = Sequence[bytes]
 
 
+_DigestOf = Callable[[bytes, bytes], bytes]
+_DigestsOf = Callable[[_Pieces, _Pieces], Iterator[bytes]]
+
+
+def _crc32c_of(head: bytes, payload: bytes) -> bytes:
+    return _U32.pack(crc32c(payload, crc32c(head)))
+
+
+def _crc32_of(head: bytes, payload: bytes) -> bytes:
+    return _U64.pack(zlib.crc32(payload, zlib.crc32(head)))
+
+
+def _no_digest(head: bytes, payload: bytes) -> bytes:
+    return b""
+
+
 def _crc32c(heads: _Pieces, payloads: _Pieces) -> Iterator[bytes]:
     return map(_U32.pack, map(crc32c, payloads, map(crc32c, heads)))
 
@@ -62,28 +78,32 @@ def _no_digests(heads: _Pieces, payloads: _Pieces) -> Iterator[bytes]:
     return repeat(b"", len(heads))
 
 
-_CHECKSUMS: Final = {
-    DigestType.CRC32: (_crc32, 8),
-    DigestType.CRC32C: (_crc32c, 4),
-    DigestType.DUMMY: (_no_digests, 0),
+_CHECKSUMS: Final[Mapping[DigestType, tuple[_DigestOf, _DigestsOf, int]]] = {
+    DigestType.CRC32: (_crc32_of, _crc32, 8),
+    DigestType.CRC32C: (_crc32c_of, _crc32c, 4),
+    DigestType.DUMMY: (_no_digest, _no_digests, 0),
 }
+"""Of one packet, of many, and the bytes of one."""
 
 
 class Digest:
     """Seals and opens the packets of one ledger."""
 
-    __slots__ = ("_digests", "_size", "kind", "master_key")
+    __slots__ = ("_digest_of", "_digests", "_size", "kind", "master_key")
 
     def __init__(self, kind: DigestType, password: bytes = b"") -> None:
         self.kind = kind
         self.master_key = hashlib.sha1(b"ledger" + password).digest()
         """What bookies ask for before they take entries of the ledger, or fence it."""
-        self._digests: Callable[[_Pieces, _Pieces], Iterator[bytes]]
+        self._digest_of: _DigestOf
+        self._digests: _DigestsOf
         if kind is DigestType.HMAC:
             key = hashlib.sha1(b"mac" + password).digest()
-            self._digests, self._size = lambda heads, payloads: _hmacs(key, heads, payloads), 20
+            self._digest_of = lambda head, payload: hmac.digest(key, head + payload, "sha1")
+            self._digests = lambda heads, payloads: map(self._digest_of, heads, payloads)
+            self._size = 20
         else:
-            self._digests, self._size = _CHECKSUMS[kind]
+            self._digest_of, self._digests, self._size = _CHECKSUMS[kind]
 
     @property
     def front_size(self) -> int:
@@ -92,8 +112,8 @@ class Digest:
 
     def seal(self, ledger_id: int, entry_id: int, last_confirmed: int, length: int, payload: bytes) -> bytes:
         """The bytes of a packet."""
-        (front,) = self.fronts(ledger_id, entry_id, last_confirmed, (length,), (payload,))
-        return front + payload
+        head = _HEAD.pack(ledger_id, entry_id, last_confirmed, length)
+        return head + self._digest_of(head, payload) + payload
 
     def fronts(
         self, ledger_id: int, first: int, last_confirmed: int, lengths: Sequence[int], payloads: _Pieces
@@ -106,24 +126,24 @@ class Digest:
         heads = list(map(_HEAD.pack, repeat(ledger_id), numbers, repeat(last_confirmed), lengths))
         return map(bytes.__add__, heads, self._digests(heads, payloads))
 
-    def open(self, raw: bytes, ledger_id: int, entry_id: int | None = None) -> Packet:
+    def open(self, raw: bytes | memoryview, ledger_id: int, entry_id: int | None = None) -> Packet:
         """The packet of these bytes, of this ledger and entry, or of any entry; raises `WrongDigest`."""
         start = self.front_size
         if len(raw) < start:
             raise WrongDigest(f"a packet of {len(raw)} bytes, {start} are the least")
-        head, payload = raw[: _HEAD.size], raw[start:]
-        if next(self._digests((head,), (payload,))) != raw[_HEAD.size : start]:
+        head, payload = bytes(raw[: _HEAD.size]), bytes(raw[start:])
+        if self._digest_of(head, payload) != raw[_HEAD.size : start]:
             raise WrongDigest(f"the {self.kind.name} of the entry is another than that of its bytes")
         ledger, entry, last_confirmed, length = _HEAD.unpack(head)
         if ledger != ledger_id or entry_id not in (None, entry):
             raise WrongDigest(f"the entry is {ledger}:{entry}, not the one that was asked for")
         return Packet(ledger, entry, last_confirmed, length, payload)
 
-    def open_run(self, raws: _Pieces, ledger_id: int, first: int) -> list[bytes] | None:
+    def open_run(self, raws: Sequence[bytes | memoryview], ledger_id: int, first: int) -> list[bytes] | None:
         """The payloads of these packets if all are whole and of consecutive entries; `open` tells what is wrong."""
         start = self.front_size
-        heads = [raw[: _HEAD.size] for raw in raws]
-        payloads = [raw[start:] for raw in raws]
+        heads = [bytes(raw[: _HEAD.size]) for raw in raws]
+        payloads = [bytes(raw[start:]) for raw in raws]
         places = zip(repeat(ledger_id), range(first, first + len(raws)), strict=False)
         try:
             in_place = [numbers[:2] for numbers in map(_HEAD.unpack, heads)] == list(places)
@@ -131,7 +151,3 @@ class Digest:
             return None  # too short
         fronts = map(bytes.__add__, heads, self._digests(heads, payloads))
         return payloads if in_place and list(fronts) == [raw[:start] for raw in raws] else None
-
-
-def _hmacs(key: bytes, heads: _Pieces, payloads: _Pieces) -> Iterator[bytes]:
-    return (hmac.digest(key, head + payload, "sha1") for head, payload in zip(heads, payloads, strict=True))

@@ -48,6 +48,11 @@ class PendingEntries:
         return self._lengths[-1]
 
     @property
+    def kept_bytes(self) -> int:
+        """Bytes of the payloads from the first entry on that is still needed."""
+        return self._lengths[-1] - self._lengths[0]
+
+    @property
     def possible(self) -> bool:
         """Whether every entry can be acknowledged by bookies that are not given up."""
         return all(len(each - self._given_up) >= self._quorum.ack for each in self._write_sets)
@@ -98,10 +103,12 @@ class PendingEntries:
 
     def confirm(self) -> bool:
         """Acknowledge what can be, and forget what is needed no more; whether anything was acknowledged."""
-        start = self.confirmed + 1 - self._first
-        count = _count_of_ones(self._with_ack_quorum() >> start)
-        self.confirmed += count
-        self.confirmed_length = self._lengths[start + count]
+        count = 0
+        if self.confirmed < self.last:
+            start = self.confirmed + 1 - self._first
+            count = _count_of_ones(self._with_ack_quorum() >> start)
+            self.confirmed += count
+            self.confirmed_length = self._lengths[start + count]
         self._forget()
         return count > 0
 
@@ -146,14 +153,16 @@ class PendingEntries:
         gone = self._kept & self._acknowledged() & ~reduce(or_, self._waiting)
         if not gone:
             return
+        if gone == self._kept:
+            self._frames.clear()
+            self._kept = 0
+            self._move(self.last + 1 - self._first)
+            return
         for begin, end in _runs(gone):
             for entry_id in range(self._first + begin, self._first + end):
                 del self._frames[entry_id]
         self._kept ^= gone
-        if self._kept:
-            self._move(_count_of_zeros(self._kept))
-        else:
-            self._move(self.last + 1 - self._first)
+        self._move(_count_of_zeros(self._kept))
 
     def _move(self, count: int) -> None:
         """Let so many bits go at the lower end of all sets."""

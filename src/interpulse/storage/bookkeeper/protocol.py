@@ -68,11 +68,14 @@ class Added(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a bookie answered to a read. Packets are there if the code is OK, more than one perhaps of a batch read."""
+    """What a bookie answered to a read. Packets are there if the code is OK, more than one perhaps of a batch read.
+
+    Those of a batch are views of the bytes that came, so that payloads are copied once.
+    """
 
     ticket: Any
     code: int
-    packets: Sequence[bytes]
+    packets: Sequence[bytes | memoryview]
 
 
 def _header(operation: int, flags: int = 0) -> int:
@@ -101,37 +104,52 @@ class Frames:
     """Cuts a stream of bytes into the bodies of frames."""
 
     def __init__(self) -> None:
-        self._pending = bytearray()
+        self._pieces: list[bytes] = []  # of a frame that has come in part
+        self._size = 0  # bytes of these
+        self._needed = 4  # so many they have to become: a length, or a whole frame
 
-    def cut(self, raw: bytes) -> Iterator[bytes]:
-        """The bodies that are complete with these bytes; raises `BrokenConnection` for a length that cannot be."""
-        pending = self._pending
-        pending += raw
-        begin = 0
+    def cut(self, raw: bytes) -> Iterator[memoryview]:
+        """The bodies that are complete with these bytes; raises `BrokenConnection` for a length that cannot be.
+
+        A large frame comes in many pieces, which are joined once.
+        """
+        self._pieces.append(raw)
+        self._size += len(raw)
+        if self._size < self._needed:
+            return
+        whole = raw if len(self._pieces) == 1 else b"".join(self._pieces)
+        view, begin = memoryview(whole), 0
         try:
-            while len(pending) - begin >= 4:
-                (length,) = _LENGTH.unpack_from(pending, begin)
+            while len(whole) - begin >= 4:
+                (length,) = _LENGTH.unpack_from(whole, begin)
                 if not 4 <= length <= FRAME_BYTES_MAX:
                     raise BrokenConnection(f"a frame of {length} bytes; is this a bookie?")
-                if len(pending) - begin - 4 < length:
+                if len(whole) - begin - 4 < length:
+                    self._needed = 4 + length
                     return
                 begin += 4 + length
-                yield bytes(pending[begin - length : begin])
+                yield view[begin - length : begin]
+            self._needed = 4
         finally:
-            del pending[:begin]
+            self._keep(whole[begin:])
 
     def take_short(self, size: int) -> bytes:
         """What has come of a frame if it is less than so many bytes, to be cut again with what follows."""
-        if len(self._pending) >= size:
+        if self._size >= size:
             return b""
-        short = bytes(self._pending)
-        self._pending.clear()
+        short = b"".join(self._pieces)
+        self._needed = 4
+        self._keep(b"")
         return short
 
     @property
     def between(self) -> bool:
         """Whether no frame has come in part."""
-        return not self._pending
+        return not self._size
+
+    def _keep(self, rest: bytes) -> None:
+        self._pieces = [rest] if rest else []
+        self._size = len(rest)
 
 
 class _Tickets:
@@ -159,6 +177,11 @@ class _Tickets:
     def take_run(self, ledger_id: int, first: int, count: int) -> tuple[list[tuple[Any, int]], str]:
         """Those of consecutive numbers, each with how many numbers it has, and what is wrong with the first other."""
         numbers = self._first.get(ledger_id, {})
+        if count == 1 and first in numbers and not self._others:
+            alone = numbers.pop(first)
+            if not numbers:
+                del self._first[ledger_id]
+            return [(alone, 1)], ""
         tickets: list[Any] = []
         problem = ""
         try:
@@ -291,7 +314,7 @@ class ClientProtocol:
         """How many batch reads wait."""
         return len(self._batches)
 
-    def _answer(self, body: bytes) -> Added | Answer:
+    def _answer(self, body: memoryview) -> Added | Answer:
         header, code, ledger_id, entry_id = _ANSWER.unpack_from(body)
         version, operation = header >> 24, header >> 16 & 0xFF
         if version != _VERSION:
@@ -299,13 +322,13 @@ class ClientProtocol:
         if operation == _ADD:
             return Added(self._adds.take(ledger_id, entry_id), code, entry_id, 1)
         if operation == _READ:
-            packets = [body[_ANSWER.size :]] if code == Code.OK else ()
+            packets = [bytes(body[_ANSWER.size :])] if code == Code.OK else ()
             return Answer(self._reads.take(ledger_id, entry_id), code, packets)
         if operation == _BATCH_READ:
             return self._batch_answer(body, code, ledger_id)
         raise BrokenConnection(f"an answer to operation {operation}, which was not asked for")
 
-    def _batch_answer(self, body: bytes, code: int, ledger_id: int) -> Answer:
+    def _batch_answer(self, body: memoryview, code: int, ledger_id: int) -> Answer:
         (request_id,) = _REQUEST_ID.unpack_from(body, _ANSWER.size)
         packets = []
         at = _ANSWER.size + _REQUEST_ID.size

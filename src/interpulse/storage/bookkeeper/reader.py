@@ -184,7 +184,7 @@ class LedgerReader:
             self._preferred = bookie_id
         return payloads
 
-    def _opened_run(self, bookie_id: str, packets: Sequence[bytes], first: int) -> list[bytes]:
+    def _opened_run(self, bookie_id: str, packets: Sequence[bytes | memoryview], first: int) -> list[bytes]:
         """The payloads up to the first packet that is not what was written."""
         payloads = self._digest.open_run(packets, self.ledger_id, first)
         if payloads is not None:
@@ -210,7 +210,7 @@ class LedgerReader:
             return meaning(reply.code) if reply.code in NOT_THERE else f"?{meaning(reply.code)}"
         return self._opened(bookie_id, reply.packets[0], entry_id) or "it has other bytes than were written"
 
-    def _opened(self, bookie_id: str, raw: bytes, entry_id: int) -> Packet | None:
+    def _opened(self, bookie_id: str, raw: bytes | memoryview, entry_id: int) -> Packet | None:
         try:
             return self._digest.open(raw, self.ledger_id, entry_id)
         except WrongDigest as error:

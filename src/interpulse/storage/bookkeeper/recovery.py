@@ -163,7 +163,8 @@ class _Recovery:
         if reply.code != Code.OK:
             return reply.code in NOT_THERE
         try:
-            return _Found(self._digest.open(reply.packets[0], self._ledger_id, entry_id), reply.packets[0])
+            raw = bytes(reply.packets[0])
+            return _Found(self._digest.open(raw, self._ledger_id, entry_id), raw)
         except WrongDigest as error:
             log.error(
                 "entry damaged bookie=%s ledger=%d entry=%d problem=%s", bookie_id, self._ledger_id, entry_id, error

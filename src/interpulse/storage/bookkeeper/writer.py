@@ -34,7 +34,7 @@ from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, Ledger
 from interpulse.storage.bookkeeper.metadata_store import Kept, LedgerMetadataStore
 from interpulse.storage.bookkeeper.packets import Digest
 from interpulse.storage.bookkeeper.pending import PendingEntries
-from interpulse.storage.bookkeeper.protocol import FRAME_OVERHEAD, add_frames
+from interpulse.storage.bookkeeper.protocol import FRAME_OVERHEAD, add_frame, add_frames
 from interpulse.storage.bookkeeper.replica import Replica, ReplicaConfig
 from interpulse.storage.zookeeper.errors import NotConnected, Refused, ZooKeeperError
 
@@ -155,11 +155,24 @@ class LedgerWriter:
         largest, size_max = max(map(len, payloads), default=0), self._config.entry_bytes_max
         if largest > size_max:
             raise EntryTooLarge(largest, size_max)
+        if len(payloads) == 1:
+            return self._append_one(payloads[0])
         pending, digest = self._pending, self._digest
         lengths = list(accumulate(map(len, payloads), initial=pending.length))[1:]
         fronts = digest.fronts(self.ledger_id, pending.last + 1, pending.confirmed, lengths, payloads)
         frames = add_frames(digest.master_key, fronts, payloads, digest.front_size)
         entry_ids = pending.append(frames, lengths)
+        for replica in self._replicas:
+            replica.send(entry_ids, frames)
+        return pending.last
+
+    def _append_one(self, payload: bytes) -> int:
+        """As `append_run`, without what pays for a run only."""
+        pending, digest = self._pending, self._digest
+        length = pending.length + len(payload)
+        packet = digest.seal(self.ledger_id, pending.last + 1, pending.confirmed, length, payload)
+        frames = (add_frame(digest.master_key, packet),)
+        entry_ids = pending.append(frames, (length,))
         for replica in self._replicas:
             replica.send(entry_ids, frames)
         return pending.last
@@ -248,6 +261,12 @@ class LedgerWriter:
     def _look_for_slow(self) -> None:
         """Give up bookies that are too far behind what is acknowledged: memory is bounded by those that live."""
         config = self._config
+        if (
+            not self._behind_since
+            and len(self._pending) <= config.behind_entries
+            and self._pending.kept_bytes <= config.behind_bytes
+        ):
+            return
         for position, (entries, size) in enumerate(map(self._pending.behind, range(len(self._replicas)))):
             times = max(entries / config.behind_entries, size / config.behind_bytes)
             if times <= 1:

@@ -90,15 +90,17 @@ class EntryFeed:
         """A read is under way; the dispatcher is called back."""
         return self._reading
 
-    def peek(self, entries_max: int) -> list[Delivery]:
-        """The next entries to deliver, in order; none at the end of the log, and during a read."""
+    def peek(self, messages_max: int) -> list[Delivery]:
+        """The next entries to deliver, in order, with about so many messages.
+
+        None at the end of the log, and during a read.
+        """
         while True:
-            raw = self._raw(min(entries_max, READ_ENTRIES_MAX))
+            raw = self._raw(min(messages_max, READ_ENTRIES_MAX))
             if not raw:
                 return []
-            deliveries = self._deliveries(raw)
+            deliveries, last = self._deliveries(raw, messages_max)
             if deliveries:
-                last = raw[-1].position
                 self._skipped_upto = last if last > deliveries[-1].position else None
                 return deliveries
             self._move(raw[-1].position)
@@ -183,15 +185,28 @@ class EntryFeed:
                     self.after = compacted.horizon
         self._on_ready()
 
-    def _deliveries(self, raw: Sequence[LogEntry]) -> list[Delivery]:
-        first = raw[0].position
+    def _deliveries(self, raw: Sequence[LogEntry], messages_max: int) -> tuple[list[Delivery], Position]:
+        """Deliveries up to the one whose messages are enough, and up to where nothing else is to be delivered."""
+        first, last = raw[0].position, raw[-1].position
         if self.key_ranges:
             raw = [found for found in raw if within(self.key_ranges, sticky_slot_of(found.entry))]
         untouched = self._cursor.untouched_from(first)
         if untouched and self._source.entry_metadata.all_ordinary_since(first):
             rows = zip(map(_position, raw), map(_entry, raw), repeat(0), repeat(()), repeat(1), strict=False)
-            return list(map(_new, repeat(Delivery), rows))
-        return [each for found in raw if (each := self._delivery(found, untouched=untouched)) is not None]
+            return list(map(_new, repeat(Delivery), rows)), last
+        deliveries: list[Delivery] = []
+        looked_upto = first
+        for found in raw:
+            delivery = self._delivery(found, untouched=untouched)
+            if delivery is None:
+                looked_upto = found.position
+            elif messages_max <= 0:
+                return deliveries, looked_upto
+            else:
+                deliveries.append(delivery)
+                messages_max -= delivery.message_count
+                looked_upto = found.position
+        return deliveries, last
 
     def _delivery(self, found: LogEntry, *, untouched: bool) -> Delivery | None:
         position, entry = found

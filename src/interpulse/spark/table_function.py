@@ -7,7 +7,7 @@ schemas make the columns; where it runs it plans its read and gives out Arrow ba
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFunction
@@ -21,11 +21,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from interpulse.spark.reading.read_options import ReadOptions
+
 __all__ = ["FUNCTION_NAME", "ReadPulsar", "options_of_arguments", "register_functions"]
 
 FUNCTION_NAME: Final = "read_pulsar"
 _SERVICE_URL: Final = "service.url"
-_SECRETS: Final = ("authtoken", "pulsar.client.authparams")
+_SECRETS: Final = ("authtoken", "authparams")
+"""How the keys of options end that may hold one."""
+_OF_MANY_TASKS: Final = (
+    *("tasks_max", "min_partitions", "max_bytes_per_partition", "max_entries_per_partition"),
+    *("preserve_order", "plan_mode", "planner", "filter_pushdown", "key_routing"),
+)
 _FROM_ELSEWHERE: Final = ("file:", "env:")
 
 configure_worker()
@@ -55,6 +62,7 @@ class ReadPulsar:
 
         texts = options_of_arguments(given, named)
         options = parse_read_options(texts, Purpose.BATCH_READ)
+        _check_one_task(options)
         return _Call(schema_of_query(options, schemas_of_topics(options)), options=texts)
 
     @strip_traceback_while_reading
@@ -103,12 +111,27 @@ def options_of_arguments(given: tuple[AnalyzeArgument, ...], named: dict[str, An
     return options
 
 
+def _check_one_task(options: ReadOptions) -> None:
+    """Raises OptionError for what says how a read is split, or which filters make it shorter."""
+    given = [
+        known.name
+        for item in fields(options)
+        if item.name in _OF_MANY_TASKS and getattr(options, item.name) != item.default
+        for known in item.metadata["options"].values()
+    ]
+    if given:
+        raise OptionError(
+            f"{FUNCTION_NAME} reads with one task, and Spark tells it no filters: {', '.join(given)} can do nothing. "
+            f"Read through a view: CREATE TEMPORARY VIEW .. USING pulsar OPTIONS (..)"
+        )
+
+
 def _text(name: str, value: Any) -> str:
     if value is None:
         raise OptionError(f"option {name} is NULL: leave it out")
     text = str(value).lower() if isinstance(value, bool) else str(value)
     told = text.removeprefix("token:")
-    if name.lower() in _SECRETS and not told.startswith(_FROM_ELSEWHERE):
+    if name.lower().endswith(_SECRETS) and not told.startswith(_FROM_ELSEWHERE):
         raise OptionError(
             f"option {name} of {FUNCTION_NAME} would show its secret in the plan of the query: name a file instead, "
             f"authTokenFile => '/path', or read through a view"

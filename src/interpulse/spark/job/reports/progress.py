@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from pyspark import SparkContext
 from pyspark.sql.streaming.listener import (
+    JStreamingQueryListener,
     QueryIdleEvent,
     QueryProgressEvent,
     QueryStartedEvent,
@@ -97,6 +99,19 @@ def _lag(done: Position, reported: Mapping[str, Any] | None) -> TopicLag:
     return TopicLag(done, entries, int(reported.get("ms", 0)) / 1000 if entries else 0.0)
 
 
+class _EventsOfJava(JStreamingQueryListener):
+    """What Java calls: takes a progress event as one text.
+
+    PySpark asks Java for every field of it, hundreds of questions for each micro-batch. That took half of Java's
+    processor time while the job was busy.
+    """
+
+    pylistener: ProgressListener
+
+    def onQueryProgress(self, jevent: Any) -> None:
+        self.pylistener.take_progress(jevent.progress().json())
+
+
 class ProgressListener(StreamingQueryListener):
     """Hands on every progress event, and the names of queries that have nothing to do; called in threads of Spark's."""
 
@@ -105,12 +120,25 @@ class ProgressListener(StreamingQueryListener):
         self._on_idle = on_idle
         self._names: dict[UUID, str] = {}
         """By run: Spark tells a query's name only when it starts."""
+        self._in_java: Any = None
+
+    @property
+    def _jlistener(self) -> Any:
+        """What PySpark adds for this listener."""
+        if self._in_java is None:
+            assert SparkContext._jvm is not None, "a classic session, not a remote one"
+            self._in_java = SparkContext._jvm.PythonStreamingQueryListenerWrapper(_EventsOfJava(self))
+        return self._in_java
+
+    def take_progress(self, event: str) -> None:
+        """Spark's JSON of a progress event."""
+        self._on_batch(read_progress(json.loads(event)))
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         self._names[event.runId] = event.name or ""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        self._on_batch(read_progress(json.loads(event.progress.json)))
+        self.take_progress(event.progress.json)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         name = self._names.get(event.runId)

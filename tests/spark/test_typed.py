@@ -76,7 +76,9 @@ def test_table_function_reads_typed_columns_from_a_start_to_an_end(spark, client
     publish(client, topic, NEW, *({"name": f"n{index}", "tags": [], "at": {"x": 2.5}} for index in range(20)))
     frame = spark.sql(f"SELECT * FROM {call.format('none')} WHERE name <> 'n7'")
     assert frame.columns == ["name", "tags", "at", "size"]
-    assert sorted(row["name"] for row in frame.collect()) == sorted({"old", *(f"n{each}" for each in range(20))} - {"n7"})
+    assert sorted(row["name"] for row in frame.collect()) == sorted(
+        {"old", *(f"n{each}" for each in range(20))} - {"n7"}
+    )
     assert tuple(first)[:3] == ("old", ["a"], 1.5)
     later = spark.sql(f"SELECT name FROM {call.format('none')[:-1]}, endingTime => 1)")
     assert later.collect() == []

@@ -26,11 +26,15 @@ __all__ = ["BatchProgress", "ProgressListener", "TopicLag", "read_progress"]
 
 @dataclass(frozen=True)
 class TopicLag:
-    """How far one topic-partition is behind: entries that are not copied yet, and the age of the oldest."""
+    """How far one topic-partition is behind: entries that are not copied yet, and the age of the oldest.
+
+    ``throttled``: more of it could be copied, if its rate allowed.
+    """
 
     done: Position
     entries: int = 0
     seconds: float = 0.0
+    throttled: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,9 @@ def _lag(done: Position, reported: Mapping[str, Any] | None) -> TopicLag:
     if reported is None:
         return TopicLag(done)
     entries = entries_between(done, Position.parse(reported.get("last", str(EARLIEST))))
-    return TopicLag(done, entries, int(reported.get("ms", 0)) / 1000 if entries else 0.0)
+    if not entries:
+        return TopicLag(done)
+    return TopicLag(done, entries, int(reported.get("ms", 0)) / 1000, bool(reported.get("throttled")))
 
 
 class _EventsOfJava(JStreamingQueryListener):

@@ -4,8 +4,8 @@
 `offsets` is the format of a stream's offsets in Spark's checkpoint, `rows/` the columns of rows, `schemas/` those that
 a topic's schema makes, `lanes` the rules of writing exactly once and the format of lane files,
 `state_files` the files of a sink. Options are declared with
-`options`, `option_values` and `connection_options`; `table_function` is `read_pulsar` of SQL; `process_client` holds the
-clients of a Python worker.
+`options`, `option_values` and `connection_options`; `table_function` is `read_pulsar` of SQL; `process_client` holds
+the clients of a Python worker.
 """
 
 from __future__ import annotations

@@ -91,6 +91,9 @@ _WHY = {
 }
 
 _JOB = """
+A replication job that starts its own session also sets `spark.hadoop.fs.file.impl=org.apache.hadoop.fs.RawLocalFileSystem`: files of a
+checkpoint on a local disk have no second file with a checksum then, for which Hadoop starts a process each. `[spark.conf]` may say otherwise.
+
 ## The replication job
 
 A broker whose policies ask for replication runs it by itself (`replicationJob=embedded`). By hand:

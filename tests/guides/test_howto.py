@@ -69,7 +69,7 @@ def test_spark_page_when_followed_then_shows_what_it_says(reader: WalkFactory) -
     walked = [each for each in steps("use-spark.md") if not each.heading.startswith("Spark Connect")]
     outputs = reader("own").follow(walked)
     pairs = [pair for pair in shown("use-spark.md", outputs) if pair[1]]
-    assert len(pairs) == 3
+    assert len(pairs) == 4
     for said, printed in pairs:
         assert said == printed
     assert sum(printed.count("content:too hot: 3") for printed in outputs.values()) == 2

@@ -4,21 +4,19 @@ import json
 import time
 
 import pytest
-from pyspark.sql.types import BinaryType, StructField, StructType
 
 from interpulse.model.errors import ChecksumError, NotConnected
 from interpulse.model.names import TopicName
 from interpulse.spark.copying.copy_source import CopyDataSource, copy_options
+from interpulse.spark.copying.report_commit import ReportCommit
 from interpulse.spark.options.option import OptionError
 from interpulse.spark.reading import fetch
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.writing.lane_writer import LaneWriter
 from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
-from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver, StreamSink
+from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver
 from tests.spark.test_stream_driver import drain, publish, read_all
-
-REPORTS = StructType([StructField("report", BinaryType())])
 
 
 @pytest.fixture(scope="module")
@@ -65,15 +63,19 @@ class Copy:
         given |= source
         self.options = copy_options(given, target)
         self.log = CheckpointLog()
+        self.end = ReportCommit(str(state_path))
         self.files = LaneFiles(str(state_path))
         self.summaries = []
 
     def drain(self, kill_at=""):
-        self.sink = StreamSink(self.options, REPORTS, query_id="copy", kind=CopyDataSource, kill_at=kill_at)
+        self.kill_at = kill_at
         drain(StreamDriver(self.options, self.log, self.commit, kind=CopyDataSource, kill_at=kill_at))
 
     def commit(self, batch, tasks):
-        self.sink(batch, tasks)
+        rows = [row for task in tasks for each in task for row in each.column("report").to_pylist()]
+        if rows and self.kill_at == "uncommitted":
+            raise Killed(self.kill_at)
+        self.end.take(rows, batch)
         self.summaries.append(self.files.summary())
 
     def total(self, what):

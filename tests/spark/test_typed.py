@@ -7,6 +7,7 @@ import fastavro
 import pytest
 
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.spark import register_functions
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -65,3 +66,21 @@ def test_typed_rows_are_written_and_read(spark, options, topic):
     assert [tuple(row) for row in back.orderBy("name").collect()] == [("a", 1.5), ("b", None)]
     with pytest.raises(Exception, match="it has no field colour"):
         rows.withColumnRenamed("name", "colour").write.format("pulsar").options(**options).mode("append").save()
+
+
+def test_table_function_reads_typed_columns_from_a_start_to_an_end(spark, client, options, topic):
+    publish(client, topic, OLD, {"name": "old", "tags": ["a"], "at": {"x": 1.5}})
+    register_functions(spark)
+    call = f"read_pulsar('{options['service.url']}', topic => '{topic}', includeColumns => '{{}}')"
+    (first,) = spark.sql(f"SELECT name, tags, at.x, __messageId FROM {call.format('__messageId')}").collect()
+    publish(client, topic, NEW, *({"name": f"n{index}", "tags": [], "at": {"x": 2.5}} for index in range(20)))
+    frame = spark.sql(f"SELECT * FROM {call.format('none')} WHERE name <> 'n7'")
+    assert frame.columns == ["name", "tags", "at", "size"]
+    assert sorted(row["name"] for row in frame.collect()) == sorted(
+        {"old", *(f"n{each}" for each in range(20))} - {"n7"}
+    )
+    assert tuple(first)[:3] == ("old", ["a"], 1.5)
+    later = spark.sql(f"SELECT name FROM {call.format('none')[:-1]}, endingTime => 1)")
+    assert later.collect() == []
+    with pytest.raises(Exception, match="did you mean topics"):
+        spark.sql(f"SELECT * FROM read_pulsar('{options['service.url']}', topc => 'x')")

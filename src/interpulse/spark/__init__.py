@@ -4,7 +4,8 @@
 `offsets` is the format of a stream's offsets in Spark's checkpoint, `rows/` the columns of rows, `schemas/` those that
 a topic's schema makes, `lanes` the rules of writing exactly once and the format of lane files,
 `state_files` the files of a sink. Options are declared with
-`options`, `option_values` and `connection_options`; `process_client` holds the clients of a Python worker.
+`options`, `option_values` and `connection_options`; `table_function` is `read_pulsar` of SQL; `process_client` holds
+the clients of a Python worker.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from interpulse.spark.data_source import register
     from interpulse.spark.session import recommended_conf
+    from interpulse.spark.table_function import register_functions
 
-__all__ = ["recommended_conf", "register"]
+__all__ = ["recommended_conf", "register", "register_functions"]
 
 
 def __getattr__(name: str) -> Any:
@@ -27,4 +29,8 @@ def __getattr__(name: str) -> Any:
         from interpulse.spark.session import recommended_conf
 
         return recommended_conf
+    if name == "register_functions":
+        from interpulse.spark.table_function import register_functions
+
+        return register_functions
     raise AttributeError(name)

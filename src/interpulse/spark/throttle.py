@@ -24,6 +24,15 @@ class Rate(NamedTuple):
     period_s: int = 1
     relative: bool = False
 
+    @property
+    def shown(self) -> str:
+        """For people; a part without a limit is left out."""
+        limits = [
+            f"{limit:,} {what}" for limit, what in ((self.entries, "messages"), (self.bytes, "bytes")) if limit > 0
+        ]
+        period = "second" if self.period_s == 1 else f"{self.period_s} s"
+        return f"{' and '.join(limits)} per {period}" + (" beside what is published" if self.relative else "")
+
 
 @dataclass
 class _Permits:

@@ -20,7 +20,6 @@ _OF_TASKS: Final = "pyspark.worker"
 _NEEDED: Final = (
     "interpulse.spark.copying.copy_reader",
     "interpulse.spark.copying.range_copies",
-    "interpulse.spark.copying.report_writer",
 )
 _WITHOUT_THREADS: Final = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",  # the memory of Arrow

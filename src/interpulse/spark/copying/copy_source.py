@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, DataSourceStreamWriter
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 
 from interpulse.spark.tracebacks import strip_traceback
-from interpulse.spark.workers import configure_worker, settle_memory
+from interpulse.spark.workers import configure_worker
 
 if TYPE_CHECKING:
     from interpulse.spark.writing.write_options import WriteOptions
@@ -27,7 +27,7 @@ configure_worker()
 
 
 class CopyDataSource(DataSource):
-    """A stream whose tasks copy ranges, and the sink that commits what they report."""
+    """A stream whose tasks copy ranges. ``ReportCommit`` commits what they report."""
 
     @classmethod
     def name(cls) -> str:
@@ -45,14 +45,6 @@ class CopyDataSource(DataSource):
 
         options = parse_read_options(_with_prefix(_SOURCE, self.options), Purpose.STREAM_READ)
         return CopyReader(options, self._target())
-
-    @strip_traceback
-    def streamWriter(self, schema: object, overwrite: bool) -> DataSourceStreamWriter:
-        from interpulse.spark.copying.report_writer import ReportWriter
-
-        target = self._target()
-        settle_memory()  # one worker is asked for this in every micro-batch, and another one commits
-        return ReportWriter(target)
 
     def _target(self) -> WriteOptions:
         from interpulse.spark.options.option import OptionError, Purpose

@@ -1,4 +1,4 @@
-"""Reports of tasks as rows: they go from the tasks that copy to those of the sink, which hands them to the driver."""
+"""Reports of tasks as rows: so they come from the tasks that copy to the driver."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def report_batch(reports: Sequence[LaneReport | Healed]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"report": pa.array([pickle.dumps(report) for report in reports], pa.binary())})
 
 
-def reports_in(batches: Iterable[pa.RecordBatch]) -> list[LaneReport | Healed]:
+def reports_in(rows: Iterable[bytes]) -> list[LaneReport | Healed]:
     """The inverse of :func:`report_batch`; the rows come from our own tasks of the same query."""
-    return [pickle.loads(row) for batch in batches for row in batch.column("report").to_pylist()]
+    return [pickle.loads(row) for row in rows]

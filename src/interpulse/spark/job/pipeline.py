@@ -150,7 +150,7 @@ class Pipeline:
                 record = self._record(name, state, rates.get(name, CopyRate()))
                 # An operator who moves the cursor behind a held range gives it up; the held file does not say so.
                 is_held = name in held and state.is_ready and record["lagEntries"] != 0
-                rows.append(record | _hold_of(held[name]) if is_held else record)
+                rows.append(record | (_hold_of(held[name]) if is_held else self._throttling_of(topic, name, record)))
         return found
 
     def _record(self, name: str, state: TopicState, rate: CopyRate) -> dict[str, Any]:
@@ -177,6 +177,14 @@ class Pipeline:
             "healedRemedy": self._healed_last.get("remedy"),
         }
 
+    def _throttling_of(self, topic: TopicName, name: str, record: Mapping[str, Any]) -> dict[str, str]:
+        """Why a topic-partition that is copied is behind, where it is its rate. The job keeps to it by itself."""
+        rate = self.topics.rate_of(topic)
+        is_copied = record["state"] == "REPLICATING" and record["reason"] is None
+        if rate is None or not is_copied or not record["lagEntries"] or not self._lag.is_throttled(name):
+            return {}
+        return {"reason": f"throttled by replicatorDispatchRate: {rate.shown}", "remedy": _THROTTLED_REMEDY}
+
     def _lag_fields(self, name: str) -> dict[str, float | None]:
         backlog = self._lag.of(name)
         if backlog is not None and backlog.messages is not None:
@@ -200,6 +208,10 @@ class Pipeline:
         await self.topics.close()
 
 
+_THROTTLED_REMEDY: Final = (
+    "wait, or raise the rate on the source: interpulse-admin topics set-replicator-dispatch-rate for this topic, "
+    "namespaces set-replicator-dispatch-rate for all of its namespace"
+)
 _HELD_REMEDY: Final = "resolve what the reason names; the entries are kept and retried automatically"
 
 

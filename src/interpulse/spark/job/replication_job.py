@@ -46,6 +46,9 @@ log = logging.getLogger(__name__)
 _STOP_S: Final = 3.0
 _STATUS_S: Final = 1.0
 _TURN_S: Final = 5.0
+_CHECKPOINT_FILES: Final = {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}
+"""Files of a checkpoint on a local disk, two in each micro-batch, without a second one for the checksum of each: for
+every file that it makes, Hadoop starts a process that sets its permissions."""
 _NO_JAVA: Final = "Java, in which Spark runs, has ended; start the job again, it goes on from its checkpoint"
 
 
@@ -117,7 +120,7 @@ class ReplicationJob:
             master=settings.master,
             driver_memory=settings.driver_memory,
             directory=self._config.state,
-            conf=settings.conf,
+            conf={**_CHECKPOINT_FILES, **settings.conf},
         )
         self._emit({"event": "ready", "what": "Spark", "seconds": round(time.monotonic() - began, 1)})
         self._listen(self._spark)

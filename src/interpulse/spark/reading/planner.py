@@ -135,6 +135,7 @@ class StreamPlanner:
         )
         self._healed: dict[str, Any] = {"count": 0, "ms": 0}
         self._throttle = Throttle()
+        self._throttled: frozenset[str] = frozenset()
         self._charged: int | None = None
 
     @property
@@ -186,6 +187,7 @@ class StreamPlanner:
         ends = self._target if self._target is not None else self._ends
         self._throttle.set_rates(self._view.rates(), now)
         room = self._throttle.room(now)
+        self._throttled = frozenset(topic for topic, count in room.items() if count == 0)
         ends = {
             topic: end
             for topic, end in ends.items()
@@ -320,6 +322,7 @@ class StreamPlanner:
             for topic, item in nexts.items()
             if item is not None
         }
+        self._throttled |= {topic for topic, count in available.items() if room.get(topic, count) < count}
         available = {topic: min(count, room.get(topic, count)) for topic, count in available.items()}
         shares = share_limit(available, limit, self._turn)
         self._turn += 1
@@ -442,6 +445,8 @@ class StreamPlanner:
             entries = entries_between(done, end.last)
             age = self._seen[topic].age_of_first_after(done, now) if entries else 0.0
             topics[topic] = {"last": str(end.last), "done": str(done), "entries": entries, "ms": int(age * 1000)}
+            if entries and topic in self._throttled:
+                topics[topic]["throttled"] = True
         lagging = {topic: item for topic, item in topics.items() if item["entries"]}
         lag = {
             "entries": sum(item["entries"] for item in lagging.values()),

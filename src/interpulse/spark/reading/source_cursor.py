@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from interpulse.client.session import Session
@@ -27,8 +28,8 @@ _BUSY_TIMEOUT_MS: Final = 30_000
 class SourceCursor:
     """A consumer that is not there to receive: it answers for the last entry, and for what is acknowledged.
 
-    It belongs to the durable subscription if the options name one, else it leaves nothing behind, and can
-    :meth:`rest`.
+    It belongs to the durable subscription if the options name one, else it leaves nothing behind. While nothing comes
+    it can :meth:`rest`.
 
     Brokers of ours refuse one for a replication cursor that policies have not opened: SubscriptionNotFound. Their topic
     keeps its position, and goes on where its cursor stands when there is one again.
@@ -38,12 +39,14 @@ class SourceCursor:
         self.topic = topic
         self.acknowledged: Position | None = None
         self._session = session
+        self._options = options
         self._durable = options.predefined_subscription is not None
         self._name = options.predefined_subscription or f"{options.subscription_prefix}-{secrets.token_hex(5)}"
         self._earliest = earliest
         self._connection: Connection | None = None
         self._id = -1
         self._ring: Callable[[], None] | None = None
+        self._bell: SourceCursor | None = None
 
     async def end(self) -> TopicEnd:
         """The last entry, and what the durable subscription has acknowledged. Raises TopicNotFound."""
@@ -99,17 +102,25 @@ class SourceCursor:
         self.acknowledged = position
 
     async def rest(self, ring: Callable[[], None]) -> bool:
-        """From now on the broker tells by itself that something came: ``ring`` is called once. False: it cannot.
+        """From now on the broker tells by itself that something came, or that the connection is gone: ``ring`` is
+        called once or, of a durable subscription, twice. False: it cannot.
 
         The consumer is opened anew at the end of the topic, with a permit for the next message, which is not looked at.
-        A durable subscription would hand out what belongs to its users.
+        A durable subscription would hand out what belongs to its users, so another consumer waits beside it.
         """
-        if self._durable:
+        if not self._durable:
+            await self.close()
+            connection = await self._open()
+            connection.write(commands.flow(self._id, 1))
+        elif self._connection is None:
             return False
-        await self.close()
-        connection = await self._open()
+        else:
+            if self._bell is None:
+                passing = replace(self._options, predefined_subscription=None)
+                self._bell = SourceCursor(self._session, self.topic, passing, earliest=False)
+            if not await self._bell.rest(ring) or self._connection is None:
+                return False
         self._ring = ring
-        connection.write(commands.flow(self._id, 1))
         return True
 
     def _rung(self) -> None:
@@ -119,6 +130,9 @@ class SourceCursor:
 
     async def close(self) -> None:
         self._ring = None
+        bell, self._bell = self._bell, None
+        if bell is not None:
+            await bell.close()
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.consumers.close(self._id)

@@ -209,7 +209,8 @@ def stream_task() -> StreamTask:
     context = TaskContext.get()
     assert context is not None, "streams run in tasks"
     query, batch = (context.getLocalProperty(key) for key in ("sql.streaming.queryId", "streaming.sql.batchId"))
-    return StreamTask(query or "", int(batch or 0), context.partitionId())
+    assert batch is not None, "tasks of a stream know their micro-batch: lanes begin where it says"
+    return StreamTask(query or "", int(batch), context.partitionId())
 
 
 def earlier_attempts() -> list[Healed]:

@@ -10,13 +10,14 @@ from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.job.replication_job import ReplicationJob
-from interpulse.spark.job.reports.progress import BatchProgress
+from interpulse.spark.job.reports.progress import BatchProgress, TopicLag
 from interpulse.spark.job.routes.route_query import sink_options, source_options
 from interpulse.spark.job.routes.route_topics import TopicState
 from interpulse.spark.job.source_backlog import Backlog
 from interpulse.spark.options.access import Access
 from interpulse.spark.options.option import Purpose
 from interpulse.spark.reading.read_options import parse_read_options
+from interpulse.spark.throttle import Rate
 from interpulse.spark.writing.write_options import parse_write_options
 
 
@@ -124,6 +125,34 @@ async def test_hold_is_shown_until_its_cursor_was_moved_behind_what_is_held(tmp_
             (record,) = pipeline.records()[topic.namespace_name]
             assert record["state"] == shown
         await pipeline.stop()
+
+
+async def test_topic_that_is_behind_for_its_rate_is_told_with_the_rate_and_what_to_do(tmp_path, monkeypatch):
+    topic, west, source = TopicName.parse("x"), address("west", Access()), address("east", Access())
+    config = PipelineConfig(name="t", state=tmp_path, source=source, target=None, select=Selection(from_policies=True))
+    async with source.admin() as admin:
+        pipeline = Pipeline(config, admin, west, None, print, "pulsar.repl.west")
+        pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
+        pipeline._query._query = StoppedQuery()
+        told = []
+        for rate, lag in (
+            (Rate(2000, 1_000_000), TopicLag(Position(3, 1), 9, 1.0, throttled=True)),
+            (Rate(10, 0, 5, relative=True), TopicLag(Position(3, 1), 9, 1.0, throttled=True)),
+            (Rate(10, 0), TopicLag(Position(3, 1), 9, 1.0)),
+            (None, TopicLag(Position(3, 1), 9, 1.0, throttled=True)),
+            (Rate(10, 0), TopicLag(Position(3, 10))),
+        ):
+            monkeypatch.setattr(pipeline.topics, "rate_of", {topic: rate}.get)
+            pipeline.take_progress(BatchProgress("west", 1, 100, topics={str(topic): lag}))
+            (record,) = pipeline.records()[topic.namespace_name]
+            told.append((record["state"], record["reason"], bool(record["remedy"])))
+        await pipeline.stop()
+    throttled = "throttled by replicatorDispatchRate: "
+    assert told == [
+        ("REPLICATING", f"{throttled}2,000 messages and 1,000,000 bytes per second", True),
+        ("REPLICATING", f"{throttled}10 messages per 5 s beside what is published", True),
+        *[("REPLICATING", None, False)] * 3,
+    ]
 
 
 async def test_source_that_is_away_is_told_of_every_topic_until_it_answers(tmp_path):

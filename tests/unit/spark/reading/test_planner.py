@@ -487,6 +487,22 @@ def test_topic_with_a_rate_is_copied_no_faster_and_others_as_fast_as_they_can():
     assert all(second[A] in (19, 20, 21) for second in counts[1:])
 
 
+def test_topic_that_waits_for_its_rate_is_reported_as_throttled_until_nothing_waits():
+    source = Source(a={3: 30}, b={3: 1000})
+    source.limits = {A: Rate(20, 0)}
+    stream, offset, throttled = planner(source), StreamOffset({A: Position(3, -1), B: Position(3, -1)}), []
+    source.newest = WrittenBatch(7_000, {})  # of an earlier run
+    for second in range(4):
+        before, offset = offset, stream.latest_offset(offset, float(second), entries_max=2000)
+        written = offset.positions[A].entry + 1
+        count = written - before.positions[A].entry - 1
+        topics = stream.report(float(second))["topics"]
+        throttled.append((written, [name for name, item in topics.items() if "throttled" in item]))
+        source.newest = WrittenBatch(second, {A: (count, 100 * count)})
+    assert throttled[0] == (20, [A])
+    assert throttled[-1] == (30, [])
+
+
 def test_rate_in_bytes_is_kept_by_the_size_of_what_was_written():
     source = Source(a={3: 1000})
     source.limits = {A: Rate(0, 1_000)}

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from pyspark import SparkContext
 from pyspark.sql.streaming.listener import (
+    JStreamingQueryListener,
     QueryIdleEvent,
     QueryProgressEvent,
     QueryStartedEvent,
@@ -24,11 +26,15 @@ __all__ = ["BatchProgress", "ProgressListener", "TopicLag", "read_progress"]
 
 @dataclass(frozen=True)
 class TopicLag:
-    """How far one topic-partition is behind: entries that are not copied yet, and the age of the oldest."""
+    """How far one topic-partition is behind: entries that are not copied yet, and the age of the oldest.
+
+    ``throttled``: more of it could be copied, if its rate allowed.
+    """
 
     done: Position
     entries: int = 0
     seconds: float = 0.0
+    throttled: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,22 @@ def _lag(done: Position, reported: Mapping[str, Any] | None) -> TopicLag:
     if reported is None:
         return TopicLag(done)
     entries = entries_between(done, Position.parse(reported.get("last", str(EARLIEST))))
-    return TopicLag(done, entries, int(reported.get("ms", 0)) / 1000 if entries else 0.0)
+    if not entries:
+        return TopicLag(done)
+    return TopicLag(done, entries, int(reported.get("ms", 0)) / 1000, bool(reported.get("throttled")))
+
+
+class _EventsOfJava(JStreamingQueryListener):
+    """What Java calls: takes a progress event as one text.
+
+    PySpark asks Java for every field of it, hundreds of questions for each micro-batch. That took half of Java's
+    processor time while the job was busy.
+    """
+
+    pylistener: ProgressListener
+
+    def onQueryProgress(self, jevent: Any) -> None:
+        self.pylistener.take_progress(jevent.progress().json())
 
 
 class ProgressListener(StreamingQueryListener):
@@ -105,12 +126,25 @@ class ProgressListener(StreamingQueryListener):
         self._on_idle = on_idle
         self._names: dict[UUID, str] = {}
         """By run: Spark tells a query's name only when it starts."""
+        self._in_java: Any = None
+
+    @property
+    def _jlistener(self) -> Any:
+        """What PySpark adds for this listener."""
+        if self._in_java is None:
+            assert SparkContext._jvm is not None, "a classic session, not a remote one"
+            self._in_java = SparkContext._jvm.PythonStreamingQueryListenerWrapper(_EventsOfJava(self))
+        return self._in_java
+
+    def take_progress(self, event: str) -> None:
+        """Spark's JSON of a progress event."""
+        self._on_batch(read_progress(json.loads(event)))
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         self._names[event.runId] = event.name or ""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        self._on_batch(read_progress(json.loads(event.progress.json)))
+        self.take_progress(event.progress.json)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         name = self._names.get(event.runId)

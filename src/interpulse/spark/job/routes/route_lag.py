@@ -78,5 +78,10 @@ class RouteLag:
         lag = self.progress.topics.get(name) if self.progress is not None else None
         return (None, None) if lag is None else (lag.entries, round(lag.seconds, 3))
 
+    def is_throttled(self, name: str) -> bool:
+        """Whether more of it waited, when Spark said something last, than its rate allowed."""
+        lag = self.progress.topics.get(name) if self.progress is not None else None
+        return lag is not None and lag.throttled
+
     async def close(self) -> None:
         await self._source.close()

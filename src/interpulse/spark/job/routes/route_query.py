@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from interpulse.client.outages import remedy_for
 from interpulse.clock import now_ms
 from interpulse.spark.copying.copy_source import COPY_FORMAT, CopyDataSource, copy_options
+from interpulse.spark.copying.report_commit import ReportCommit
 from interpulse.spark.job.pipeline_config import FORWARD_ORIGIN
 from interpulse.spark.job.routes.route import Emit, Route
 from interpulse.spark.options.connection_options import access_as_options
@@ -97,7 +98,7 @@ class RouteQuery:
             spark.dataSource.register(CopyDataSource)
             options = copy_options(source_options(self._route), sink_options(self._route))
             reports = spark.readStream.format(COPY_FORMAT).options(**options).load()
-            writer = reports.writeStream.format(COPY_FORMAT).options(**options)
+            writer = reports.writeStream.foreachBatch(ReportCommit(str(self._route.directory)))
             writer = writer.option("checkpointLocation", file_url(self._route.checkpoint)).queryName(self._route.remote)
             return writer.trigger(processingTime=f"{self._route.config.limits.trigger_ms} milliseconds").start()
 

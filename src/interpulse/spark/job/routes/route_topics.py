@@ -367,6 +367,10 @@ class RouteTopics:
             write_atomically(self._route.topics_file, text)
             self._listed = text
 
+    def rate_of(self, topic: TopicName) -> Rate | None:
+        """What each partition of a topic keeps to; None without a limit."""
+        return self._rates.of(topic)
+
     def partitions(self) -> list[str]:
         """All topic-partitions that are selected."""
         return [name for topic, state in self.states.items() for name in _names(topic, state)]

@@ -2,16 +2,18 @@
 
 import json
 import uuid
+from types import SimpleNamespace
 
 from pyspark.sql.streaming.listener import QueryIdleEvent, QueryStartedEvent, QueryTerminatedEvent
 
 from interpulse.model.ids import Position
-from interpulse.spark.job.reports.progress import ProgressListener, read_progress
+from interpulse.spark.job.reports.progress import ProgressListener, _EventsOfJava, read_progress
 from interpulse.spark.offsets import StreamOffset
 
 TOPIC = "persistent://t/ns/a"
 END = StreamOffset({TOPIC: Position(3, 4)}).to_json()
-REPORT = {"v": 1, "lag": {}, "topics": {TOPIC: {"last": "3:9", "done": "3:0", "entries": 9, "ms": 1500}}}
+LAG = {"last": "3:9", "done": "3:0", "entries": 9, "ms": 1500}
+REPORT = {"v": 1, "lag": {}, "topics": {TOPIC: LAG}}
 
 
 def event(**source):
@@ -28,6 +30,14 @@ def test_lag_is_what_lies_behind_the_batch():
     assert (progress.query, progress.batch_id, progress.duration_ms) == ("west", 7, 120)
     assert (progress.lag_entries, progress.lag_seconds) == (5, 1.5)
     assert progress.to_json()["positions"] == {TOPIC: "3:4"}
+
+
+def test_progress_arrives_as_one_text_and_says_which_topics_wait_for_their_rate():
+    topics = {TOPIC: {**LAG, "throttled": True}}
+    taken = []
+    java = SimpleNamespace(json=lambda: json.dumps(event(endOffset=END, latestOffset={**REPORT, "topics": topics})))
+    _EventsOfJava(ProgressListener(taken.append, taken.append)).onQueryProgress(SimpleNamespace(progress=lambda: java))
+    assert [(each.lag_entries, each.topics[TOPIC].throttled) for each in taken] == [(5, True)]
 
 
 def test_offsets_may_come_as_text():

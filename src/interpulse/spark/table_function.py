@@ -1,0 +1,153 @@
+"""``read_pulsar(..)``: a batch read as a table function of SQL, with the options of the data source as arguments.
+
+Spark gives a table function one task and no filters: a view reads with many tasks. Where it is analyzed the topics'
+schemas make the columns; where it runs it plans its read and gives out Arrow batches as they arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFunction
+from pyspark.util import PythonEvalType
+
+from interpulse.spark.options.option import OptionError, Purpose
+from interpulse.spark.tracebacks import strip_traceback, strip_traceback_while_reading
+from interpulse.spark.workers import configure_worker
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from interpulse.spark.reading.read_options import ReadOptions
+
+__all__ = ["FUNCTION_NAME", "ReadPulsar", "options_of_arguments", "register_functions"]
+
+FUNCTION_NAME: Final = "read_pulsar"
+_SERVICE_URL: Final = "service.url"
+_SECRETS: Final = ("authtoken", "authparams")
+"""How the keys of options end that may hold one."""
+_OF_MANY_TASKS: Final = (
+    *("tasks_max", "min_partitions", "max_bytes_per_partition", "max_entries_per_partition"),
+    *("preserve_order", "plan_mode", "planner", "filter_pushdown", "key_routing"),
+)
+_FROM_ELSEWHERE: Final = ("file:", "env:")
+
+configure_worker()
+
+
+@dataclass
+class _Call(AnalyzeResult):
+    """What a call was found to mean: its columns, and the options as the data source has them."""
+
+    options: dict[str, str] = field(default_factory=dict)
+
+
+class ReadPulsar:
+    """The handler of the function: Spark analyzes the call on the driver, and evaluates it in one task."""
+
+    def __init__(self, call: AnalyzeResult) -> None:
+        assert isinstance(call, _Call)
+        self._call = call
+
+    @staticmethod
+    @strip_traceback
+    def analyze(*given: AnalyzeArgument, **named: AnalyzeArgument) -> AnalyzeResult:
+        """The columns of the call. Raises OptionError, TopicNotFound."""
+        from interpulse.spark.reading.read_columns import schema_of_query
+        from interpulse.spark.reading.read_options import parse_read_options
+        from interpulse.spark.reading.topic_selection import schemas_of_topics
+
+        texts = options_of_arguments(given, named)
+        options = parse_read_options(texts, Purpose.BATCH_READ)
+        _check_one_task(options)
+        return _Call(schema_of_query(options, schemas_of_topics(options)), options=texts)
+
+    @strip_traceback_while_reading
+    def eval(self, *given: object, **named: object) -> Iterator[pa.RecordBatch]:
+        """The rows; the arguments are those that were analyzed."""
+        from interpulse.spark.reading.batch_plan import plan_batch
+        from interpulse.spark.reading.fetch import fetch_batches
+        from interpulse.spark.reading.ranges.narrowing import Narrowing
+        from interpulse.spark.reading.read_columns import columns_of_query
+        from interpulse.spark.reading.read_options import parse_read_options
+        from interpulse.spark.reading.source_view import BrokerSourceView
+        from interpulse.spark.reading.topic_selection import schemas_of_topics
+
+        options = parse_read_options(self._call.options, Purpose.BATCH_READ)
+        columns = columns_of_query(options, self._call.schema, schemas_of_topics(options))
+        view = BrokerSourceView(options)
+        try:
+            tasks = plan_batch(options, view, Narrowing())
+        finally:
+            view.close()
+        for ranges in tasks:
+            yield from fetch_batches(options, columns, ranges)
+
+
+def options_of_arguments(given: tuple[AnalyzeArgument, ...], named: dict[str, AnalyzeArgument]) -> dict[str, str]:
+    """The service URL first, then any number of maps; every other argument by the name of its option.
+
+    Raises OptionError: what is no constant is not known before the query runs, and a token would stand in its plan.
+    """
+    options: dict[str, str] = {}
+    if given and not isinstance(given[0].value, dict):
+        named = {_SERVICE_URL: given[0], **named}
+        given = given[1:]
+    for argument in given:
+        if not isinstance(argument.value, dict):
+            raise OptionError(
+                f"{FUNCTION_NAME} takes the service URL, maps of options, and options by name: topic => '..'"
+            )
+        options |= {str(key): _text(str(key), value) for key, value in argument.value.items()}
+    for name, argument in named.items():
+        if argument.isTable or not argument.isConstantExpression:
+            raise OptionError(f"argument {name} of {FUNCTION_NAME} is not a constant")
+        if name.lower() in {key.lower() for key in options}:
+            raise OptionError(f"option {name} is given twice")
+        options[name] = _text(name, argument.value)
+    return options
+
+
+def _check_one_task(options: ReadOptions) -> None:
+    """Raises OptionError for what says how a read is split, or which filters make it shorter."""
+    given = [
+        known.name
+        for item in fields(options)
+        if item.name in _OF_MANY_TASKS and getattr(options, item.name) != item.default
+        for known in item.metadata["options"].values()
+    ]
+    if given:
+        raise OptionError(
+            f"{FUNCTION_NAME} reads with one task, and Spark tells it no filters: {', '.join(given)} can do nothing. "
+            f"Read through a view: CREATE TEMPORARY VIEW .. USING pulsar OPTIONS (..)"
+        )
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None:
+        raise OptionError(f"option {name} is NULL: leave it out")
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    told = text.removeprefix("token:")
+    if name.lower().endswith(_SECRETS) and not told.startswith(_FROM_ELSEWHERE):
+        raise OptionError(
+            f"option {name} of {FUNCTION_NAME} would show its secret in the plan of the query: name a file instead, "
+            f"authTokenFile => '/path', or read through a view"
+        )
+    return text
+
+
+def register_functions(spark: SparkSession) -> None:
+    """Register ``read_pulsar`` as a table function of the session. Needs Spark 4.2 or newer.
+
+    ``SELECT * FROM read_pulsar('pulsar://host:6650', topic => 'readings', startingOffsets => 'earliest')``: options of
+    the data source by name, those with dots in backquotes or in a map. It reads with one task.
+    """
+    # The public constructors offer either Arrow batches or columns by call, and without batches Spark's Python keeps
+    # all rows of a call in memory.
+    function = UserDefinedTableFunction(
+        ReadPulsar, None, name=FUNCTION_NAME, evalType=PythonEvalType.SQL_ARROW_UDTF, deterministic=False
+    )
+    spark.udtf.register(FUNCTION_NAME, function)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Repeats the fault suite until the given minutes are over; every round has its own random order, printed by pytest.
+# Repeats the fault suite and coverage-guided fuzzing until the given minutes are over; every round has its own random
+# order, printed by pytest.
 #
 #   tools/soak.sh MINUTES
 set -euo pipefail
@@ -11,4 +12,5 @@ while [ "$SECONDS" -lt $((minutes * 60)) ]; do
   round=$((round + 1))
   printf 'round %d, %d of %d minutes\n' "$round" $((SECONDS / 60)) "$minutes"
   INTERPULSE_SOAK=1 .venv/bin/pytest -q tests/durability tests/fuzz
+  .venv/bin/python -m tests.fuzz --seconds $((minutes < 10 ? minutes : 60))
 done

@@ -22,7 +22,7 @@ help:
 	@echo 'make bench     figures beside the last release and a real Pulsar on this machine'
 	@echo 'make fuzz      hostile bytes into every parser, SECONDS_EACH=6 for each'
 	@echo 'make audit     known vulnerabilities of what the lock file names'
-	@echo 'make sbom      dist/interpulse.cdx.json, what a wheel with all extras installs'
+	@echo 'make sbom      dist/interpulse-VERSION.cdx.json: what a wheel with all extras installs'
 	@echo 'make soak      the fault suite and fuzzing, repeated for SOAK_MINUTES (default 30)'
 	@echo 'make mutants   changes of rules, log and lanes that their unit tests do not notice, MUTANTS=interpulse.rules.limits.*'
 
@@ -80,10 +80,10 @@ fuzz: setup
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS_EACH)
 
 audit: setup
-	@tools/audit.sh
+	@$(BIN)/python -m tools.audit
 
 sbom: setup
-	@tools/sbom.sh
+	@$(BIN)/python -m tools.sbom
 
 SOAK_MINUTES ?= 30
 soak: setup

@@ -2,8 +2,8 @@
 
     python -m tools.audit
 
-Where the vulnerability service cannot be reached, or knows nothing of these packages, nothing was looked at: that is said
-in one line that begins with "not run", and the step does not fail for it.
+Where the vulnerability service cannot be reached, or knows nothing of these packages, nothing was looked at: that is
+said in one line that begins with "not run", and the step does not fail for it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m tools.sbom [FILE]
 
-The same commit gives the same bytes: the time is that of SOURCE_DATE_EPOCH, or of the commit, and the serial number follows
-from the content.
+The same commit gives the same bytes: the time is that of SOURCE_DATE_EPOCH, or of the commit, and the serial number
+follows from the content.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMAT = "cyclonedx1.5"
 
 def main() -> int:
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "dist" / f"interpulse-{__version__}.cdx.json"
-    export = ("-q", "--frozen", "--no-dev", "--all-extras", "--format", FORMAT, "--preview-features", "sbom-export")
+    export = ("-q", "--frozen", "--no-dev", "--all-extras", "--format", FORMAT)
     done = subprocess.run(
         [sys.executable, "-m", "uv", "export", *export], cwd=ROOT, check=True, capture_output=True, text=True
     )

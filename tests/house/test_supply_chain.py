@@ -1,4 +1,4 @@
-"""What a release is made of: dependencies with a reason, a bill of materials, and files that come out the same each time."""
+"""What a release is made of: dependencies with a reason, a bill of materials, and files that are the same each time."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_build_when_it_is_repeated_elsewhere_then_gives_the_same_bytes(tmp_path:
 
 
 def build_in(folder: Path) -> dict[str, str]:
-    """The sums of wheel and sdist of a copy of the sources that lies there, with the rights that a new clone may have."""
+    """The sums of wheel and sdist of a copy of the sources that lies there."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -73,5 +73,5 @@ def build_in(folder: Path) -> dict[str, str]:
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, source / name)
     build(source, built, environment={**os.environ, "SOURCE_DATE_EPOCH": EPOCH})
-    files = [path for path in built.iterdir() if path.suffix in (".whl", ".gz")]
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    made = [path for path in built.iterdir() if path.suffix in (".whl", ".gz")]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in made}

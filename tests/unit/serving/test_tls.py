@@ -300,7 +300,7 @@ def test_handshake_when_late_then_hung_up_on(
     async def play() -> None:
         async with listening(server_tls(authority.issue("broker"))) as (_, port):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"\x16\x03\x01\xff\xff")  # a record that is announced and never comes
+            writer.write(b"\x16\x03\x01\x00\x80")  # a record that is announced and never comes
             with suppress(ConnectionError):
                 assert await reader.read() == b""
             writer.close()

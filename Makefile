@@ -1,6 +1,6 @@
 # Every target first makes sure that the environment is complete; that takes no time when it is.
 .DEFAULT_GOAL := help
-.PHONY: help setup run cluster test test-all test-asyncio fmt check bench soak mutants clean
+.PHONY: help setup run cluster test test-all test-asyncio fmt check bench fuzz audit sbom soak mutants clean
 
 BIN := .venv/bin
 # Spark takes the Java that setup found, which need not be the one on PATH.
@@ -20,7 +20,10 @@ help:
 	@echo 'make check     lint, format, types, import contracts'
 	@echo 'make fmt       format and fix what can be fixed'
 	@echo 'make bench     figures beside the last release and a real Pulsar on this machine'
-	@echo 'make soak      the fault suite, repeated for SOAK_MINUTES (default 30)'
+	@echo 'make fuzz      hostile bytes into every parser, SECONDS_EACH=6 for each'
+	@echo 'make audit     known vulnerabilities of what the lock file names'
+	@echo 'make sbom      dist/interpulse-VERSION.cdx.json: what a wheel with all extras installs'
+	@echo 'make soak      the fault suite and fuzzing, repeated for SOAK_MINUTES (default 30)'
 	@echo 'make mutants   changes of rules, log and lanes that their unit tests do not notice, MUTANTS=interpulse.rules.limits.*'
 
 setup:
@@ -71,6 +74,16 @@ MUTMUT := $(BIN)/python -m uv run -q --frozen --all-extras --with 'mutmut>=3.8,<
 mutants: setup
 	$(MUTMUT) run --max-children $(WORKERS) $(MUTANTS)
 	@$(MUTMUT) results | grep -v 'not checked' || true
+
+SECONDS_EACH ?= 6
+fuzz: setup
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS_EACH)
+
+audit: setup
+	@$(BIN)/python -m tools.audit
+
+sbom: setup
+	@$(BIN)/python -m tools.sbom
 
 SOAK_MINUTES ?= 30
 soak: setup

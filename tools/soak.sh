@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Repeats the fault suite until the given minutes are over; every round has its own random order, printed by pytest.
-# Real brokers need Maven once.
+# Repeats the fault suite, real brokers beside ours, and coverage-guided fuzzing until the given minutes are over; every
+# round has its own random order, printed by pytest. Real brokers need Maven once.
 #
 #   tools/soak.sh MINUTES
 set -euo pipefail
@@ -13,4 +13,5 @@ while [ "$SECONDS" -lt $((minutes * 60)) ]; do
   printf 'round %d, %d of %d minutes\n' "$round" $((SECONDS / 60)) "$minutes"
   INTERPULSE_SOAK=1 .venv/bin/pytest -q tests/durability tests/fuzz \
     tests/interop/test_rolling_replacement.py tests/interop/test_beside_real_broker.py
+  .venv/bin/python -m tests.fuzz --seconds $((minutes < 10 ? minutes : 60))
 done

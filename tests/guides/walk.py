@@ -110,10 +110,16 @@ def install(wheel: Path, extras: str, environment: Path) -> Path:
 def build_wheel(directory: Path) -> Path:
     """The wheel that a release would be made of, and beside it the versions to install with it."""
     _write_pins(directory / PINS)
+    build(ROOT, directory, "--wheel")
+    return next(directory.glob("*.whl"))
+
+
+def build(source: Path, target: Path, *options: str, environment: Mapping[str, str] | None = None) -> None:
+    """The files of a release of these sources: a wheel and an sdist where ``options`` do not say which."""
     for offline in (["--offline"], []):
-        built = subprocess.run([UV, "build", "-q", "--wheel", *offline, "-o", directory, ROOT], check=False)
-        if built.returncode == 0:
-            return next(directory.glob("*.whl"))
+        line = [UV, "build", "-q", *options, *offline, "-o", target, source]
+        if subprocess.run(line, check=False, env=environment).returncode == 0:
+            return
     raise AssertionError("uv build failed; its message stands above")
 
 

@@ -22,6 +22,7 @@ from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
+from interpulse.broker.binary.transport.pending_publishes import PublishBuffer
 from interpulse.broker.config.broker_config import SHUTDOWN, BrokerConfig, ConfigError
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters
@@ -76,6 +77,7 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.isolation import IsolationPolicies
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.serving.admission import ConnectionQuota, sockets_max
 from interpulse.serving.listening import CannotListen
 from interpulse.serving.permits import LookupPermits
 from interpulse.serving.tls import ExpiryLog
@@ -130,6 +132,7 @@ class BrokerApp:
         self._open_stores = open_stores or in_data_directory()
         self._job_arguments = job_arguments
         self._opened = AsyncExitStack()
+        self._sockets = ConnectionQuota(sockets_max())
 
     @property
     def service_url(self) -> str:
@@ -211,7 +214,9 @@ class BrokerApp:
         opened.callback(self.binary_server.stop_accepting)
         for service in services.binary:
             await service.open(self.binary_server.start, self.binary_server.start_encrypted)
-        rest_server = RestServer(self.context)
+        rest_server = RestServer(
+            self.context, ConnectionQuota(self.config.max_http_server_connections, within=self._sockets)
+        )
         opened.push_async_callback(rest_server.stop)
         for service in services.web:
             await service.open(rest_server.start, rest_server.start_encrypted)
@@ -386,6 +391,7 @@ class BrokerApp:
             read_bytes_max=config.managed_ledger_cache_size_mb * 1024 * 1024,
             check_disk_space=self.stores.check_disk_space,
             ownership=self.shared,
+            loads_max=lambda: self._current().max_concurrent_topic_load_request,
         )
 
     def _build_binary_server(self) -> BinaryServer:
@@ -399,6 +405,7 @@ class BrokerApp:
             permits=self.permits,
             inconsistencies=self.inconsistencies,
             topic_watches=TopicWatches(self.stores.metadata, self.lifecycle, self.registry.spawn),
+            publish_buffer=PublishBuffer(max(config.max_message_publish_buffer_size_in_mb, 0) * 1024 * 1024),
             replicator_prefix=config.replicator_prefix,
             access=self.access,
             check_disk_space=self.stores.check_disk_space,
@@ -414,7 +421,10 @@ class BrokerApp:
             topic_watchers_allowed=config.enable_broker_topic_list_watcher,
             broker_entry_metadata_exposed=config.exposing_broker_entry_metadata_to_client_enabled,
         )
-        return BinaryServer(context, limits, self._handlers)
+        quota = ConnectionQuota(
+            config.broker_max_connections, config.broker_max_connections_per_ip, within=self._sockets
+        )
+        return BinaryServer(context, limits, self._handlers, quota)
 
     def _build_supervisor(self) -> ReplicationSupervisor:
         config, own = self.config, self.own_access

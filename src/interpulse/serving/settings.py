@@ -99,6 +99,8 @@ def read_value(item: Field[Any], text: str) -> Any:
         return None
     if isinstance(item.default, bool):
         return _boolean(text)
+    if isinstance(item.default, float):
+        return _number(text, item.metadata["least"])
     if isinstance(item.default, int | None):
         return _integer(text, item.metadata["least"], item.metadata["most"])
     choices = item.metadata["choices"]
@@ -132,6 +134,14 @@ def _integer(text: str, least: int | None, most: int | None) -> int:
     if number > (most or INT_MAX):
         raise ValueError(f"must be at most {most or INT_MAX}")
     return number
+
+
+def _number(text: str, least: int | None) -> float:
+    if not re.fullmatch(r"[0-9]{1,10}(\.[0-9]{1,10})?", text, re.ASCII):
+        raise ValueError("must be a number")
+    if least is not None and float(text) < least:
+        raise ValueError(f"must be at least {least}")
+    return float(text)
 
 
 def as_text(value: Any) -> str:

@@ -62,7 +62,8 @@ class ParsedEntry:
 
     @property
     def message_count(self) -> int:
-        return self.metadata.num_messages_in_batch if self.is_batch else 1
+        """Nobody has less than one: a number that a producer made up must not give permits back."""
+        return max(self.metadata.num_messages_in_batch, 1)
 
 
 def parse_entry(entry: bytes | memoryview) -> ParsedEntry:

@@ -18,6 +18,7 @@ import pytest
 import uvloop
 
 from interpulse.rules.tls import plan_offer
+from interpulse.serving import tls as tls_module
 from interpulse.serving.tls import ExpiryLog, ServerTls, TlsListener, UnusableTls
 from tests.support.certificates import Authority, Certificate
 
@@ -288,6 +289,23 @@ def test_garbage_when_sent_then_others_do_not_notice_and_the_log_says_so_once(
         run(play())
     (record,) = [each for each in caplog.records if "handshake" in each.getMessage()]
     assert record.getMessage() == "TLS handshake failed reason=http_request count=1"
+
+
+def test_handshake_when_late_then_hung_up_on(
+    tmp_path: Path, run: Callable[[Coroutine[Any, Any, None]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls_module, "_HANDSHAKE_SECONDS", 0.2)
+    authority = Authority(tmp_path)
+
+    async def play() -> None:
+        async with listening(server_tls(authority.issue("broker"))) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"\x16\x03\x01\x00\x80")  # a record that is announced and never comes
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
+            writer.close()
+
+    run(play())
 
 
 # --- files that change

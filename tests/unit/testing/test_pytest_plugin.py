@@ -45,9 +45,9 @@ def test_marker_when_settings_cannot_be_then_the_test_fails_with_the_sentence(py
 
 
 def test_marker_when_a_key_has_no_effect_here_then_the_summary_tells(pytester: pytest.Pytester) -> None:
-    result = run(pytester, "@pytest.mark.pulsar_settings(brokerMaxConnections=1)\ndef test_one(pulsar_broker): pass")
+    result = run(pytester, "@pytest.mark.pulsar_settings(maxConsumerMetadataSize=1)\ndef test_one(pulsar_broker): pass")
     result.assert_outcomes(passed=1, warnings=1)
-    result.stdout.fnmatch_lines(["*IgnoredSettingWarning: brokerMaxConnections is a setting of Pulsar*"])
+    result.stdout.fnmatch_lines(["*IgnoredSettingWarning: maxConsumerMetadataSize is a setting of Pulsar*"])
 
 
 def test_marker_when_the_fixture_does_not_take_it_then_the_test_fails(pytester: pytest.Pytester) -> None:

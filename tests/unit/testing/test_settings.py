@@ -56,6 +56,6 @@ def test_settings_when_they_cannot_be_then_refused(settings: dict[str, Any], sen
 
 
 def test_settings_when_a_key_of_pulsar_has_no_effect_then_the_caller_is_warned() -> None:
-    with pytest.warns(IgnoredSettingWarning, match="brokerMaxConnections is a setting of Pulsar") as told:
-        assert broker_config({"brokerMaxConnections": 1}, {}) == BrokerConfig()
+    with pytest.warns(IgnoredSettingWarning, match="maxConsumerMetadataSize is a setting of Pulsar") as told:
+        assert broker_config({"maxConsumerMetadataSize": 1}, {}) == BrokerConfig()
     assert [each.filename for each in told] == [__file__]

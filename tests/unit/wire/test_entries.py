@@ -35,6 +35,12 @@ def test_entry_when_the_count_is_present_then_is_a_batch_even_of_one() -> None:
     assert parse_entry(build_entry(metadata.SerializeToString(), b"")).is_batch
 
 
+@pytest.mark.parametrize("number", [0, -1, -(2**31)])
+def test_batch_when_its_number_of_messages_is_none_then_it_counts_as_one(number: int) -> None:
+    metadata = pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1, num_messages_in_batch=number)
+    assert parse_entry(build_entry(metadata.SerializeToString(), b"")).message_count == 1
+
+
 def test_entry_when_a_broker_put_metadata_in_front_then_both_are_read() -> None:
     metadata = pb.BrokerEntryMetadata(broker_timestamp=5, index=9)
     broker = metadata.SerializeToString()

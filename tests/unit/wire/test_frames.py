@@ -136,3 +136,14 @@ def test_decoder_when_the_limit_is_raised_then_takes_larger_frames() -> None:
     decoder = FrameDecoder(100)
     decoder.raise_limit(1000)
     assert len(decoder.feed(large)) == 1
+
+
+@pytest.mark.parametrize(("above", "taken"), [(0, True), (1, False)])
+def test_frame_when_as_large_as_allowed_then_taken_and_one_byte_above_refused(above: int, taken: bool) -> None:
+    frame = commands.send(1, 7, build_entry(b"", bytes(500)))
+    decoder = FrameDecoder(len(frame) - 4 - above)
+    if taken:
+        assert len(decoder.feed(frame)) == 1
+    else:
+        with pytest.raises(RemoteProtocolError):
+            decoder.feed(frame)

@@ -60,9 +60,8 @@ def on_send(connection: CommandConnection, frame: Frame) -> None:
         error = ChecksumError("Checksum failed on the broker")
         opened.sink.send_failed(producer_id, max(send.sequence_id, send.highest_sequence_id), error)
         return
-    opened.publish(
-        send.sequence_id, send.highest_sequence_id or -1, send.num_messages, accepted, send.is_chunk, send.marker
-    )
+    count = max(send.num_messages, 1)  # a number that is none would give back permits of consumers and rates
+    opened.publish(send.sequence_id, send.highest_sequence_id or -1, count, accepted, send.is_chunk, send.marker)
 
 
 def _opened(connection: CommandConnection, producer_id: int) -> OpenProducer | None:

@@ -14,7 +14,9 @@ from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.connection import ClientConnection
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
 from interpulse.broker.instruments import ConnectionCounts
+from interpulse.model.errors import NotAllowed
 from interpulse.model.names import NamespaceName
+from interpulse.serving.admission import ConnectionQuota, Full
 from interpulse.serving.tls import ServerTls, TlsListener
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
@@ -29,17 +31,32 @@ _SERVER_VERSION: Final = f"Pulsar Server interpulse-{__version__}"
 _BACKLOG: Final = 1024
 # Clients of a broker that stops have less time to read their last frames.
 _CLOSING_SECONDS: Final = 1.0
+_REFUSALS_LOGGED_EVERY: Final = 1000
+_FULL: Final = {
+    Full.TOTAL: "Reached the maximum number of connections",
+    Full.PER_ADDRESS: "Reached the maximum number of connections on address{}",
+}
+"""In Pulsar's words; the second goes on with the address."""
 
 
 class BinaryServer:
     """Accepts clients of Pulsar's binary protocol on one socket."""
 
-    def __init__(self, context: BinaryContext, limits: ConnectionLimits, handlers: Handlers = HANDLERS) -> None:
+    def __init__(
+        self,
+        context: BinaryContext,
+        limits: ConnectionLimits,
+        handlers: Handlers = HANDLERS,
+        quota: ConnectionQuota | None = None,
+    ) -> None:
+        """``quota``: how many clients there may be; None = any number."""
         codec()  # what the environment demands is refused here, not in front of the first client
         self._context = context
         self._limits = limits
         self._handlers = handlers
+        self._quota = quota or ConnectionQuota()
         self._connections: set[ClientConnection] = set()
+        self._turned_away: set[ClientConnection] = set()
         self._all_closed = asyncio.Event()
         self._all_closed.set()
         self._closed = False
@@ -121,11 +138,32 @@ class BinaryServer:
     def _on_made(self, connection: ClientConnection) -> None:
         self._connections.add(connection)
         self._all_closed.clear()
-        if self._closed:  # accepted just before
+        full = self._quota.admit(connection.ip)
+        if full is not None:
+            self._turn_away(connection, full)
+        elif self._closed:  # accepted just before
             connection.close(_CLOSING_SECONDS)
+
+    def _turn_away(self, connection: ClientConnection, full: Full) -> None:
+        self._turned_away.add(connection)
+        if self._quota.refused % _REFUSALS_LOGGED_EVERY == 1:
+            remedy = "brokerMaxConnections or brokerMaxConnectionsPerIp, and the limit of open files"
+            _logger.warning(
+                "connections refused address=%s limit=%s open=%d refused=%d remedy=%s",
+                connection.ip,
+                full.value,
+                self._quota.open,
+                self._quota.refused,
+                remedy,
+            )
+        connection.turn_away(NotAllowed(_FULL[full].format(connection.address)))
 
     def _on_lost(self, connection: ClientConnection) -> None:
         self._connections.discard(connection)
+        if connection in self._turned_away:
+            self._turned_away.discard(connection)
+        else:
+            self._quota.release(connection.ip)
         self._gone[connection.let_in] += 1
         if not self._connections:
             self._all_closed.set()

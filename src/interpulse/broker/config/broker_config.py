@@ -27,10 +27,20 @@ from interpulse.rules.tls import TLS_VERSIONS
 from interpulse.serving.settings import ConfigError, keyed_fields, parsed, shown
 from interpulse.serving.settings import setting as _setting
 
-__all__ = ["RECONNECT", "SHUTDOWN", "BrokerConfig", "ConfigError", "dynamic_keys", "settings_by_key"]
+__all__ = [
+    "HTTP_HEADER_BYTES_READ",
+    "RECONNECT",
+    "SHUTDOWN",
+    "BrokerConfig",
+    "ConfigError",
+    "dynamic_keys",
+    "settings_by_key",
+]
 
 _PARTITIONS_MAX: Final = 10_000
 _PORT_MAX: Final = 65_535
+HTTP_HEADER_BYTES_READ: Final = 256 * 1024
+"""A path that is too long is still read, so that the answer has the form of all others."""
 _AUTHORIZATION_PROVIDER: Final = "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider"
 
 RECONNECT: Final = "reconnect"
@@ -388,9 +398,52 @@ class BrokerConfig:
     enable_broker_topic_list_watcher: bool = _setting(
         True, "Clients are told when topics that match their pattern come or go, so that they need not ask."
     )
+    broker_max_connections: int = _setting(
+        0,
+        "Most clients of the binary ports, one more is told so and disconnected; 0 = no limit but the one of open "
+        "files, of which both services take three quarters.",
+        least=0,
+    )
+    broker_max_connections_per_ip: int = _setting(
+        0, "Most clients of the binary ports from one address; 0 = no limit.", least=0
+    )
+    max_concurrent_topic_load_request: int = _setting(
+        5000, "Topics loaded at once; one more waits for its turn.", dynamic=True, least=1
+    )
     max_message_size: int = _setting(5 * 1024 * 1024, "Largest message, in bytes.", least=1024)
     max_pending_publish_requests_per_connection: int = _setting(
         1000, "Most unanswered entries of a connection; at this number the broker stops reading from it.", least=1
+    )
+
+    max_message_publish_buffer_size_in_mb: int = _setting(
+        256,
+        "Memory for unanswered entries of all connections, in MiB; above it the broker stops reading from clients that "
+        "publish, until half is answered. -1 = no limit.",
+        least=-1,
+    )
+
+    # --- limits of the web service
+    max_http_server_connections: int = _setting(
+        2048,
+        "Most clients of the web ports, one more is disconnected; 0 = no limit but the one of open files.",
+        least=0,
+    )
+    http_server_idle_timeout: int = _setting(
+        30_000,
+        "How long a client of the web ports may take until a whole request has come, and until it has read the answer, "
+        "in milliseconds.",
+        least=1,
+    )
+    http_max_request_header_size: int = _setting(
+        8192,
+        "Most bytes of the header fields of a call, and of its path and query (two less).",
+        least=1024,
+        most=HTTP_HEADER_BYTES_READ,
+    )
+    http_max_request_size: int = _setting(-1, "Largest body of a call, in bytes; -1 = 1 MiB.", least=-1)
+    http_requests_limit_enabled: bool = _setting(False, "Calls of the web service are limited in number.")
+    http_requests_max_per_second: float = _setting(
+        100.0, "Most calls per second then; one more is refused with status 429.", least=1
     )
 
     # --- storage of messages

@@ -1,6 +1,7 @@
 """The HTTP server: finds the handler, and turns whatever it raises into a status and a reason.
 
-The only file of the broker that knows the HTTP library, and the only place where errors become JSON.
+With `web_connections` the only file of the broker that knows the HTTP library, and the only place where errors become
+JSON.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import asyncio
 import json
 import logging
 import socket
+import time
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -16,6 +18,7 @@ from aiohttp import web
 
 from interpulse.broker.access.authentication import BadCredentials
 from interpulse.broker.access.certificates import common_name
+from interpulse.broker.config.broker_config import HTTP_HEADER_BYTES_READ
 from interpulse.broker.rest import (
     brokers,
     clusters,
@@ -46,7 +49,10 @@ from interpulse.broker.rest.policies import (
     topic_clusters,
     topic_policies,
 )
+from interpulse.broker.rest.web_connections import WebConnections
 from interpulse.model.errors import PulsarError
+from interpulse.serving.admission import ConnectionQuota
+from interpulse.serving.request_rate import RequestRate
 from interpulse.serving.tls import ServerTls, TlsListener
 from interpulse.serving.web_pages import KnownHosts
 
@@ -80,34 +86,33 @@ ROUTES: Final = openapi.described(_OFFERED, not_offered=unsupported.ROUTES)
 
 _STOP_SECONDS: Final = 1.0
 _BACKLOG: Final = 1024
-_PATH_BYTES_MAX: Final = 8_190
-"""As much as Pulsar's web server takes."""
-_LINE_BYTES_READ: Final = 256 * 1024
-"""A path that is too long is still read, so that the answer has the form of all others."""
-
-
-class _Connections(web.Server):
-    """Hangs up on those that were accepted just before the end and come in after it."""
-
-    closed = False
-
-    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        super().connection_made(handler, transport)
-        if self.closed:
-            transport.close()
+_BODY_BYTES_MAX: Final = 1024 * 1024
+_NOT_IN_PATH: Final = 2
+"""Bytes that a path has less than the header; as much as Pulsar's web server takes."""
 
 
 class RestServer:
     """Front end of the admin API. Start it last, so that a client that gets an answer finds a broker that works."""
 
-    def __init__(self, context: RestContext) -> None:
+    def __init__(self, context: RestContext, quota: ConnectionQuota | None = None) -> None:
+        """``quota``: how many clients there may be; None = any number."""
         self._context = context
         self._encrypted: TlsListener | None = None
         self._router = Router(ROUTES)
         config = context.dynamic.config
         anybody_let_in = context.access is None or bool(config.anonymous_user_role)
         self._filter = AuthorizationFilter(context.access, KnownHosts.of(config) if anybody_let_in else None)
-        self._connections = _Connections(self._serve, access_log=None, max_line_size=_LINE_BYTES_READ)
+        self._idle_seconds = config.http_server_idle_timeout / 1000
+        self._header_bytes_max = config.http_max_request_header_size
+        self._body_bytes_max = config.http_max_request_size if config.http_max_request_size > 0 else _BODY_BYTES_MAX
+        limited = config.http_requests_limit_enabled
+        self._rate = RequestRate(config.http_requests_max_per_second, time.monotonic) if limited else None
+        self._connections = WebConnections(
+            self._serve,
+            quota=quota or ConnectionQuota(),
+            idle_seconds=self._idle_seconds,
+            line_bytes_read=HTTP_HEADER_BYTES_READ,
+        )
         self._runner = web.ServerRunner(self._connections, shutdown_timeout=_STOP_SECONDS)
 
     async def start(self, bound: socket.socket) -> None:
@@ -160,9 +165,37 @@ class RestServer:
             common_name=name,
         )
 
+    def _refused_unread(self, request: web.BaseRequest) -> Answer | None:
+        """What is told of a request before anything is done with it."""
+        most = self._header_bytes_max
+        if len(request.raw_path) > most - _NOT_IN_PATH:
+            size = len(request.raw_path)
+            return _refusal(414, f"The path and query may have {most - _NOT_IN_PATH} bytes, not {size}")
+        if (size := sum(len(name) + len(value) for name, value in request.raw_headers)) > most:
+            return _refusal(431, f"The header may have {most} bytes (httpMaxRequestHeaderSize), not {size}")
+        if self._rate is not None and not self._rate.take():
+            return _refusal(429, "Too Many Requests")
+        return None
+
+    async def _body(self, request: web.BaseRequest) -> bytes:
+        size = request.content_length
+        if size is not None and size > self._body_bytes_max:
+            raise web.HTTPRequestEntityTooLarge(max_size=self._body_bytes_max, actual_size=size)
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._idle_seconds):
+                async for part in request.content.iter_any():
+                    body += part
+                    if len(body) > self._body_bytes_max:
+                        raise web.HTTPRequestEntityTooLarge(max_size=self._body_bytes_max, actual_size=len(body))
+        except TimeoutError as error:
+            raise _BodyTooLate from error
+        return bytes(body)
+
     async def _answer(self, request: web.BaseRequest) -> Answer:
-        if len(request.raw_path) > _PATH_BYTES_MAX:
-            return _refusal(414, f"The path and query may have {_PATH_BYTES_MAX} bytes, not {len(request.raw_path)}")
+        refused = self._refused_unread(request)
+        if refused is not None:
+            return refused
         path = request.raw_path.partition("?")[0]
         try:
             name = common_name(request.get_extra_info("peercert"))
@@ -170,7 +203,7 @@ class RestServer:
             call = self._call(request, route, params, name)
             await self._filter.check(call)
             if request.can_read_body:
-                call.body = await request.read()
+                call.body = await self._body(request)
             return await route.handler(call)
         except BadCredentials as error:
             logger.warning("authentication failed address=%s reason=%s", request.remote, error.detail)
@@ -184,9 +217,15 @@ class RestServer:
             return _refusal(405, str(error), {"Allow": ", ".join(error.allowed)})
         except web.HTTPRequestEntityTooLarge as error:
             return _refusal(413, f"The body is too large: {error.text}")
+        except _BodyTooLate:
+            return _refusal(408, f"The body has not come within {self._idle_seconds:g} s (httpServerIdleTimeout)")
         except Exception as error:
             logger.exception("request failed method=%s path=%s", request.method, path)
             return _refusal(500, f"{type(error).__name__}: {error}")
+
+
+class _BodyTooLate(Exception):
+    """The client has not sent all of it."""
 
 
 def _each(values: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -324,7 +324,7 @@ class EntryReader(AsyncCloses):
 
     def _pass_over(self, entry: memoryview) -> None:
         """A reader starts at an entry, not behind it; that entry costs as many permits as it has messages."""
-        self._permits -= max(parse_entry(bytes(entry)).message_count, 1)
+        self._permits -= parse_entry(bytes(entry)).message_count
         self._grant()
 
     def _accept(self, position: Position, entry: memoryview) -> None:
@@ -333,7 +333,7 @@ class EntryReader(AsyncCloses):
         raw = bytes(entry)
         parsed = parse_entry(raw)
         self._buffer.append(Entry(position, raw, parsed))
-        self._note_arrival(position, 1, max(parsed.message_count, 1), len(raw))
+        self._note_arrival(position, 1, parsed.message_count, len(raw))
 
     def _note_arrival(self, reached: Position, entries: int, messages: int, size: int) -> None:
         self.reached = reached

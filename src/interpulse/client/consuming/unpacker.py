@@ -127,5 +127,5 @@ def permits_for(command: pb.CommandMessage, entry: memoryview) -> int:
 
 
 def _permits(command: pb.CommandMessage, parsed: ParsedEntry) -> int:
-    count = max(parsed.message_count, 1)
+    count = parsed.message_count
     return of_batch(mask_of(command.ack_set), count).bit_count() if command.ack_set else count

@@ -12,6 +12,7 @@ from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.transport.connection import ClientConnection
 from interpulse.broker.binary.transport.context import ConnectionLimits
+from interpulse.broker.binary.transport.pending_publishes import PublishBuffer
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.live.api import LastMessage
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
@@ -206,6 +207,7 @@ class FakeContext:
         self.registry = self.lifecycle = self.namespaces = self.schemas = self.clusters = self.topic_watches = self
         self.permits = LookupPermits(lambda: self.permits_max)
         self.permits_max = 10
+        self.publish_buffer = PublishBuffer()
         self.inconsistencies = InconsistencyCounters(lambda: 0)
         self.batch_limits = BatchLimits()
         self.lookups = Lookups(

@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from interpulse.broker.binary.producers import on_send
 from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.requests import AccessMode
 from interpulse.model.errors import (
@@ -26,6 +27,7 @@ from interpulse.model.topics import Requester
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
+from interpulse.wire.frames import Frame
 
 METADATA = pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString()
 ENTRY = build_entry(METADATA, b"hello")
@@ -144,6 +146,16 @@ async def test_send_when_no_highest_id_then_published_with_minus_one_and_receipt
     receipt = answer.command.send_receipt
     assert receipt.highest_sequence_id == 0
     assert (receipt.message_id.ledgerId, receipt.message_id.entryId) == (2**64 - 1, 2**64 - 1)
+
+
+@pytest.mark.parametrize("count", [0, -5, -(2**31)])
+async def test_send_when_its_number_of_messages_is_none_then_it_counts_as_one(client: Any, count: int) -> None:
+    """Else it would give back permits of consumers, and of the publish rate."""
+    producer = await client.open_producer()
+    command = pb.BaseCommand(type=pb.BaseCommand.SEND)
+    command.send.producer_id, command.send.sequence_id, command.send.num_messages = 1, 7, count
+    on_send(client.connection, Frame(command, memoryview(ENTRY)))
+    assert producer.published[0][2] == 1
 
 
 async def test_send_when_checksum_is_wrong_then_checksum_error_and_nothing_published(client: Any) -> None:

@@ -11,9 +11,11 @@ import pytest
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.context import ConnectionLimits
 from interpulse.broker.topics.lookup.lookup import BatchLimits
+from interpulse.serving.admission import ConnectionQuota
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FrameDecoder
+from tests.support.waiting import eventually
 
 
 def bound_socket() -> socket.socket:
@@ -116,3 +118,47 @@ async def test_server_when_batch_lookup_is_switched_then_newcomers_are_told(cont
     await server.close()
     writer.close()
     await writer.wait_closed()
+
+
+REACHED = "Reached the maximum number of connections"
+
+
+@pytest.mark.parametrize(
+    ("quota", "words"),
+    [
+        (ConnectionQuota(2, 0), REACHED),
+        (ConnectionQuota(0, 2), f"{REACHED} on address/127.0.0.1:"),
+        (ConnectionQuota(within=ConnectionQuota(2)), REACHED),
+    ],
+    ids=["brokerMaxConnections", "brokerMaxConnectionsPerIp", "open files"],
+)
+async def test_connections_when_at_the_limit_then_one_above_is_told_so_and_disconnected(
+    context: Any, quota: ConnectionQuota, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a real Pulsar does: ERROR for no request, code 22, in these words."""
+    bound = bound_socket()
+    address = bound.getsockname()
+    server = BinaryServer(context, ConnectionLimits(), quota=quota)
+    await server.start(bound)
+    inside = [await _greeted(address) for _ in range(2)]
+    reader, writer = await asyncio.open_connection(*address)
+    (frame,) = FrameDecoder().feed(await reader.read())
+    error = frame.command.error
+    assert (error.request_id, error.error) == (2**64 - 1, pb.NotAllowedError)
+    assert error.message.startswith(words)
+    assert "connections refused" in caplog.text
+    writer.close()
+    inside.pop()[1].close()
+    await eventually(lambda: server.connection_count == 1)
+    inside.append(await _greeted(address))
+    await server.close()
+    for _, each in inside:
+        each.close()
+
+
+async def _greeted(address: tuple[str, int]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(commands.connect(client_version="x", protocol_version=21, feature_flags=pb.FeatureFlags()))
+    (frame,) = FrameDecoder().feed(await reader.read(65536))
+    assert frame.command.connected.server_version
+    return reader, writer

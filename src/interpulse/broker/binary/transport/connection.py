@@ -73,6 +73,7 @@ class ClientConnection(asyncio.Protocol):
         self._serving = context.serving
         self.loop = asyncio.get_running_loop()
         self.address = ""
+        self.ip = ""
         self.common_name = ""
         """Of the certificate that the client showed."""
         self.lost = False
@@ -86,6 +87,7 @@ class ClientConnection(asyncio.Protocol):
         self.pending_publishes = PendingPublishes(
             count_max=limits.pending_publishes_max,
             bytes_max=limits.pending_publish_bytes_max,
+            buffer=context.publish_buffer,
             on_answered=self._publishes_answered,
         )
         self.opening_producers: dict[int, asyncio.Task[None]] = {}
@@ -113,6 +115,7 @@ class ClientConnection(asyncio.Protocol):
         self._reading = Reading(self._transport)
         self.output = Output(self.loop, self._transport)
         peer = transport.get_extra_info("peername")
+        self.ip = str(peer[0]) if peer else ""
         self.address = f"/{peer[0]}:{peer[1]}" if peer else ""
         self.common_name = common_name(transport.get_extra_info("peercert"))
         self._keep_alive_timer = self.loop.call_at(self._protocol.next_tick, self._tick)
@@ -172,6 +175,7 @@ class ClientConnection(asyncio.Protocol):
             open_consumer.consumer.close()
         for watcher in watchers.values():
             watcher.close()
+        self.pending_publishes.close()
         _logger.debug("connection closed address=%s cause=%s", self.address, exc)
         self._on_lost(self)
 
@@ -215,6 +219,12 @@ class ClientConnection(asyncio.Protocol):
         self._protocol.refuse(error.wire_code, str(error))
         self._send_own()
         self.drop(reason)
+
+    def turn_away(self, error: PulsarError) -> None:
+        """Tell a client that there is no place for it, before it has said anything."""
+        self.let_in = False
+        self.output.send(commands.error_of(-1, error))
+        self.close()
 
     def close_with_error(self, error: PulsarError, reason: str) -> None:
         """Send ``error`` to a connected client and close the connection; ``reason`` is for the log."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from interpulse.broker.binary.transport.pending_publishes import PublishBuffer
 from interpulse.wire.frames import MESSAGE_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class BinaryContext:
     permits: LookupPermits
     inconsistencies: InconsistencyCounters
     topic_watches: TopicWatches
+    publish_buffer: PublishBuffer = field(default_factory=PublishBuffer)
     replicator_prefix: str = "pulsar.repl"
     access: Access | None = None
     """None: authentication is off, and every client may do everything."""

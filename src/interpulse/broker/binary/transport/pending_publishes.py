@@ -1,7 +1,8 @@
 """The entries that one client has published and the broker has not answered yet: their number, bytes and limits.
 
 `PendingPublishes` holds the sums of a connection, which stops reading at the limits. Every open producer of it has a
-`ProducerPublishes`, told of each entry that comes in and of each answer that goes out.
+`ProducerPublishes`, told of each entry that comes in and of each answer that goes out. All connections of a broker
+share one `PublishBuffer`: a thousand of them below their own limits could still be more than the memory.
 """
 
 from __future__ import annotations
@@ -9,18 +10,61 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-__all__ = ["PendingPublishes", "ProducerPublishes"]
+__all__ = ["PendingPublishes", "ProducerPublishes", "PublishBuffer"]
+
+
+class PublishBuffer:
+    """The bytes of all pending entries of a broker (``maxMessagePublishBufferSizeInMB``).
+
+    Above the limit every connection that has some of them stops reading; below half of it they go on.
+    """
+
+    __slots__ = ("_bytes_max", "_waiting", "bytes")
+
+    def __init__(self, bytes_max: int = 0) -> None:
+        """0: no limit."""
+        self.bytes = 0
+        self._bytes_max = bytes_max
+        self._waiting: set[Callable[[], None]] = set()
+
+    @property
+    def full(self) -> bool:
+        return self.bytes >= self._bytes_max > 0
+
+    @property
+    def has_room(self) -> bool:
+        """What stopped may go on."""
+        return self.bytes <= self._bytes_max // 2 or not self._bytes_max
+
+    def subtract(self, size: int) -> None:
+        """So many bytes are not pending any more."""
+        self.bytes -= size
+        if self._waiting and self.has_room:
+            waiting, self._waiting = self._waiting, set()
+            for go_on in waiting:
+                go_on()
+
+    def wait(self, go_on: Callable[[], None]) -> None:
+        """Call this once there is room again."""
+        self._waiting.add(go_on)
+
+    def forget(self, go_on: Callable[[], None]) -> None:
+        """Who waits is gone."""
+        self._waiting.discard(go_on)
 
 
 class PendingPublishes:
     """The pending entries of all producers of one connection."""
 
-    __slots__ = ("_bytes_max", "_count_max", "_on_answered", "bytes", "count")
+    __slots__ = ("_buffer", "_bytes_max", "_count_max", "_on_answered", "bytes", "count")
 
-    def __init__(self, *, count_max: int, bytes_max: int, on_answered: Callable[[], None]) -> None:
-        """``on_answered`` is called whenever there are fewer pending entries than before."""
+    def __init__(
+        self, *, count_max: int, bytes_max: int, buffer: PublishBuffer, on_answered: Callable[[], None]
+    ) -> None:
+        """``on_answered`` is called whenever there are fewer pending entries than before, or room for them."""
         self.count = 0
         self.bytes = 0
+        self._buffer = buffer
         self._count_max = count_max
         self._bytes_max = bytes_max
         self._on_answered = on_answered
@@ -28,12 +72,28 @@ class PendingPublishes:
     @property
     def full(self) -> bool:
         """A limit is reached: the connection stops reading."""
-        return self.count >= self._count_max or self.bytes >= self._bytes_max
+        if self.count >= self._count_max or self.bytes >= self._bytes_max:
+            return True
+        if not self.count or not self._buffer.full:
+            return False
+        self._buffer.wait(self._on_answered)
+        return True
 
     @property
     def has_room(self) -> bool:
         """At most half of the entries are pending, and fewer bytes than allowed: a stopped connection reads again."""
-        return self.count <= self._count_max // 2 and self.bytes < self._bytes_max
+        if self.count > self._count_max // 2 or self.bytes >= self._bytes_max:
+            return False
+        if not self.count or self._buffer.has_room:
+            return True
+        self._buffer.wait(self._on_answered)
+        return False
+
+    def add(self, count: int, size: int) -> None:
+        """So many entries of ``size`` bytes in all came in."""
+        self.count += count
+        self.bytes += size
+        self._buffer.bytes += size
 
     def of_producer(self) -> ProducerPublishes:
         """A new producer's part of it."""
@@ -43,7 +103,12 @@ class PendingPublishes:
         """So many entries of ``size`` bytes in all are not pending any more."""
         self.count -= count
         self.bytes -= size
+        self._buffer.subtract(size)
         self._on_answered()
+
+    def close(self) -> None:
+        """The connection is lost; what it has pending is abandoned by its producers."""
+        self._buffer.forget(self._on_answered)
 
 
 class ProducerPublishes:
@@ -59,17 +124,13 @@ class ProducerPublishes:
     def add(self, size: int) -> None:
         """An entry of ``size`` bytes came in."""
         self._sizes.append(size)
-        total = self._total
-        total.count += 1
-        total.bytes += size
+        self._total.add(1, size)
 
     def add_all(self, entries: Sequence[bytes]) -> None:
         """These entries came in."""
         sizes = list(map(len, entries))
         self._sizes += sizes
-        total = self._total
-        total.count += len(sizes)
-        total.bytes += sum(sizes)
+        self._total.add(len(sizes), sum(sizes))
 
     def answered(self, count: int = 1) -> None:
         """The ``count`` oldest entries have their answers."""

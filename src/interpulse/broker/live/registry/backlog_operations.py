@@ -45,7 +45,7 @@ class BacklogAnalysis:
         """One more entry that waits; all messages of a batch count, also where some are acknowledged."""
         metadata = message_metadata_of(found.entry)
         self.entries += 1
-        self.messages += metadata.num_messages_in_batch
+        self.messages += max(metadata.num_messages_in_batch, 1)
         self.markers += metadata.HasField("marker_type")
         self.first, self.last = self.first or found.position, found.position
 

@@ -20,6 +20,7 @@ from interpulse.broker.layout import ALONE, Layout
 from interpulse.broker.live.host import HostedTopic
 from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.broker.live.registry.keyed_executor import KeyedExecutor
+from interpulse.broker.live.registry.load_permits import LoadPermits
 from interpulse.broker.live.registry.topic_ownership import TopicOwnership
 from interpulse.broker.live.registry.topic_tasks import TOPICS_AT_ONCE, AnyTopic, TopicTasks, in_turns
 from interpulse.broker.live.registry.transactions import refuse_transactions
@@ -52,6 +53,7 @@ OpenRule = Callable[[TopicName, Requester, bool], Awaitable[None]]
 _NAME_COUNTER_KEY = "/counters/producer-name"
 _FLUSH_SECONDS = 1.0
 _FLUSH_WITHIN_SECONDS = 1.0  # what takes longer goes on, and other topics need not wait for it
+_LOADS_MAX = 5000
 _COMPACTIONS_AT_ONCE = 2  # each of them has memory for its keys
 
 
@@ -79,12 +81,14 @@ class TopicRegistry:
         read_bytes_max: int = 64 * 1024 * 1024,
         check_disk_space: Callable[[], None] = lambda: None,
         ownership: TopicOwnership | None = None,
+        loads_max: Callable[[], int] = lambda: _LOADS_MAX,
     ) -> None:
         """``settings`` gives the effective policies of a topic; ``rates_seconds`` is the period of rates.
 
         Backlogs are looked at every ``quota_check_seconds``; None = never, then only opening a producer is checked. Of
         what was read from logs up to ``read_bytes_max`` waits for consumers. ``check_disk_space`` raises NoRoomLeft
-        while messages cannot be stored. Without ``ownership`` every topic is this broker's.
+        while messages cannot be stored. Without ``ownership`` every topic is this broker's. At most ``loads_max`` are
+        loaded at once.
         """
         self.metadata = metadata
         self.layout = layout
@@ -113,6 +117,7 @@ class TopicRegistry:
             check_disk_space=check_disk_space,
         )
         self._executor = KeyedExecutor()
+        self._load_permits = LoadPermits(loads_max)
         self._changed: set[HostedTopic] = set()
         self._flushing: set[HostedTopic] = set()
         self._unstored: set[HostedTopic] = set()
@@ -341,6 +346,10 @@ class TopicRegistry:
             raise
 
     async def _load_permitted(self, name: TopicName) -> AnyTopic:
+        async with self._load_permits:
+            return await self._load_now(name)
+
+    async def _load_now(self, name: TopicName) -> AnyTopic:
         settings = await self._settings_of(name)
         if name.is_persistent:
             topic: AnyTopic = await self._load_persistent(name, settings)

@@ -37,6 +37,8 @@ class TopicPattern:
             self._matched = re2.compile(without_domain(text), options).fullmatch
         except re2.error as error:
             raise InvalidTopicName(f"Invalid topics pattern: {text}: {_reason(error)}") from None
+        except UnicodeEncodeError:
+            raise InvalidTopicName(f"Invalid topics pattern: {text!a}: half a character") from None
 
     def matches(self, topic: TopicName) -> bool:
         return self._matched(f"{topic.tenant}/{topic.namespace}/{topic.base.local_name}") is not None

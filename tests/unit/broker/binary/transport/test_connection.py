@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.binary.transport import connection
+from interpulse.broker.binary.transport.pending_publishes import PublishBuffer
 from interpulse.model.errors import ServerError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -121,6 +123,38 @@ async def test_publishes_when_byte_limit_is_reached_then_reading_stops(dial: Any
     client.send(commands.send(1, 0, ENTRY), commands.send(1, 1, ENTRY))
     assert not client.transport.reading
     producer.sink.receipts(1, [(0, -1, 3, 0)])
+    assert client.transport.reading
+
+
+async def test_publishes_when_all_connections_together_reach_a_limit_then_those_that_publish_are_not_read(
+    dial: Any, context: Any
+) -> None:
+    context.publish_buffer = PublishBuffer(2 * len(ENTRY))
+    one, other, silent = dial(), dial(), dial()
+    producers = []
+    for client in (one, other):
+        await client.greet()
+        producers.append(await client.open_producer())
+    await silent.greet()
+    one.send(commands.send(1, 0, ENTRY))
+    other.send(commands.send(1, 0, ENTRY))
+    one.send(commands.PING)
+    silent.send(commands.PING)
+    assert [client.transport.reading for client in (one, other, silent)] == [False, False, True]
+    producers[0].sink.receipts(1, [(0, -1, 3, 0)])
+    assert (one.transport.reading, other.transport.reading) == (True, True)
+
+
+async def test_requests_when_at_the_limit_then_one_above_waits_and_nothing_more_is_read(client: Any) -> None:
+    most = connection._REQUESTS_MAX
+    questions = [commands.get_schema(number, "a/b/c") for number in range(most + 1)]
+    client.send(*questions[:most])
+    assert client.transport.reading
+    client.send(questions[most], commands.PING)
+    assert not client.transport.reading
+    answers = await client.answers()
+    while len(answers) <= most:
+        answers += await client.answers()
     assert client.transport.reading
 
 

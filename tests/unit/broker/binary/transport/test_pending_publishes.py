@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
-from interpulse.broker.binary.transport.pending_publishes import PendingPublishes
+from interpulse.broker.binary.transport.pending_publishes import PendingPublishes, PublishBuffer
 
 
 def pending(count_max: int = 1000, bytes_max: int = 1000) -> PendingPublishes:
-    return PendingPublishes(count_max=count_max, bytes_max=bytes_max, on_answered=lambda: None)
+    return in_buffer(PublishBuffer(), lambda: None, count_max, bytes_max)
+
+
+def in_buffer(
+    buffer: PublishBuffer, on_answered: Callable[[], None], count_max: int = 1000, bytes_max: int = 1000
+) -> PendingPublishes:
+    return PendingPublishes(count_max=count_max, bytes_max=bytes_max, buffer=buffer, on_answered=on_answered)
 
 
 def test_pending_when_entries_come_and_are_answered_then_sums_of_all_producers_follow() -> None:
@@ -58,7 +65,7 @@ def test_pending_when_one_entry_is_the_limit_then_room_comes_with_its_answer() -
 
 def test_pending_when_entries_are_answered_then_told_after_the_sums_are_lowered() -> None:
     seen: list[tuple[int, int]] = []
-    total = PendingPublishes(count_max=9, bytes_max=9, on_answered=lambda: seen.append((total.count, total.bytes)))
+    total = in_buffer(PublishBuffer(), lambda: seen.append((total.count, total.bytes)), 9, 9)
     producer = total.of_producer()
     producer.add(3)
     producer.add(4)
@@ -103,3 +110,49 @@ async def test_drained_when_the_entries_are_abandoned_then_goes_on() -> None:
     producer.abandon()
     async with asyncio.timeout(60):
         await waiting
+
+
+def test_buffer_when_all_connections_together_reach_its_limit_then_those_that_publish_are_full() -> None:
+    buffer = PublishBuffer(100)
+    one, other, silent = (in_buffer(buffer, lambda: None) for _ in range(3))
+    one.of_producer().add(60)
+    other.of_producer().add(39)
+    assert (one.full, other.full, silent.full) == (False, False, False)
+    other.of_producer().add(1)
+    assert (one.full, other.full, silent.full) == (True, True, False)
+
+
+def test_buffer_when_half_of_it_is_answered_then_those_that_stopped_are_told_once() -> None:
+    told: list[str] = []
+    buffer = PublishBuffer(100)
+    one, other = in_buffer(buffer, lambda: told.append("one")), in_buffer(buffer, lambda: told.append("other"))
+    producer, producers = one.of_producer(), other.of_producer()
+    for size in (30, 21):
+        producers.add(size)
+    producer.add(49)
+    assert (one.full, other.full) == (True, True)
+    producers.answered()
+    assert (told, one.has_room) == (["other"], False)
+    producers.answered()
+    assert sorted(told) == ["one", "other", "other", "other"]
+    assert (one.has_room, other.has_room, buffer.bytes) == (True, True, 49)
+
+
+def test_buffer_when_a_connection_that_waits_is_lost_then_it_is_not_told() -> None:
+    told: list[str] = []
+    buffer = PublishBuffer(10)
+    lost, stays = in_buffer(buffer, lambda: told.append("lost")), in_buffer(buffer, lambda: told.append("stays"))
+    lost.of_producer().add(1)
+    producer = stays.of_producer()
+    producer.add(9)
+    assert (lost.full, stays.full) == (True, True)
+    lost.close()
+    producer.answered()
+    assert "lost" not in told
+
+
+def test_buffer_when_it_has_no_limit_then_nobody_stops() -> None:
+    buffer = PublishBuffer()
+    one = in_buffer(buffer, lambda: None, bytes_max=2**40)
+    one.of_producer().add(2**39)
+    assert (one.full, one.has_room) == (False, True)

@@ -1,0 +1,126 @@
+"""Connections of HTTP clients: how many there are, and how long one may keep the broker waiting.
+
+A connection is waited for while no whole request has come from it, and while it has not read its answer. The time
+counts from its start or its last answer, not from its last byte: one that sends a byte now and then gains nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+
+from interpulse.serving.admission import ConnectionQuota
+
+__all__ = ["WebConnections"]
+
+_logger = logging.getLogger(__name__)
+
+_REFUSALS_LOGGED_EVERY: Final = 1000
+_HEADER_FIELDS_MAX: Final = 4096
+"""Their bytes are what is limited."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """For one connection."""
+
+    since: float
+    unread: int
+    """Bytes of the answer that the client has not read."""
+
+
+class WebConnections(web.Server):
+    """See the module."""
+
+    def __init__(
+        self,
+        answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        *,
+        quota: ConnectionQuota,
+        idle_seconds: float,
+        line_bytes_read: int,
+    ) -> None:
+        """``line_bytes_read``: longest line of a request that is read, to be refused in the form of all refusals."""
+        super().__init__(
+            self._served,
+            access_log=None,
+            max_line_size=line_bytes_read,
+            max_field_size=line_bytes_read,
+            max_headers=_HEADER_FIELDS_MAX,
+        )
+        self.closed = False
+        """Hang up on those that were accepted just before the end and come in after it."""
+        self._answer = answer
+        self._quota = quota
+        self._idle_seconds = idle_seconds
+        self._open: dict[web.RequestHandler, tuple[asyncio.Transport, str]] = {}
+        self._waited_for: dict[web.RequestHandler, _Waiting] = {}
+        self._look: asyncio.TimerHandle | None = None
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        peer = transport.get_extra_info("peername")
+        address = str(peer[0]) if peer else ""
+        if self.closed:
+            transport.close()
+        elif self._quota.admit(address) is not None:
+            self._log_refusal(address)
+            transport.abort()
+        else:
+            self._open[handler] = (transport, address)
+            self._wait_for(handler)
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        super().connection_lost(handler, exc)
+        self._waited_for.pop(handler, None)
+        opened = self._open.pop(handler, None)
+        if opened is not None:
+            self._quota.release(opened[1])
+        if not self._open and self._look is not None:
+            self._look.cancel()
+            self._look = None
+
+    async def _served(self, request: web.BaseRequest) -> web.StreamResponse:
+        handler = request.protocol
+        self._waited_for.pop(handler, None)
+        try:
+            return await self._answer(request)
+        finally:
+            if handler in self._open:
+                self._wait_for(handler)
+
+    def _wait_for(self, handler: web.RequestHandler) -> None:
+        loop = asyncio.get_running_loop()
+        self._waited_for[handler] = _Waiting(loop.time(), 0)
+        if self._look is None:
+            self._look = loop.call_later(self._idle_seconds / 4, self._look_around)
+
+    def _look_around(self) -> None:
+        """End the connections that were waited for long enough. A client that still reads its answer has more time."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for handler, waiting in list(self._waited_for.items()):
+            transport, _ = self._open[handler]
+            unread = transport.get_write_buffer_size()
+            if unread < waiting.unread:
+                waiting.since = now
+            waiting.unread = unread
+            if waiting.since + self._idle_seconds <= now:
+                del self._waited_for[handler]
+                transport.abort()
+        self._look = loop.call_later(self._idle_seconds / 4, self._look_around)
+
+    def _log_refusal(self, address: str) -> None:
+        if self._quota.refused % _REFUSALS_LOGGED_EVERY == 1:
+            _logger.warning(
+                "connections refused address=%s open=%d refused=%d remedy=%s",
+                address,
+                self._quota.open,
+                self._quota.refused,
+                "maxHttpServerConnections, and the limit of open files",
+            )

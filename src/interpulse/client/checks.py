@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, cast, get_args
 
 from interpulse.model.names import TopicName
@@ -13,6 +14,7 @@ __all__ = [
     "check_least",
     "check_names",
     "check_pairs",
+    "check_provider",
     "check_type",
     "topic_name",
     "topic_names",
@@ -60,6 +62,17 @@ def check_pairs(name: str, value: object) -> None:
     for pair in cast("Mapping[object, object]", value).items():
         for string in pair:
             check_type(name, string, str)
+
+
+def check_provider(name: str, value: object, method: str) -> None:
+    """Raises TypeError unless ``value`` is True, False or has that method, and ImportError if what it needs is not
+    installed."""
+    if value is False:
+        return
+    if value is not True and not hasattr(value, method):
+        raise TypeError(f"{name}={value!r} must be True, False, or a provider of OpenTelemetry with {method}")
+    if find_spec("opentelemetry") is None:
+        raise ImportError(f"{name} needs opentelemetry-api as well: pip install 'interpulse[tracing]'")
 
 
 def topic_name(text: object) -> TopicName:

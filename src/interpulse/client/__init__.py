@@ -22,6 +22,7 @@ from interpulse.client.consuming.entry_reader import Entry, EntryReader
 from interpulse.client.consuming.reader import Reader, ReaderConfig
 from interpulse.client.consuming.table_view import TableView, TableViewConfig
 from interpulse.client.credentials import Credentials
+from interpulse.client.encryption.key_reader import CryptoKeyReader, DefaultCryptoKeyReader, EncryptionKeyInfo
 from interpulse.client.messages import Message, OutgoingMessage
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.producing.partition_producer import ProducerConfig
@@ -41,7 +42,10 @@ __all__ = [
     "Consumer",
     "ConsumerConfig",
     "Credentials",
+    "CryptoKeyReader",
     "DeadLetterPolicy",
+    "DefaultCryptoKeyReader",
+    "EncryptionKeyInfo",
     "Entry",
     "EntryReader",
     "EntrySender",

@@ -11,6 +11,7 @@ from interpulse.model.names import TopicName
 __all__ = [
     "check_choice",
     "check_interval",
+    "check_key_reader",
     "check_least",
     "check_names",
     "check_pairs",
@@ -33,6 +34,16 @@ def check_interval(name: str, interval_ms: int) -> None:
     if interval_ms < 1:
         hint = "; auto_update_partitions=False disables it" if name.startswith("auto_update") else ""
         raise ValueError(f"{name}={interval_ms} must be at least 1{hint}")
+
+
+def check_key_reader(value: object, method: str) -> None:
+    """Raises TypeError unless ``value`` is None or has that method, and ImportError if the cryptography is missing."""
+    if value is None:
+        return
+    if not callable(getattr(value, method, None)):
+        raise TypeError(f"crypto_key_reader={value!r} has no method {method}: see DefaultCryptoKeyReader")
+    if find_spec("cryptography") is None:
+        raise ImportError("crypto_key_reader needs cryptography as well: pip install 'interpulse[encryption]'")
 
 
 def check_least(least: int, **settings: object) -> None:

@@ -486,6 +486,10 @@ class NotSupported(PulsarError):
     """The broker is too old for what was asked, or the client does not offer it."""
 
 
+class CryptoError(PulsarError):
+    """A message could not be encrypted or decrypted: a key is missing, unusable or another one."""
+
+
 class DataLoss(PulsarError):
     """Entries that were still to be read are no longer stored."""
 

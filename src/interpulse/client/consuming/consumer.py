@@ -62,7 +62,12 @@ class Consumer(AsyncCloses):
             return None
         shared_origin = self._topics[0] if config.retry_enabled else None
         return DeadLetterProducer(
-            self._session, self.subscription, policy, schema=config.schema, shared_origin=shared_origin
+            self._session,
+            self.subscription,
+            policy,
+            schema=config.schema,
+            shared_origin=shared_origin,
+            key_reader=config.crypto_key_reader,
         )
 
     async def open(self) -> None:

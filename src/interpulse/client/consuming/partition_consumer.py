@@ -20,7 +20,7 @@ from interpulse.client.consuming.unpacker import Start, Unpacker, permits_for
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
-from interpulse.model.errors import AlreadyClosed, NotConnected, NotSupported, PulsarError
+from interpulse.model.errors import AlreadyClosed, CryptoError, NotConnected, PulsarError
 from interpulse.model.ids import LATEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
@@ -99,6 +99,7 @@ class PartitionConsumer:
             str(topic),
             topic.partition_index,
             self._acks,
+            key_reader=config.crypto_key_reader,
             chunked_messages_max=config.chunked_messages_max,
             oldest_chunks_acknowledged=config.oldest_chunks_acknowledged,
         )
@@ -180,13 +181,13 @@ class PartitionConsumer:
             if not is_verified and not verify_checksum(entry):
                 self._refuse(message, pb.CommandAck.ChecksumMismatch, 1)  # its metadata cannot be trusted
                 return
-            messages, permits = self._unpacker.unpack(message, entry, position, start)
+            messages, permits, problem = self._unpacker.unpack(message, entry, position, start)
         except RemoteProtocolError as error:
             _log.warning("message cannot be read topic=%s position=%s error=%s", self.topic, position, error)
             self._refuse(message, pb.CommandAck.DecompressionError, permits_for(message, entry))
             return
-        if messages and messages[0].is_encrypted and self._config.crypto_failure_action != "consume":
-            self._on_encrypted(message, messages[0], permits)
+        if messages and problem is not None and self._config.crypto_failure_action != "consume":
+            self._on_encrypted(message, messages[0], permits, problem)
             return
         self._keep_start(position)
         if messages and self._candidates.is_dead(messages[0]):
@@ -215,16 +216,16 @@ class PartitionConsumer:
         if self._start is None or self._start.id.position == LATEST:
             self._start = Start(MessageId.of(position), included=True)
 
-    def _on_encrypted(self, command: pb.CommandMessage, message: Message, permits: int) -> None:
+    def _on_encrypted(self, command: pb.CommandMessage, message: Message, permits: int, problem: CryptoError) -> None:
         if self._config.crypto_failure_action == "discard":
-            _log.warning("encrypted message discarded topic=%s id=%s", self.topic, message.id)
+            _log.warning("encrypted message discarded topic=%s id=%s error=%s", self.topic, message.id, problem)
             self._refuse(command, pb.CommandAck.DecryptionError, permits)
             return
         self.flush_acks()
         self.on_failed(
-            NotSupported(
-                f"message {message.id} of {self.topic} is encrypted, and this client cannot decrypt: with "
-                f"crypto_failure_action='consume' it is handed out as it is, with 'discard' it is acknowledged unread"
+            CryptoError(
+                f"message {message.id}: {problem}; with crypto_failure_action='consume' it is handed out as it is, "
+                f"with 'discard' it is acknowledged unread"
             )
         )
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from interpulse.cli.messaging import Pace, messaging_options, run_with_client
+from interpulse.cli.messaging import Pace, key_reader, messaging_options, run_with_client
 from interpulse.cli.schema_contents import OutgoingContents
-from interpulse.cli.support.encryption_keys import key_reader
 from interpulse.cli.support.params import PAIRS, STRINGS, TOPIC, joined_pairs
 from interpulse.cli.support.progress import Progress
 from interpulse.cli.support.retention_warning import warn_if_not_retained

@@ -32,7 +32,8 @@
     │   └── InvalidSchemaDefinition (422)
     ├── RemoteClusterUnavailable
     ├── NotImplementedYet (501)
-    └── client side only: NotConnected, OperationTimeout, NotSupported, DataLoss, AlreadyClosed
+    └── client side only: NotConnected, OperationTimeout, NotSupported, CryptoError, DataLoss,
+        AlreadyClosed
 
 ``wire_code`` is Pulsar's ServerError number, ``http_status`` the REST status, ``retriable`` whether asking again may
 succeed without any change. Front ends translate with these three; nothing else decides.
@@ -57,6 +58,7 @@ __all__ = [
     "ConsumerAssignError",
     "ConsumerBusy",
     "ConsumerNotFound",
+    "CryptoError",
     "DataLoss",
     "ExpansionAboveMaximum",
     "Forbidden",

@@ -13,7 +13,7 @@ from interpulse.cli.read import read
 def test_key_when_cryptography_is_missing_then_says_what_to_install(
     command: click.Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.cli.support.encryption_keys.find_spec", lambda name: None)
+    monkeypatch.setattr("interpulse.cli.messaging.find_spec", lambda name: None)
     result = CliRunner().invoke(command, ["t", "-ekv", "file:///key"])
     said = "Error: -ekv needs cryptography as well: pip install 'interpulse[encryption]'\n"
     assert (result.exit_code, result.stderr) == (2, said)

@@ -34,6 +34,7 @@ def parse_key_files(text: str) -> KeyFiles:
 
 
 def public_key_reader(files: KeyFiles) -> DefaultCryptoKeyReader:
+    """Reads the files on the worker that encrypts."""
     return DefaultCryptoKeyReader(public_keys=_places(files))
 
 

@@ -84,6 +84,8 @@ from interpulse.serving.tls import ExpiryLog
 from interpulse.storage.disk_space import DiskSpace
 
 if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+
     from interpulse.client.client import Client
 
 __all__ = ["BrokerApp", "CannotServe"]
@@ -115,8 +117,10 @@ class BrokerApp:
         handlers: Handlers = HANDLERS,
         open_stores: OpenStores | None = None,
         job_arguments: tuple[str, ...] = (),
+        meter_provider: MeterProvider | None = None,
     ) -> None:
-        """Tests have other ``handlers`` and stores. ``job_arguments`` tell the replication job how to show its log."""
+        """Tests have other ``handlers`` and stores. ``job_arguments`` tell the replication job how to show its log.
+        ``meter_provider`` exports metrics by OpenTelemetry; None: nothing of it is loaded."""
         self.config = config
         self.data_dir = Path(config.data_dir)
         self.addresses = ListenerAddresses()
@@ -131,6 +135,7 @@ class BrokerApp:
         self._handlers = handlers
         self._open_stores = open_stores or in_data_directory()
         self._job_arguments = job_arguments
+        self._meter_provider = meter_provider
         self._opened = AsyncExitStack()
         self._sockets = ConnectionQuota(sockets_max())
 
@@ -223,6 +228,8 @@ class BrokerApp:
         if services.tls is not None:
             self._follow_certificates(ExpiryLog(services.tls), rest_server)
         await self._start_upkeep(opened)
+        if self._meter_provider is not None:
+            self._export_figures(self._meter_provider, opened)
         self.loop_lag.start()
         opened.callback(self.loop_lag.stop)
         if self.shared is not None and self.others is not None:
@@ -528,6 +535,19 @@ class BrokerApp:
             access=self.access.authentication.meter if self.access else None,
             disk_space=self.stores.disk_space,
         )
+
+    def _export_figures(self, provider: MeterProvider, opened: AsyncExitStack) -> None:
+        from interpulse.broker.telemetry.exported_figures import ExportedFigures
+
+        context = self.context
+        figures = ExportedFigures(
+            provider,
+            topics=self.registry.topics,
+            instruments=context.instruments,
+            config=self._current,
+            survey=context.replication_survey,
+        )
+        opened.callback(figures.close)
 
     async def _start_registry(self, opened: AsyncExitStack) -> None:
         disk_space = self.stores.disk_space

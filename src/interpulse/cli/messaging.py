@@ -1,23 +1,25 @@
-"""Shared by ``produce`` and ``consume``: the options of pulsar-client, an open client, and a steady rate."""
+"""Shared by ``produce`` and ``consume``: the options of pulsar-client, an open client, and a steady rate, keys."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.support.option_groups import option_group
-from interpulse.cli.support.running import failure
+from interpulse.cli.support.running import UNUSABLE, CommandFailed, failure
 from interpulse.cli.support.settings import ConnectionSettings
 from interpulse.model.errors import PulsarError
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
+    from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
 
-__all__ = ["Pace", "messaging_options", "run_with_client"]
+__all__ = ["Pace", "key_reader", "messaging_options", "run_with_client"]
 
 
 messaging_options = option_group(
@@ -85,3 +87,12 @@ class Pace:
         if self._next > now:
             await asyncio.sleep(self._next - now)
         self._next += self._interval
+
+
+def key_reader(*, public: str | None = None, private: str | None = None) -> DefaultCryptoKeyReader:
+    """The key of -ekv, whatever its name. Raises CommandFailed if what it needs is not installed."""
+    if find_spec("cryptography") is None:
+        raise CommandFailed("-ekv needs cryptography as well: pip install 'interpulse[encryption]'", UNUSABLE)
+    from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
+
+    return DefaultCryptoKeyReader(public, private)

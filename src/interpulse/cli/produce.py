@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from interpulse.cli.messaging import Pace, messaging_options, run_with_client
-from interpulse.cli.receiving import refuse_encryption_keys
+from interpulse.cli.messaging import Pace, key_reader, messaging_options, run_with_client
 from interpulse.cli.schema_contents import OutgoingContents
 from interpulse.cli.support.params import PAIRS, STRINGS, TOPIC, joined_pairs
 from interpulse.cli.support.progress import Progress
@@ -43,6 +42,8 @@ class _Order:
     batching_enabled: bool
     chunking_enabled: bool
     replicated: bool
+    encryption: dict[str, Any]
+    """Settings of the producer."""
 
     @property
     def total(self) -> int | None:
@@ -152,8 +153,14 @@ class _Receipts:
 @click.option(
     "-kvkf", "--key-value-key-file", "key_file", help="A file with that key; of an Avro schema in Avro's binary form."
 )
-@click.option("-ekn", "--encryption-key-name", "encryption_key_name", hidden=True)
-@click.option("-ekv", "--encryption-key-value", "encryption_key_value", hidden=True)
+@click.option("-ekn", "--encryption-key-name", "encryption_key_name", metavar="NAME", help="Encrypt: the key's name.")
+@click.option(
+    "-ekv",
+    "--encryption-key-value",
+    "encryption_key_value",
+    metavar="FILE",
+    help="The public key with that name: a PEM file, also as file:///path, or data:application/x-pem-file;base64,KEY.",
+)
 @click.option("-p", "--properties", type=PAIRS, multiple=True, help="Properties of every message: a=b,c=d.")
 @click.option("-db", "--disable-batching", is_flag=True, help="Send every message by itself.")
 @click.option("-c", "--chunking", is_flag=True, help="Send a message that is too large in chunks.")
@@ -185,7 +192,9 @@ def produce(
 
     Warns of a topic that has neither a subscription nor retention, if its web service is known.
     """
-    refuse_encryption_keys(encryption_key_name, encryption_key_value)
+    if (encryption_key_name is None) != (encryption_key_value is None):
+        raise click.UsageError("-ekn and -ekv need each other: the name of the public key, and the key")
+    encryption = _encryption(encryption_key_name, encryption_key_value)
     outgoing = OutgoingContents(value_schema, key_schema, encoding)
     message_key = key if encoding is None else _key(outgoing, typed_key, key_file)
     if encoding is None and not typed_key is key_file is None:
@@ -200,9 +209,24 @@ def produce(
         contents = _contents(outgoing, messages, files, separator)
     batching, replication = not disable_batching, not disable_replication
     order = _Order(
-        contents, repetitions, rate, message_key, joined_pairs(properties), outgoing, batching, chunking, replication
+        contents,
+        repetitions,
+        rate,
+        message_key,
+        joined_pairs(properties),
+        outgoing,
+        batching,
+        chunking,
+        replication,
+        encryption,
     )
     warn_if_not_retained(run_with_client(flags, lambda client: _send(client, topic, order)), topic)
+
+
+def _encryption(name: str | None, value: str | None) -> dict[str, Any]:
+    if name is None or value is None:
+        return {}
+    return {"encryption_keys": (name,), "crypto_key_reader": key_reader(public=value)}
 
 
 def _key(outgoing: OutgoingContents, typed: str | None, file: str | None) -> bytes | None:
@@ -239,6 +263,7 @@ async def _send(client: Client, topic: TopicName, order: _Order) -> None:
         schema=order.outgoing.schema,
         batching_enabled=batched,
         chunking_enabled=order.chunking_enabled,
+        **order.encryption,
     )
     pace = Pace(order.rate)
     try:

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interpulse.cli.message_printer import MessagePrinter, SchemaReader
-from interpulse.cli.messaging import Pace, run_with_client
+from interpulse.cli.messaging import Pace, key_reader, run_with_client
 from interpulse.cli.support.option_groups import option_group
-from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
     from interpulse.client.messages import Message
 
-__all__ = ["ReceivingOptions", "receiving_options", "refuse_encryption_keys"]
+__all__ = ["ReceivingOptions", "receiving_options"]
 
 _QUEUE_SIZE: Final = 1000
 _CHUNKED_MAX: Final = 10
@@ -81,9 +80,16 @@ receiving_options = option_group(
         type=click.Choice(["FAIL", "DISCARD", "CONSUME"], case_sensitive=False),
         default="FAIL",
         show_default=True,
-        help="What becomes of encrypted messages: stop, leave out, or print them as they are.",
+        help="What becomes of messages that cannot be decrypted: stop, leave out, or print them as they are.",
     ),
-    click.option("-ekv", "--encryption-key-value", "key_value", hidden=True),
+    click.option(
+        "-ekv",
+        "--encryption-key-value",
+        "key_value",
+        metavar="FILE",
+        help="The private key of encrypted messages: a PEM file, also as file:///path, or data:application/x-pem-file;"
+        "base64,KEY, which others may see.",
+    ),
     click.option("-pm", "--pool-messages", "pooled", type=click.BOOL, hidden=True),
 )
 """Those that pulsar-client has for both."""
@@ -93,8 +99,8 @@ class ReceivingOptions:
     """What these options ask for."""
 
     def __init__(self, flags: dict[str, Any]) -> None:
-        """Takes them out of ``flags``. Raises CommandFailed for those that are not offered."""
-        refuse_encryption_keys(flags.pop("key_value"))
+        """Takes them out of ``flags``. Raises CommandFailed for keys without what they need."""
+        key_value = flags.pop("key_value")
         if flags.pop("pooled") is not None:
             click.echo("-pm has no effect here: there is no pool of messages", err=True)
         self._count: int = flags.pop("count")
@@ -111,6 +117,7 @@ class ReceivingOptions:
             "receiver_queue_size": flags.pop("queue_size") or _QUEUE_SIZE,
             "chunked_messages_max": flags.pop("chunked_max") or _CHUNKED_MAX,
             "crypto_failure_action": flags.pop("crypto_failure_action").lower(),
+            "crypto_key_reader": None if key_value is None else key_reader(private=key_value),
         }
         """Settings of a consumer or a reader."""
 
@@ -138,9 +145,3 @@ class ReceivingOptions:
         except KeyboardInterrupt:
             if self._count:  # without a count, this is how it ends
                 raise
-
-
-def refuse_encryption_keys(*given: str | None) -> None:
-    """Raises CommandFailed if there is one."""
-    if any(given):
-        raise CommandFailed("Messages cannot be encrypted or decrypted: the client does not offer that", NOT_OFFERED)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from interpulse.client.consuming.reader import Reader, ReaderConfig
     from interpulse.client.consuming.table_view import TableView, TableViewConfig
     from interpulse.client.credentials import Credentials
+    from interpulse.client.encryption.key_reader import CryptoKeyReader, DefaultCryptoKeyReader, EncryptionKeyInfo
     from interpulse.client.messages import Message, OutgoingMessage
     from interpulse.client.producing.entry_sender import EntrySender
     from interpulse.client.producing.partition_producer import ProducerConfig
@@ -40,7 +41,10 @@ __all__ = [
     "Consumer",
     "ConsumerConfig",
     "Credentials",
+    "CryptoKeyReader",
     "DeadLetterPolicy",
+    "DefaultCryptoKeyReader",
+    "EncryptionKeyInfo",
     "Entry",
     "EntryReader",
     "EntrySender",
@@ -68,6 +72,9 @@ _HOMES: Final = {
     "Consumer": "interpulse.client.consuming.consumer",
     "ConsumerConfig": "interpulse.client.consuming.consumer_config",
     "Credentials": "interpulse.client.credentials",
+    "CryptoKeyReader": "interpulse.client.encryption.key_reader",
+    "DefaultCryptoKeyReader": "interpulse.client.encryption.key_reader",
+    "EncryptionKeyInfo": "interpulse.client.encryption.key_reader",
     "DeadLetterPolicy": "interpulse.client.consuming.consumer_config",
     "Entry": "interpulse.client.consuming.entry_reader",
     "EntryReader": "interpulse.client.consuming.entry_reader",

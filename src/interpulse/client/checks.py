@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, cast, get_args
 
 from interpulse.model.names import TopicName
@@ -10,9 +11,11 @@ from interpulse.model.names import TopicName
 __all__ = [
     "check_choice",
     "check_interval",
+    "check_key_reader",
     "check_least",
     "check_names",
     "check_pairs",
+    "check_provider",
     "check_type",
     "topic_name",
     "topic_names",
@@ -31,6 +34,16 @@ def check_interval(name: str, interval_ms: int) -> None:
     if interval_ms < 1:
         hint = "; auto_update_partitions=False disables it" if name.startswith("auto_update") else ""
         raise ValueError(f"{name}={interval_ms} must be at least 1{hint}")
+
+
+def check_key_reader(value: object, method: str) -> None:
+    """Raises TypeError unless ``value`` is None or has that method, and ImportError if the cryptography is missing."""
+    if value is None:
+        return
+    if not callable(getattr(value, method, None)):
+        raise TypeError(f"crypto_key_reader={value!r} has no method {method}: see DefaultCryptoKeyReader")
+    if find_spec("cryptography") is None:
+        raise ImportError("crypto_key_reader needs cryptography as well: pip install 'interpulse[encryption]'")
 
 
 def check_least(least: int, **settings: object) -> None:
@@ -60,6 +73,17 @@ def check_pairs(name: str, value: object) -> None:
     for pair in cast("Mapping[object, object]", value).items():
         for string in pair:
             check_type(name, string, str)
+
+
+def check_provider(name: str, value: object, method: str) -> None:
+    """Raises TypeError unless ``value`` is True, False or has that method, and ImportError if what it needs is not
+    installed."""
+    if value is False:
+        return
+    if value is not True and not hasattr(value, method):
+        raise TypeError(f"{name}={value!r} must be True, False, or a provider of OpenTelemetry with {method}")
+    if find_spec("opentelemetry") is None:
+        raise ImportError(f"{name} needs opentelemetry-api as well: pip install 'interpulse[tracing]'")
 
 
 def topic_name(text: object) -> TopicName:

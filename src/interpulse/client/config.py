@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from interpulse.client.checks import check_least, check_type
+from interpulse.client.checks import check_least, check_provider, check_type
 from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
 from interpulse.model.clusters import shown_address
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
 
 __all__ = ["BrokerAddress", "ClientConfig", "ServiceUrl"]
 
@@ -110,6 +114,13 @@ class ClientConfig:
     tls: TlsOptions | None = None
     """How to check certificates, and which one to show; None checks everything and shows none."""
 
+    tracing: bool | TracerProvider = False
+    """Spans of OpenTelemetry for messages that are sent and processed (PIP-446): by this provider, or with True by the
+    one that is set for the process. Needs the extra ``tracing``."""
+
+    metrics: bool | MeterProvider = False
+    """Metrics of OpenTelemetry, in the same way."""
+
     url: ServiceUrl = field(init=False, repr=False, compare=False)
     """The service URL, parsed."""
 
@@ -129,6 +140,8 @@ class ClientConfig:
             concurrent_lookups_max=self.concurrent_lookups_max,
             batch_lookup_topics_max=self.batch_lookup_topics_max,
         )
+        check_provider("tracing", self.tracing, "get_tracer")
+        check_provider("metrics", self.metrics, "get_meter")
         object.__setattr__(self, "url", ServiceUrl.parse(self.service_url))
         encryption = (self.tls or TlsOptions()).showing(self.credentials, self.url.text)
         object.__setattr__(self, "encryption", encryption)

@@ -78,6 +78,9 @@ class Message:
     batch_size: int
     """Messages in the same entry, 0 outside batches."""
 
+    was_encrypted: bool = False
+    """The content came encrypted, and this client has decrypted it."""
+
     @property
     def key_bytes(self) -> bytes | None:
         if self.key is None:
@@ -94,13 +97,15 @@ def messages_of(
     partition: int,
     redelivery_count: int,
     first_chunk: Position | None = None,
+    is_encrypted: bool | None = None,
 ) -> Iterator[Message]:
     """The messages of an entry, those removed by compaction left out. Raises RemoteProtocolError.
 
-    ``first_chunk``: the position of the first one, if the entry was assembled from chunks.
+    ``first_chunk``: the position of the first one, if the entry was assembled from chunks. ``is_encrypted``: whether
+    the payload is to be left as it is; None: as the metadata says.
     """
     metadata = entry.metadata
-    encrypted = len(metadata.encryption_keys) > 0
+    encrypted = len(metadata.encryption_keys) > 0 if is_encrypted is None else is_encrypted
     plain = bytes(entry.payload) if encrypted else _plain_payload(entry)
     if not entry.is_batch or encrypted:
         message_id = MessageId(ledger, entry_id, partition)
@@ -159,6 +164,7 @@ def _message(
         broker_publish_time_ms=_broker_time(entry),
         is_encrypted=encrypted,
         batch_size=metadata.num_messages_in_batch if entry.is_batch else 0,
+        was_encrypted=entry.was_encrypted,
     )
 
 

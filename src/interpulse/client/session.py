@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.lookup.binary_lookup import BinaryLookup
@@ -18,6 +18,9 @@ from interpulse.client.transport.connection import Connection
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import AlreadyClosed
 from interpulse.model.names import TopicName
+
+if TYPE_CHECKING:
+    from interpulse.client.telemetry.telemetry import Telemetry
 
 __all__ = ["Session"]
 
@@ -33,6 +36,7 @@ class Session:
         """``outages``: producers and readers that were open wait for the cluster as it says."""
         self.config = config
         self.outages = outages
+        self.telemetry = _telemetry(config)
         self.pool = ConnectionPool(config)
         self.lookup: Lookup = (HttpLookup if config.url.is_http else BinaryLookup)(config, self.pool)
         self._ids = itertools.count()
@@ -85,3 +89,12 @@ class Session:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.lookup.close()
         await self.pool.close()
+
+
+def _telemetry(config: ClientConfig) -> Telemetry | None:
+    """None, and nothing of OpenTelemetry is loaded, where neither spans nor metrics are on."""
+    if config.tracing is False and config.metrics is False:
+        return None
+    from interpulse.client.telemetry.telemetry import Telemetry
+
+    return Telemetry(config.tracing, config.metrics)

@@ -32,7 +32,8 @@
     │   └── InvalidSchemaDefinition (422)
     ├── RemoteClusterUnavailable
     ├── NotImplementedYet (501)
-    └── client side only: NotConnected, OperationTimeout, NotSupported, DataLoss, AlreadyClosed
+    └── client side only: NotConnected, OperationTimeout, NotSupported, CryptoError, DataLoss,
+        AlreadyClosed
 
 ``wire_code`` is Pulsar's ServerError number, ``http_status`` the REST status, ``retriable`` whether asking again may
 succeed without any change. Front ends translate with these three; nothing else decides.
@@ -57,6 +58,7 @@ __all__ = [
     "ConsumerAssignError",
     "ConsumerBusy",
     "ConsumerNotFound",
+    "CryptoError",
     "DataLoss",
     "ExpansionAboveMaximum",
     "Forbidden",
@@ -484,6 +486,10 @@ class OperationTimeout(PulsarError):
 
 class NotSupported(PulsarError):
     """The broker is too old for what was asked, or the client does not offer it."""
+
+
+class CryptoError(PulsarError):
+    """A message could not be encrypted or decrypted: a key is missing, unusable or another one."""
 
 
 class DataLoss(PulsarError):

@@ -30,9 +30,9 @@ class DirectoryLock:
         Raises `DataDirectoryInUse` if another process has it, `DataDirectoryUnusable` if it cannot be written.
         """
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # messages lie there; one made by others stays
             _probe(directory)
-            descriptor = os.open(directory / _FILE_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+            descriptor = os.open(directory / _FILE_NAME, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise DataDirectoryUnusable(str(directory), error.strerror or str(error)) from error
         _lock(directory, descriptor)

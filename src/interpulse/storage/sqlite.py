@@ -22,7 +22,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -337,6 +337,7 @@ def _first_taken(connection: sqlite3.Connection, changes: Sequence[Change]) -> s
 def _prepare(path: Path) -> None:
     """Create the tables, and make the file itself durable."""
     with _as_unavailable(path):
+        _create_for_owner(path)
         connection = _connect(path)
         try:
             (found,) = connection.execute("PRAGMA user_version").fetchone()
@@ -352,6 +353,12 @@ def _prepare(path: Path) -> None:
             os.fsync(directory)
         finally:
             os.close(directory)
+
+
+def _create_for_owner(path: Path) -> None:
+    """Nobody else reads it, nor the files that SQLite puts beside it. One that is there stays as it is."""
+    with suppress(OSError):  # SQLite says what is wrong
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 def _connect(path: Path) -> sqlite3.Connection:

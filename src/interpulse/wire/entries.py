@@ -54,6 +54,8 @@ class ParsedEntry:
     metadata_bytes: bytes
     payload: memoryview
     broker_metadata: pb.BrokerEntryMetadata | None = None
+    was_encrypted: bool = False
+    """A client has decrypted it; metadata and payload are as if it never had been encrypted."""
 
     @property
     def is_batch(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from interpulse.client.checks import check_interval, topic_names
+from interpulse.client.checks import check_interval, check_provider, topic_names
 from interpulse.client.config import ClientConfig
 from interpulse.client.consuming.consumer_config import ConsumerConfig
 from interpulse.client.consuming.reader import ReaderConfig
@@ -79,3 +79,12 @@ def test_interval_below_one_is_refused_with_what_to_do_instead(
 ) -> None:
     with pytest.raises(ValueError, match="auto_update_partitions=False"):
         accept(interval_ms)
+
+
+def test_provider_when_it_is_none_or_missing_then_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TypeError, match="tracing='yes' must be True, False, or a provider of OpenTelemetry"):
+        ClientConfig("pulsar://localhost", tracing="yes")
+    monkeypatch.setattr("interpulse.client.checks.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"metrics needs opentelemetry-api as well: pip install 'interpulse\[tracing"):
+        check_provider("metrics", True, "get_meter")
+    check_provider("metrics", False, "get_meter")

@@ -162,6 +162,16 @@ class Measured(NamedTuple):
     written: WrittenEntries | None = None
     """What became durable in the last full minute; None if nothing did since it began."""
 
+    def with_delays(self, topic: str, delays: Mapping[tuple[str, str], float]) -> Measured:
+        """With the delays of replication in seconds, which are given by topic and remote cluster."""
+        if not self.replication or not delays:
+            return self
+        ways = {
+            remote: way._replace(delay_seconds=delays.get((topic, remote), 0.0))
+            for remote, way in self.replication.items()
+        }
+        return self._replace(replication=ways)
+
 
 def summed(topic: TopicMeasure, subscriptions: Mapping[str, SubscriptionMeasure]) -> TopicMeasure:
     """The measure of a topic with what its subscriptions have filled in."""

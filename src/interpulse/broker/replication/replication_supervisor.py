@@ -288,7 +288,7 @@ class ReplicationSupervisor:
 
     async def _start_process(self) -> None:
         command = self._command
-        command.directory.mkdir(parents=True, exist_ok=True)
+        command.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         command.config_path.touch(mode=0o600)  # it may hold a token
         command.config_path.chmod(0o600)
         command.config_path.write_text(command.config_text(), encoding="utf-8")

@@ -36,7 +36,11 @@ def _absent_group(name: str) -> click.Command | None:
 
 connection_options = option_group(
     click.option("--auth-plugin", "authPlugin", help="Authentication plug-in, by its Java class name."),
-    click.option("--auth-params", "authParams", help="Parameters of the plug-in, such as token:... or file:..."),
+    click.option(
+        "--auth-params",
+        "authParams",
+        help="Parameters of the plug-in, best file:/path or env:NAME: others see token:... on a command line.",
+    ),
     click.option("--tls-trust-cert-path", "tlsTrustCertsFilePath", help="File of trusted certificates (PEM)."),
     click.option("--tls-allow-insecure", "tlsAllowInsecureConnection", flag_value="true", help="Trust any server."),
     click.option(

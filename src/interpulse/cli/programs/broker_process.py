@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from interpulse import __version__
 from interpulse.cli.programs.serving import CannotStart, announce, load_settings, run, stop_signal
@@ -15,6 +16,8 @@ from interpulse.cli.support.codec import codec_name
 from interpulse.cli.support.logs import LogFormat, configure_logging
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics import MeterProvider
+
     from interpulse.broker.app import BrokerApp
     from interpulse.broker.config.broker_config import BrokerConfig
     from interpulse.broker.stores import OpenStores
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["run_broker"]
 
 _logger = logging.getLogger(__name__)
+
+_LAST_EXPORT_MS_MAX: Final = 2000
+
 
 
 def run_broker(
@@ -86,7 +92,8 @@ async def _serve(
     from interpulse.broker.app import BrokerApp, CannotServe
     from interpulse.storage.api import DataDirectoryInUse, DataDirectoryUnusable
 
-    app = BrokerApp(config, open_stores=open_stores, job_arguments=job_arguments)
+    provider = _meter_provider(config)
+    app = BrokerApp(config, open_stores=open_stores, job_arguments=job_arguments, meter_provider=provider)
     stopping = stop_signal()
     try:
         await app.start()
@@ -98,10 +105,22 @@ async def _serve(
         await _first_of(stopping, app.must_stop)
         _logger.info("stopping")
     finally:
+        if provider is not None:
+            await asyncio.to_thread(provider.shutdown, _LAST_EXPORT_MS_MAX)
         await app.stop()
     _logger.info("stopped")
     if app.must_stop.is_set():
         raise CannotStart("this broker had to stop, which its log gives the reason of")
+
+
+def _meter_provider(config: BrokerConfig) -> MeterProvider | None:
+    """What metrics go to by OpenTelemetry, where OTEL_SDK_DISABLED=false."""
+    from interpulse.serving.telemetry import TelemetryUnusable, meter_provider
+
+    try:
+        return meter_provider(os.environ, service="pulsar-broker", cluster=config.cluster_name)
+    except TelemetryUnusable as error:
+        raise CannotStart(str(error)) from error
 
 
 async def _first_of(*events: asyncio.Event) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from interpulse.model.errors import CryptoError
 from interpulse.model.ids import Position
 from interpulse.wire.entries import ParsedEntry
 
@@ -20,12 +21,15 @@ class Assembled(NamedTuple):
 
     entry: ParsedEntry
     positions: list[Position]
+    problem: CryptoError | None = None
+    """Why a chunk is still encrypted."""
 
 
 @dataclass(slots=True)
 class _Partial:
     pieces: list[memoryview] = field(default_factory=list)
     positions: list[Position] = field(default_factory=list)
+    problem: CryptoError | None = None
 
 
 class ChunkAssembler:
@@ -39,7 +43,7 @@ class ChunkAssembler:
         self._on_given_up = on_given_up
         self._partial: dict[str, _Partial] = {}
 
-    def add(self, entry: ParsedEntry, position: Position) -> Assembled | None:
+    def add(self, entry: ParsedEntry, position: Position, problem: CryptoError | None = None) -> Assembled | None:
         """The whole message when its last chunk comes. Chunks that do not continue what is there are dropped."""
         metadata = entry.metadata
         if metadata.chunk_id == 0:
@@ -54,11 +58,13 @@ class ChunkAssembler:
             return None
         partial.pieces.append(entry.payload)
         partial.positions.append(position)
+        partial.problem = partial.problem or problem
         if metadata.chunk_id < metadata.num_chunks_from_msg - 1:
             return None
         del self._partial[metadata.uuid]
         whole = memoryview(b"".join(partial.pieces))
-        return Assembled(ParsedEntry(metadata, entry.metadata_bytes, whole, entry.broker_metadata), partial.positions)
+        joined = ParsedEntry(metadata, entry.metadata_bytes, whole, entry.broker_metadata, entry.was_encrypted)
+        return Assembled(joined, partial.positions, partial.problem)
 
     def clear(self) -> None:
         self._partial.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -17,6 +18,7 @@ from interpulse.client.consuming.topics_pattern import TopicsPattern
 from interpulse.client.consuming.unpacker import Start
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
+from interpulse.clock import now_ms
 from interpulse.model.errors import AlreadyClosed, InvalidRequest, PulsarError, TopicNotFound
 from interpulse.model.ids import EARLIEST, LATEST, MessageId
 from interpulse.model.names import TopicName
@@ -60,7 +62,12 @@ class Consumer(AsyncCloses):
             return None
         shared_origin = self._topics[0] if config.retry_enabled else None
         return DeadLetterProducer(
-            self._session, self.subscription, policy, schema=config.schema, shared_origin=shared_origin
+            self._session,
+            self.subscription,
+            policy,
+            schema=config.schema,
+            shared_origin=shared_origin,
+            key_reader=config.crypto_key_reader,
         )
 
     async def open(self) -> None:
@@ -88,7 +95,7 @@ class Consumer(AsyncCloses):
         return [self._dead_letter_producer.retry_letter_topic(self._topics[0])]
 
     def _new_consumer(self, topic: TopicName, late: bool) -> PartitionConsumer:
-        config = self._config
+        config, telemetry = self._config, self._session.telemetry
         if late:  # messages from before it was found count too
             config = replace(config, initial_position="earliest")
         if self._pattern is not None:
@@ -102,6 +109,7 @@ class Consumer(AsyncCloses):
             start=None if config.durable else _begin(config),
             dead_letter_producer=self._dead_letter_producer,
             on_failed=partial(self._on_failed, str(topic)),
+            telemetry=telemetry.processing(str(topic), self.subscription) if telemetry is not None else None,
         )
 
     def _on_failed(self, topic: str, failure: PulsarError) -> None:
@@ -165,7 +173,28 @@ class Consumer(AsyncCloses):
         self, *, messages_max: int | None = None, bytes_max: int = 10 * 1024 * 1024, timeout_ms: int = 100
     ) -> list[Message]:
         """The messages up to one of the limits; perhaps none."""
-        return await self._inbox.take_batch(messages_max=messages_max, bytes_max=bytes_max, timeout_ms=timeout_ms)
+        begun_ms = now_ms() if self._session.telemetry is not None else None
+        taken = await self._inbox.take_batch(messages_max=messages_max, bytes_max=bytes_max, timeout_ms=timeout_ms)
+        if begun_ms is not None:
+            self._note_batch(taken, begun_ms)
+        return taken
+
+    def _note_batch(self, taken: Sequence[Message], begun_ms: int) -> None:
+        by_topic: dict[str, list[Message]] = {}
+        for message in taken:
+            by_topic.setdefault(message.topic, []).append(message)
+        for topic, messages in by_topic.items():
+            consumer = self._consumers.get(topic)
+            if consumer is not None:
+                consumer.note_batch(messages, begun_ms)
+
+    def processing(self, message: Message) -> AbstractContextManager[object]:
+        """Inside it, spans that begin are children of the message's span, which its acknowledgement ends (PIP-446).
+
+        Does nothing unless the client has ``tracing`` on and the message is not acknowledged yet.
+        """
+        consumer = self._consumers.get(message.topic)
+        return nullcontext() if consumer is None else consumer.processing(message)
 
     def __aiter__(self) -> AsyncIterator[Message]:
         return self

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from interpulse.client.checks import check_choice, check_interval, check_least, check_pairs, check_type
+from interpulse.client.checks import (
+    check_choice,
+    check_interval,
+    check_key_reader,
+    check_least,
+    check_names,
+    check_pairs,
+    check_type,
+)
+from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.client.lookup.lookup import TopicMode
 from interpulse.model.schemas import SchemaInfo
 
@@ -61,7 +70,12 @@ class DeadLetterPolicy:
     initial_subscription_name: str | None = None
     """A subscription that the dead-letter topic gets before its first message."""
 
+    encryption_keys: tuple[str, ...] = ()
+    """Names of public keys of the consumer's ``crypto_key_reader``, which the copies of messages that came encrypted
+    are encrypted with. Without any, such messages are not copied, and come again."""
+
     def __post_init__(self) -> None:
+        check_names("encryption_keys", self.encryption_keys)
         if self.max_redeliver_count < 1:
             raise ValueError(f"max_redeliver_count={self.max_redeliver_count} must be at least 1")
 
@@ -122,8 +136,12 @@ class ConsumerConfig:
     """The chunks of a message that gives way are acknowledged: that message is never received."""
 
     crypto_failure_action: CryptoFailureAction = "fail"
-    """The treatment of encrypted messages, which this client cannot decrypt. fail: the consumer ends there with
-    NotSupported; discard: they are acknowledged unread; consume: they are handed out as they are."""
+    """The treatment of messages that cannot be decrypted. fail: the consumer ends there with CryptoError; discard:
+    they are acknowledged unread; consume: they are handed out as they are."""
+
+    crypto_key_reader: CryptoKeyReader | None = field(default=None, repr=False)
+    """Gives the private keys of encrypted messages: :class:`DefaultCryptoKeyReader`, or one of yours. None: nothing is
+    decrypted."""
 
     nack_delay_ms: int = 60_000
     """The delay until negatively acknowledged messages are redelivered."""
@@ -161,6 +179,7 @@ class ConsumerConfig:
         check_choice("subscription_type", self.subscription_type, SubscriptionType)
         check_choice("initial_position", self.initial_position, InitialPosition)
         check_choice("crypto_failure_action", self.crypto_failure_action, CryptoFailureAction)
+        check_key_reader(self.crypto_key_reader, "private_key")
         check_choice("topics_mode", self.topics_mode, TopicMode)
         check_least(1, receiver_queue_size=self.receiver_queue_size, chunked_messages_max=self.chunked_messages_max)
         check_least(0, nack_delay_ms=self.nack_delay_ms, ack_timeout_ms=self.ack_timeout_ms)

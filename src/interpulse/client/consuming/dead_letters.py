@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from interpulse.client.consuming.consumer_config import DeadLetterPolicy
+from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.client.messages import Message, OutgoingMessage
 from interpulse.client.producing.partition_producer import ProducerConfig
 from interpulse.client.producing.producer import Producer
@@ -33,7 +34,7 @@ class DeadLetterProducer:
     """Sends the dead letters and retry letters of one consumer. The first letter to a topic opens its producer.
 
     ``shared_origin``: the topic that gives all letter topics their names; None: each topic has its own dead-letter
-    topic.
+    topic. ``key_reader`` has the public keys of the policy.
     """
 
     def __init__(
@@ -44,12 +45,14 @@ class DeadLetterProducer:
         *,
         schema: SchemaInfo | None = None,
         shared_origin: TopicName | None = None,
+        key_reader: CryptoKeyReader | None = None,
     ) -> None:
         self.redeliveries_max = policy.max_redeliver_count
         self._session = session
         self._subscription = subscription
         self._policy = policy
         self._schema = schema
+        self._key_reader = key_reader
         self._shared_origin = shared_origin
         self._producers: dict[TopicName, Producer] = {}
         self._opening = asyncio.Lock()
@@ -83,13 +86,15 @@ class DeadLetterProducer:
             await self._send_dead_letter(message, marked)
             return
         topic = self.retry_letter_topic(TopicName.parse(message.topic))
+        letter = self._copy(message, marked, deliver_after_ms=delay_ms if delay_ms > 0 else None)
         producer = await self._producer(topic, None)
-        await producer.send(_copy(message, marked, deliver_after_ms=delay_ms if delay_ms > 0 else None))
+        await producer.send(letter)
 
     async def _send_dead_letter(self, message: Message, properties: Mapping[str, str]) -> None:
         topic = self.dead_letter_topic(TopicName.parse(message.topic))
+        letter = self._copy(message, properties)
         producer = await self._producer(topic, self._policy.initial_subscription_name)
-        await producer.send(_copy(message, properties))
+        await producer.send(letter)
 
     async def _producer(self, topic: TopicName, initial_subscription: str | None) -> Producer:
         async with self._opening:
@@ -98,7 +103,11 @@ class DeadLetterProducer:
             producer = self._producers.get(topic)
             if producer is None:
                 config = ProducerConfig(
-                    schema=self._schema, batching_enabled=False, initial_subscription_name=initial_subscription
+                    schema=self._schema,
+                    batching_enabled=False,
+                    initial_subscription_name=initial_subscription,
+                    encryption_keys=self._policy.encryption_keys,
+                    crypto_key_reader=self._key_reader if self._policy.encryption_keys else None,
                 )
                 producer = Producer(self._session, topic, config)
                 await producer.open()
@@ -115,24 +124,31 @@ class DeadLetterProducer:
         }
         return origin | dict(message.properties)
 
+    def _copy(
+        self, message: Message, properties: Mapping[str, str], deliver_after_ms: int | None = None
+    ) -> OutgoingMessage:
+        """What was secret on the way here stays so on the way there."""
+        if message.is_encrypted:
+            raise NotSupported(f"message {message.id} of {message.topic} is encrypted, it cannot be copied as a letter")
+        if message.was_encrypted and not self._policy.encryption_keys:
+            raise NotSupported(
+                f"message {message.id} of {message.topic} came encrypted, it is not copied as a letter without: name "
+                f"the keys for letters in encryption_keys of the dead_letter_policy"
+            )
+        return OutgoingMessage(
+            message.content,
+            message.key_bytes if message.key_is_binary else message.key,
+            properties=properties,
+            event_time_ms=message.event_time_ms,
+            ordering_key=message.ordering_key,
+            deliver_after_ms=deliver_after_ms,
+        )
+
     async def close(self) -> None:
         """Close the producers. Dead letters under way fail with AlreadyClosed."""
         async with self._opening:
             self._closed = True
             await asyncio.gather(*(producer.close() for producer in self._producers.values()), return_exceptions=True)
-
-
-def _copy(message: Message, properties: Mapping[str, str], deliver_after_ms: int | None = None) -> OutgoingMessage:
-    if message.is_encrypted:
-        raise NotSupported(f"message {message.id} of {message.topic} is encrypted, it cannot be copied as a letter")
-    return OutgoingMessage(
-        message.content,
-        message.key_bytes if message.key_is_binary else message.key,
-        properties=properties,
-        event_time_ms=message.event_time_ms,
-        ordering_key=message.ordering_key,
-        deliver_after_ms=deliver_after_ms,
-    )
 
 
 class DeadLetterCandidates:

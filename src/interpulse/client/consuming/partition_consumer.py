@@ -6,8 +6,9 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from interpulse.client.connection_handler import ConnectionHandler
 from interpulse.client.consuming.ack_tracker import AckTracker
@@ -19,7 +20,7 @@ from interpulse.client.consuming.unpacker import Start, Unpacker, permits_for
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
-from interpulse.model.errors import AlreadyClosed, NotConnected, NotSupported, PulsarError
+from interpulse.model.errors import AlreadyClosed, CryptoError, NotConnected, PulsarError
 from interpulse.model.ids import LATEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
@@ -28,6 +29,9 @@ from interpulse.wire.entries import verify_checksum
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import MessageRun
 from interpulse.wire.ids import message_id_from_wire, message_id_to_wire, position_from_wire
+
+if TYPE_CHECKING:
+    from interpulse.client.telemetry.processing import Processing
 
 __all__ = ["LastMessage", "PartitionConsumer"]
 
@@ -55,7 +59,7 @@ class PartitionConsumer:
 
     With ``start`` it is a reader: the subscription lasts as long as the consumer, and begins there.
     ``dead_letter_producer`` gets messages that were redelivered too often. ``on_failed`` gets the failure that ends the
-    consumer; by default the inbox does.
+    consumer; by default the inbox does. ``telemetry`` follows the messages until they are acknowledged.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class PartitionConsumer:
         key_hash_ranges: tuple[tuple[int, int], ...] = (),
         dead_letter_producer: DeadLetterProducer | None = None,
         on_failed: Callable[[PulsarError], None] | None = None,
+        telemetry: Processing | None = None,
     ) -> None:
         self.topic = topic
         self.subscription = subscription
@@ -79,6 +84,7 @@ class PartitionConsumer:
         self._config = config
         self._inbox = inbox
         self._when_failed = on_failed or inbox.fail
+        self._telemetry = telemetry
         self._durable = start is None
         self._key_shared = KeySharedPolicy(key_hash_ranges) if key_hash_ranges else config.key_shared
         self._start = start
@@ -93,11 +99,12 @@ class PartitionConsumer:
             str(topic),
             topic.partition_index,
             self._acks,
+            key_reader=config.crypto_key_reader,
             chunked_messages_max=config.chunked_messages_max,
             oldest_chunks_acknowledged=config.oldest_chunks_acknowledged,
         )
         self._nacks = RedeliveryTimer(self._ask_again)
-        self._unacked = RedeliveryTimer(self._ask_again)
+        self._unacked = RedeliveryTimer(self._on_ack_timeout)
         self._dead_letter_producer = dead_letter_producer
         redeliveries_max = dead_letter_producer.redeliveries_max if dead_letter_producer else math.inf
         self._candidates = DeadLetterCandidates(redeliveries_max)
@@ -174,13 +181,13 @@ class PartitionConsumer:
             if not is_verified and not verify_checksum(entry):
                 self._refuse(message, pb.CommandAck.ChecksumMismatch, 1)  # its metadata cannot be trusted
                 return
-            messages, permits = self._unpacker.unpack(message, entry, position, start)
+            messages, permits, problem = self._unpacker.unpack(message, entry, position, start)
         except RemoteProtocolError as error:
             _log.warning("message cannot be read topic=%s position=%s error=%s", self.topic, position, error)
             self._refuse(message, pb.CommandAck.DecompressionError, permits_for(message, entry))
             return
-        if messages and messages[0].is_encrypted and self._config.crypto_failure_action != "consume":
-            self._on_encrypted(message, messages[0], permits)
+        if messages and problem is not None and self._config.crypto_failure_action != "consume":
+            self._on_encrypted(message, messages[0], permits, problem)
             return
         self._keep_start(position)
         if messages and self._candidates.is_dead(messages[0]):
@@ -209,16 +216,16 @@ class PartitionConsumer:
         if self._start is None or self._start.id.position == LATEST:
             self._start = Start(MessageId.of(position), included=True)
 
-    def _on_encrypted(self, command: pb.CommandMessage, message: Message, permits: int) -> None:
+    def _on_encrypted(self, command: pb.CommandMessage, message: Message, permits: int, problem: CryptoError) -> None:
         if self._config.crypto_failure_action == "discard":
-            _log.warning("encrypted message discarded topic=%s id=%s", self.topic, message.id)
+            _log.warning("encrypted message discarded topic=%s id=%s error=%s", self.topic, message.id, problem)
             self._refuse(command, pb.CommandAck.DecryptionError, permits)
             return
         self.flush_acks()
         self.on_failed(
-            NotSupported(
-                f"message {message.id} of {self.topic} is encrypted, and this client cannot decrypt: with "
-                f"crypto_failure_action='consume' it is handed out as it is, with 'discard' it is acknowledged unread"
+            CryptoError(
+                f"message {message.id}: {problem}; with crypto_failure_action='consume' it is handed out as it is, "
+                f"with 'discard' it is acknowledged unread"
             )
         )
 
@@ -255,6 +262,8 @@ class PartitionConsumer:
         if timeout_ms := self._config.ack_timeout(message.redelivery_count):
             self._unacked.add(message.id, timeout_ms)
         self._candidates.add(message)
+        if self._telemetry is not None:
+            self._telemetry.begin(message)
         self._release(1)
 
     def _release(self, permits: int) -> None:
@@ -264,6 +273,17 @@ class PartitionConsumer:
             self._handler.connection.write(commands.flow(self._id, self._taken))
             self._taken = 0
 
+    # ---- Tracing
+
+    def processing(self, message: Message) -> AbstractContextManager[object]:
+        """The span of a message is the current one inside it."""
+        return nullcontext() if self._telemetry is None else self._telemetry.current(message)
+
+    def note_batch(self, messages: Sequence[Message], begun_ms: int) -> None:
+        """The application got these messages of this topic by one call, which began then."""
+        if self._telemetry is not None:
+            self._telemetry.note_batch(messages, begun_ms)
+
     # ---- Acknowledging
 
     def acknowledge(self, message: Message) -> None:
@@ -272,18 +292,24 @@ class PartitionConsumer:
         self._unacked.discard(message.id)
         self._nacks.discard(message.id)
         self._candidates.discard(message)
+        if self._telemetry is not None:
+            self._telemetry.end(message.id, "acknowledge")
         self._schedule_acks()
 
     def acknowledge_cumulative(self, message: Message) -> None:
         """The application is done with everything up to this message. Not for shared subscriptions."""
         self._acks.acknowledge_cumulative(message)
         self._unacked.discard_up_to(message.id)
+        if self._telemetry is not None:
+            self._telemetry.end_up_to(message.id)
         self._schedule_acks()
 
     def negative_acknowledge(self, message: Message) -> None:
         """The entry of the message is redelivered after a delay."""
         self._unacked.discard(message.id)
         self._nacks.add(message.id, self._config.nack_delay(message.redelivery_count))
+        if self._telemetry is not None:
+            self._telemetry.end(message.id, "negative_acknowledge")
 
     def _schedule_acks(self) -> None:
         if self._acks.pending_count >= _ACK_GROUP_MAX:
@@ -298,6 +324,11 @@ class PartitionConsumer:
             self._ack_timer = None
         if self._handler.connection is not None:
             self._handler.connection.write(*self._acks.take_frames(self._id))
+
+    def _on_ack_timeout(self, positions: list[Position]) -> None:
+        if self._telemetry is not None:
+            self._telemetry.end_entries(positions)
+        self._ask_again(positions)
 
     def _ask_again(self, positions: list[Position]) -> None:
         """Shared subscriptions redeliver single entries; the others redeliver everything unacknowledged, in order."""
@@ -407,6 +438,8 @@ class PartitionConsumer:
         self._nacks.clear()
         self._unacked.clear()
         self._candidates.clear()
+        if self._telemetry is not None:
+            self._telemetry.end_all()
 
     def _stop_timers(self) -> None:
         self._forget_deadlines()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from interpulse.client.checks import check_interval, check_type
 from interpulse.client.closing import AsyncCloses
@@ -12,6 +12,7 @@ from interpulse.client.consuming.consumer_config import ConsumerConfig, CryptoFa
 from interpulse.client.consuming.partition_consumer import PartitionConsumer
 from interpulse.client.consuming.partition_consumers import PartitionConsumers, SeekTarget
 from interpulse.client.consuming.unpacker import Start
+from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed, InvalidRequest
@@ -46,7 +47,10 @@ class ReaderConfig:
     """Messages in chunks that may be incomplete at a time, per partition; the oldest gives way."""
 
     crypto_failure_action: CryptoFailureAction = "fail"
-    """The handling of encrypted messages, as for consumers."""
+    """The handling of messages that cannot be decrypted, as for consumers."""
+
+    crypto_key_reader: CryptoKeyReader | None = field(default=None, repr=False)
+    """Gives the private keys of encrypted messages, as for consumers."""
 
     auto_update_partitions: bool = True
     """A reader of a partitioned topic looks for new partitions, and reads them from their beginning."""
@@ -70,6 +74,7 @@ class ReaderConfig:
             force_topic_creation=self.force_topic_creation,
             chunked_messages_max=self.chunked_messages_max,
             crypto_failure_action=self.crypto_failure_action,
+            crypto_key_reader=self.crypto_key_reader,
             auto_update_partitions=self.auto_update_partitions,
             auto_update_partitions_interval_ms=self.auto_update_partitions_interval_ms,
         )

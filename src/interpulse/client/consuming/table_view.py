@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, overload
 
 from interpulse.client.checks import check_interval
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.consuming.reader import Reader, ReaderConfig
+from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed
@@ -44,6 +45,9 @@ class TableViewConfig:
     auto_update_partitions_interval_ms: int = 60_000
     """How often it looks."""
 
+    crypto_key_reader: CryptoKeyReader | None = field(default=None, repr=False)
+    """Gives the private keys of encrypted messages, as for consumers."""
+
     def __post_init__(self) -> None:
         check_interval("auto_update_partitions_interval_ms", self.auto_update_partitions_interval_ms)
 
@@ -56,6 +60,7 @@ class TableViewConfig:
             auto_update_partitions=self.auto_update_partitions,
             auto_update_partitions_interval_ms=self.auto_update_partitions_interval_ms,
             read_compacted=True,
+            crypto_key_reader=self.crypto_key_reader,
         )
 
 

@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 from interpulse.client.consuming.ack_tracker import AckTracker
 from interpulse.client.consuming.chunk_assembler import ChunkAssembler
+from interpulse.client.encryption.decryptor import Decryptor
+from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.client.messages import Message, messages_of
+from interpulse.model.errors import CryptoError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ack_sets import mask_of, of_batch
@@ -45,10 +48,12 @@ class Start(NamedTuple):
 
 
 class Unpacked(NamedTuple):
-    """The messages of an entry, and how many permits the broker took for it."""
+    """The messages of an entry, and how many permits the broker took for it. What can be decrypted is."""
 
     messages: list[Message]
     permits: int
+    problem: CryptoError | None = None
+    """Why they are as their producer encrypted them."""
 
 
 class Unpacker:
@@ -60,12 +65,14 @@ class Unpacker:
         partition: int,
         acks: AckTracker,
         *,
+        key_reader: CryptoKeyReader | None = None,
         chunked_messages_max: int = 10,
         oldest_chunks_acknowledged: bool = False,
     ) -> None:
         self._topic = topic
         self._partition = partition
         self._acks = acks
+        self._decryptor = Decryptor(topic, key_reader)
         on_given_up = self._acknowledge_all if oldest_chunks_acknowledged else lambda positions: None
         self._chunks = ChunkAssembler(chunked_messages_max, on_given_up)
 
@@ -80,12 +87,13 @@ class Unpacker:
         took no permits. An entry of which nothing is wanted is acknowledged. Raises RemoteProtocolError."""
         parsed = parse_entry(entry)
         permits = _permits(command, parsed)
+        problem = self._decryptor.open(parsed) if parsed.metadata.encryption_keys else None
         first_chunk = None
         if parsed.metadata.num_chunks_from_msg > 1:
-            assembled = self._chunks.add(parsed, position)
+            assembled = self._chunks.add(parsed, position, problem)
             if assembled is None:
                 return Unpacked([], permits)
-            parsed, first_chunk = assembled.entry, assembled.positions[0]
+            parsed, first_chunk, problem = assembled.entry, assembled.positions[0], assembled.problem
             self._acks.remember_chunks(position, assembled.positions)
         sent = mask_of(command.ack_set) if command.ack_set else -1
         messages = messages_of(
@@ -96,6 +104,7 @@ class Unpacker:
             partition=self._partition,
             redelivery_count=command.redelivery_count,
             first_chunk=first_chunk,
+            is_encrypted=problem is not None,
         )
         wanted = [message for message in messages if self._is_wanted(message.id, sent, start)]
         if not wanted:
@@ -103,7 +112,7 @@ class Unpacker:
         elif wanted[0].id.batch_index >= 0 and len(wanted) < wanted[0].batch_size:
             waiting = sum(1 << message.id.batch_index for message in wanted)
             self._acks.narrow(position, waiting, sent & ((1 << wanted[0].batch_size) - 1))
-        return Unpacked(wanted, permits)
+        return Unpacked(wanted, permits, problem)
 
     def _is_wanted(self, message_id: MessageId, sent: int, start: Start | None) -> bool:
         """Not before the start, and not acknowledged before: neither here nor (bit 0 in ``sent``) at the broker."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
+from interpulse.client.encryption.encryptor import Encryptor
 from interpulse.client.messages import OutgoingMessage
 from interpulse.client.producing.send_queue import OutgoingEntry
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -26,16 +27,18 @@ def key_text(key: str | bytes | None) -> str | None:
 
 
 class EntryBuilder:
-    """Makes entries for one producer. ``codec`` compresses single messages and whole batches alike."""
+    """Makes entries for one producer. ``codec`` compresses single messages and whole batches alike, ``encryptor``
+    encrypts them afterwards; a message in chunks is compressed as a whole, and each chunk encrypted."""
 
-    def __init__(self, *, codec: pb.CompressionType.ValueType = pb.NONE) -> None:
+    def __init__(self, *, codec: pb.CompressionType.ValueType = pb.NONE, encryptor: Encryptor | None = None) -> None:
         self.producer_name = ""
         self.schema_version = b""
         self._codec = codec
+        self._encryptor = encryptor
 
     def single(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> OutgoingEntry:
         metadata = self._single_metadata(message, sequence_id, now_ms)
-        payload = self._compressed(metadata, message.content or b"")
+        payload = self._encrypted(metadata, self._compressed(metadata, message.content or b""))
         return OutgoingEntry(build_entry(metadata.SerializeToString(), payload), sequence_id)
 
     def batch(
@@ -46,7 +49,7 @@ class EntryBuilder:
         metadata = self._metadata(first, first_id, now_ms)
         metadata.num_messages_in_batch = len(messages)
         metadata.highest_sequence_id = last_id
-        payload = self._compressed(metadata, b"".join(packed))
+        payload = self._encrypted(metadata, self._compressed(metadata, b"".join(packed)))
         return OutgoingEntry(build_entry(metadata.SerializeToString(), payload), first_id, last_id, len(messages))
 
     def pack(self, message: OutgoingMessage, sequence_id: int) -> bytes:
@@ -67,13 +70,15 @@ class EntryBuilder:
         payload = self._compressed(metadata, message.content or b"")
         metadata.uuid = f"{self.producer_name}-{sequence_id}"
         metadata.total_chunk_msg_size = len(payload)
+        self._encrypted(metadata, b"")  # whatever it adds to the metadata has to find room
         room = bytes_max - metadata.ByteSize() - _CHUNK_OVERHEAD
         pieces = [payload[start : start + room] for start in range(0, len(payload), room)]
         metadata.num_chunks_from_msg = len(pieces)
         built = []
         for index, piece in enumerate(pieces):
             metadata.chunk_id = index
-            entry = build_entry(metadata.SerializeToString(), piece)
+            sealed = self._encrypted(metadata, piece)
+            entry = build_entry(metadata.SerializeToString(), sealed)
             built.append(OutgoingEntry(entry, sequence_id, is_chunk=True))
         return built
 
@@ -105,6 +110,9 @@ class EntryBuilder:
         metadata.compression = self._codec
         metadata.uncompressed_size = len(payload)
         return compress(self._codec, payload)
+
+    def _encrypted(self, metadata: pb.MessageMetadata, payload: bytes) -> bytes:
+        return payload if self._encryptor is None else self._encryptor.seal(metadata, payload)
 
 
 def _set_keys(metadata: pb.MessageMetadata | pb.SingleMessageMetadata, message: OutgoingMessage) -> None:
@@ -162,7 +170,8 @@ class Batcher:
         return len(self._messages) >= self._messages_max or self._bytes >= self._bytes_max
 
     def take(self, now_ms: int) -> OutgoingEntry:
-        """The entry of what was collected; the batcher is empty after that."""
-        built = self._builder.batch(self._messages, self._packed, now_ms)
-        self._messages, self._packed, self._bytes = [], [], 0
-        return built
+        """The entry of what was collected; the batcher is empty after that. Raises CryptoError."""
+        try:
+            return self._builder.batch(self._messages, self._packed, now_ms)
+        finally:
+            self._messages, self._packed, self._bytes = [], [], 0

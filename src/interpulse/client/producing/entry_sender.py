@@ -55,6 +55,7 @@ class EntrySender(AsyncCloses):
         takeover_timeout_ms: int = 60_000,
         send_timeout_ms: int = 0,
         properties: Mapping[str, str] | None = None,
+        encrypted: bool = False,
     ) -> None:
         outages = session.outages
         request = ProducerRequest(
@@ -62,6 +63,7 @@ class EntrySender(AsyncCloses):
             schema=schema,
             schema_of_topic=schema_of_topic,
             properties=properties or {},
+            encrypted=encrypted,
             busy_timeout_ms=takeover_timeout_ms,
             reconnect_timeout_ms=takeover_timeout_ms if outages is None else outages.timeout_ms,
             waits_for_room=outages is not None and outages.waits_for_room,

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from interpulse.client.checks import check_choice, check_interval, check_least, check_names, check_pairs, check_type
+from interpulse.client.checks import (
+    check_choice,
+    check_interval,
+    check_key_reader,
+    check_least,
+    check_names,
+    check_pairs,
+    check_type,
+)
+from interpulse.client.encryption.encryptor import Encryptor, ProducerCryptoFailureAction
+from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.client.messages import OutgoingMessage
 from interpulse.client.producing.batcher import Batcher, EntryBuilder
 from interpulse.client.producing.router import HashingScheme, RoutingMode
@@ -64,6 +74,15 @@ class ProducerConfig:
     compression: Compression = "none"
     routing: RoutingMode = "round-robin"
     hashing: HashingScheme = "java-string"
+    encryption_keys: Sequence[str] = ()
+    """Names of public keys: whoever has the private key of one of them can read the messages."""
+
+    crypto_key_reader: CryptoKeyReader | None = field(default=None, repr=False)
+    """Gives those keys: :class:`DefaultCryptoKeyReader`, or one of yours."""
+
+    crypto_failure_action: ProducerCryptoFailureAction = "fail"
+    """The treatment of messages that cannot be encrypted. fail: CryptoError; send: they are sent as they are."""
+
     auto_update_partitions: bool = True
     """A producer of a partitioned topic looks for new partitions."""
 
@@ -86,6 +105,13 @@ class ProducerConfig:
         check_least(0, send_timeout_ms=self.send_timeout_ms, batch_delay_ms=self.batch_delay_ms)
         check_type("schema", self.schema, SchemaInfo, type(None))
         check_pairs("properties", self.properties)
+        check_choice("crypto_failure_action", self.crypto_failure_action, ProducerCryptoFailureAction)
+        check_names("encryption_keys", self.encryption_keys)
+        check_key_reader(self.crypto_key_reader, "public_key")
+        if bool(self.encryption_keys) != (self.crypto_key_reader is not None):
+            raise ValueError(
+                "encryption_keys and crypto_key_reader need each other: the names, and what gives the keys"
+            )
         if self.chunking_enabled and self.batching_enabled:
             raise ValueError("chunking_enabled needs batching_enabled=False")
 
@@ -102,17 +128,22 @@ class PartitionProducer:
             schema=config.schema,
             access_mode=_ACCESS_MODES[config.access_mode],
             properties=config.properties,
+            encrypted=bool(config.encryption_keys),
             initial_subscription_name=config.initial_subscription_name,
         )
         self._send_queue = SendQueue(session, topic, request, send_timeout_ms=config.send_timeout_ms)
-        self._builder = EntryBuilder(codec=pb.CompressionType.Value(config.compression.upper()))
+        self._encryptor = _encryptor(str(topic), config)
+        codec = pb.CompressionType.Value(config.compression.upper())
+        self._builder = EntryBuilder(codec=codec, encryptor=self._encryptor)
         self._batcher = Batcher(self._builder, messages_max=config.batch_messages_max, bytes_max=config.batch_bytes_max)
         self._waiting: list[asyncio.Future[MessageId]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._sequence_id = -1
 
     async def open(self) -> None:
-        """Register with the broker. Raises what it refuses the producer with."""
+        """Register with the broker. Raises what it refuses the producer with, CryptoError before."""
+        if self._encryptor is not None:
+            self._encryptor.open()
         await self._send_queue.open()
         start = self._config.initial_sequence_id
         self._sequence_id = self._send_queue.last_sequence_id if start is None else start
@@ -213,8 +244,8 @@ class PartitionProducer:
             return
         self._refresh_builder()
         futures, self._waiting = self._waiting, []
-        built = self._batcher.take(now_ms())
         try:
+            built = self._batcher.take(now_ms())
             self._check_size(len(built.entry))
             self._transmit(built, futures, in_batch=True)
         except PulsarError as error:
@@ -284,6 +315,12 @@ class PartitionProducer:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def _encryptor(topic: str, config: ProducerConfig) -> Encryptor | None:
+    if config.crypto_key_reader is None:
+        return None
+    return Encryptor(topic, tuple(config.encryption_keys), config.crypto_key_reader, config.crypto_failure_action)
 
 
 def _pass_failure_on(done: asyncio.Future[Receipt], future: asyncio.Future[MessageId]) -> None:

@@ -36,6 +36,7 @@ class Producer(AsyncCloses):
         self._updating = asyncio.Lock()
         self._watch: PartitionWatch | None = None
         self._closed = False
+        self._telemetry = session.telemetry.sending() if session.telemetry is not None else None
 
     async def open(self) -> None:
         """Find the partitions and register with all of them. Raises what a broker refuses."""
@@ -108,6 +109,8 @@ class Producer(AsyncCloses):
         ordering_key, deliver_at_ms, deliver_after_ms, sequence_id, replication_clusters.
         """
         message = _outgoing(content, key, fields)
+        if self._telemetry is not None:
+            return await self._telemetry.send(self._choose(message), message)
         return await self._choose(message).send(message)
 
     async def enqueue(
@@ -115,6 +118,8 @@ class Producer(AsyncCloses):
     ) -> asyncio.Future[MessageId]:
         """As :meth:`send`, but return as soon as there is room; the future has the id, or the failure."""
         message = _outgoing(content, key, fields)
+        if self._telemetry is not None:
+            return await self._telemetry.enqueue(self._choose(message), message)
         return await self._choose(message).enqueue(message)
 
     def _choose(self, message: OutgoingMessage) -> PartitionProducer:

@@ -111,6 +111,9 @@ class ProducerRequest:
 
     access_mode: pb.ProducerAccessMode.ValueType = pb.Shared
     properties: Mapping[str, str] = field(default_factory=dict)
+    encrypted: bool = False
+    """Messages will be; some namespaces demand it."""
+
     initial_subscription_name: str | None = None
     busy_timeout_ms: int = 0
     """How long to wait, when opening, for another holder of the name to go away."""
@@ -315,6 +318,7 @@ class SendQueue:
             schema=schema,
             access_mode=request.access_mode,
             topic_epoch=self._topic_epoch,
+            encrypted=request.encrypted,
             properties=request.properties,
             initial_subscription_name=request.initial_subscription_name,
         )

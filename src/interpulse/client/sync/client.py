@@ -9,6 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from interpulse.client.client import Client as AsyncClient
@@ -102,6 +103,10 @@ class Consumer(Closes):
                 yield self.receive()
             except AlreadyClosed:
                 return
+
+    def processing(self, message: Message) -> AbstractContextManager[object]:
+        """Inside it, spans that begin are children of the message's own; with ``tracing`` on."""
+        return self._consumer.processing(message)
 
     def acknowledge(self, message: Message) -> None:
         """The application is done with this message."""

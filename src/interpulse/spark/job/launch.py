@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -94,6 +95,9 @@ def _outcome(
         if config.metrics.port:
             reports.append(_metrics(config))
             closing.callback(reports[-1].close)
+        if (spans := _spans(config)) is not None:
+            reports.append(spans)
+            closing.callback(spans.close)
         return _run(config, reports, supervised=supervised)
     except (PipelineConfigError, SparkMissing) as problem:
         return str(problem)
@@ -137,6 +141,22 @@ def _run(config: PipelineConfig, reports: list[Report], *, supervised: bool) -> 
     job = ReplicationJob(config, supervised=supervised, reports=reports)
     # asyncio.run would wait at the end for threads that talk to Java, however long Spark takes to start or to stop.
     return asyncio.new_event_loop().run_until_complete(job.run())
+
+
+def _spans(config: PipelineConfig) -> Report | None:
+    """Micro-batches as spans, where OTEL_SDK_DISABLED=false."""
+    from interpulse.serving.telemetry import TelemetryUnusable, tracer_provider
+    from interpulse.spark.job.pipeline_config import PipelineConfigError
+
+    try:
+        provider = tracer_provider(os.environ, service="interpulse-replicate", cluster=config.source.cluster)
+    except TelemetryUnusable as problem:
+        raise PipelineConfigError(str(problem)) from problem
+    if provider is None:
+        return None
+    from interpulse.spark.job.reports.batch_spans import BatchSpans
+
+    return BatchSpans(provider)
 
 
 def _metrics(config: PipelineConfig) -> Report:

@@ -85,7 +85,7 @@ class ReplicationJob:
             loop.add_signal_handler(number, self._stopping.set)
         if self._supervised:
             threading.Thread(target=self._watch_parent, args=(loop,), daemon=True).start()
-        self._config.state.mkdir(parents=True, exist_ok=True)
+        self._config.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         async with self._config.source.admin() as admin:
             starting = asyncio.create_task(self._start_spark())
             reporting = asyncio.create_task(self._report_status(admin))

@@ -28,10 +28,12 @@ from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.offsets import TopicRange
+from interpulse.spark.options.encryption import private_key_reader
 from interpulse.spark.process_client import Patience, patiently, process_portal, relaxed_collector, session_for
 from interpulse.spark.reading.cuts import admission
 from interpulse.spark.reading.read_columns import ReadColumns
 from interpulse.spark.reading.read_options import ReadOptions
+from interpulse.spark.rows.decryption import Decryption
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,7 +76,8 @@ def fetch_batches(options: ReadOptions, columns: ReadColumns, ranges: Sequence[T
 
 
 def _fetch(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
-    builder = columns.builder(partial(_schema_of_version, options), admission(options))
+    decryption = Decryption(private_key_reader(options.encryption_private_keys), options.crypto_failure_action)
+    builder = columns.builder(partial(_schema_of_version, options), admission(options), decryption)
     arrived: queue.Queue[_Arrival] = queue.Queue()
     taken = asyncio.Semaphore(_CHUNKS_WAITING)
     portal = process_portal()

@@ -16,6 +16,7 @@ from interpulse.spark.schemas.payload_columns import check_same_schemas, payload
 
 if TYPE_CHECKING:
     from interpulse.spark.rows.columns import Message
+    from interpulse.spark.rows.decryption import Decryption
     from interpulse.spark.rows.row_builder import RowBuilder
     from interpulse.spark.schemas.payload_decoder import SchemaOfVersion
 
@@ -31,7 +32,12 @@ class ReadColumns:
     topic_schema: SchemaInfo | None = None
     corrupt_column: str | None = None
 
-    def builder(self, schema_of: SchemaOfVersion, admits: Callable[[Message], bool] | None = None) -> RowBuilder:
+    def builder(
+        self,
+        schema_of: SchemaOfVersion,
+        admits: Callable[[Message], bool] | None = None,
+        decryption: Decryption | None = None,
+    ) -> RowBuilder:
         """Makes rows of entries; ``schema_of`` asks the cluster, ``admits`` says which messages are read."""
         from interpulse.spark.rows.row_builder import RowBuilder
         from interpulse.spark.schemas.payload_decoder import PayloadDecoder
@@ -39,7 +45,7 @@ class ReadColumns:
         decoder = None
         if self.topic_schema is not None:
             decoder = PayloadDecoder(self.topic_schema, self.wanted, schema_of, corrupt_column=self.corrupt_column)
-        return RowBuilder(self.wanted, self.layout, decoder, admits)
+        return RowBuilder(self.wanted, self.layout, decoder, admits, decryption)
 
 
 def schema_of_query(options: ReadOptions, schemas: Mapping[str, SchemaInfo | None]) -> StructType:

@@ -18,6 +18,7 @@ from interpulse.spark.options.connection_options import (
     outage_timeout_option,
     service_url_option,
 )
+from interpulse.spark.options.encryption import KeyFiles, parse_key_files
 from interpulse.spark.options.option import Purpose, build_options, option, read_values
 from interpulse.spark.options.option_values import (
     one_of,
@@ -390,6 +391,23 @@ class ReadOptions:
     arrow_batch_rows: int = option(
         "arrowBatchRows", parse_positive, 8192, purpose=Purpose.READ, text="rows of emitted Arrow batches"
     )
+    encryption_private_keys: KeyFiles = option(  # noqa: RUF009 - a dataclass field
+        "encryptionPrivateKey",
+        parse_key_files,
+        (),
+        purpose=Purpose.READ,
+        text="file of the private key of encrypted messages, in PEM; or JSON with one for each name of a key, "
+        '`{"orders": "/keys/orders.pem"}`. The files have to be on every machine. With `mode=message`',
+    )
+    crypto_failure_action: str | None = option(
+        "cryptoFailureAction",
+        one_of("fail", "discard", "consume"),
+        None,
+        aliases=("pulsar.reader.cryptoFailureAction",),
+        purpose=Purpose.READ,
+        text="what becomes of messages that cannot be decrypted: `fail` the query, `discard` them, or `consume`: rows "
+        "have the encrypted bytes, and `__encrypted` is true. Default: `fail` with a private key, `consume` without",
+    )
     verify_checksum: bool = option(
         "verifyChecksum", parse_flag, True, purpose=Purpose.READ, text="check the CRC32C of every entry"
     )
@@ -416,6 +434,9 @@ def parse_read_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.RE
     _check_selection(values, problems)
     _check_starting(values, purpose, problems)
     _settle_columns(values, problems)
+    names = {"encryption_private_keys": "encryptionPrivateKey", "crypto_failure_action": "cryptoFailureAction"}
+    if values.get("mode") == "entry":
+        problems.extend(f"{name} only counts with mode=message" for key, name in names.items() if key in values)
     problems.extend(tasks_problems(values, purpose))
     return build_options(ReadOptions, values, problems)
 

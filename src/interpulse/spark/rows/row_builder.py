@@ -26,6 +26,7 @@ from interpulse.spark.rows.columns import (
     key_of_metadata,
     value_of,
 )
+from interpulse.spark.rows.decryption import Decryption
 from interpulse.spark.rows.message_block import VARYING_COLUMNS, MessageBlock, block_of
 from interpulse.spark.schemas.payload_decoder import Payload
 from interpulse.wire.compression import decompress
@@ -91,7 +92,7 @@ class RowBuilder:
     """Collects rows of one schema and gives them out as Arrow batches.
 
     ``decoder`` fills the columns that ``layout`` has for payloads; without it payloads are bytes. ``admits`` says which
-    messages become rows, without it all.
+    messages become rows, without it all. Without ``decryption`` encrypted messages stay as they are.
     """
 
     def __init__(
@@ -100,10 +101,12 @@ class RowBuilder:
         layout: Layout,
         decoder: PayloadColumns | None = None,
         admits: Callable[[Message], bool] | None = None,
+        decryption: Decryption | None = None,
     ) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
 
         self._admits = admits
+        self._decryption = decryption
         self._arrow = to_arrow_schema(schema, timezone="UTC")
         columns = layout.metadata
         typed = () if layout.payload is None else layout.payload.names
@@ -163,6 +166,9 @@ class RowBuilder:
 
     def _add_parsed(self, topic: str, partition: int, source: SourceEntry) -> None:
         parsed = source.parsed
+        is_sealed = bool(parsed.metadata.encryption_keys) and not self._entry_mode
+        if is_sealed and self._decryption is not None and not self._decryption.admits(topic, source.position, parsed):
+            return
         whole = Message(
             topic,
             partition,

@@ -6,11 +6,13 @@ import base64
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
+from interpulse.client.encryption.encryptor import Encryptor
 from interpulse.client.producing.router import Router
 from interpulse.clock import now_ms
 from interpulse.model.errors import IncompatibleSchema, InvalidRequest
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.spark.options.encryption import public_key_reader
 from interpulse.spark.writing.kafka_style import with_own_names
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.row_encoders import RowEncoders
@@ -81,6 +83,7 @@ class MessageWriter:
         self._codec = pb.CompressionType.Value(options.compression_type.upper())
         self._router = Router(mode=options.routing_mode, hashing=options.hashing_scheme)
         self._publishers: dict[tuple[str, str], Publisher] = {}
+        self._encryptors: dict[str, Encryptor] = {}
 
     async def write(self, batch: pa.RecordBatch) -> None:
         """Rows of one partition become Pulsar batches; a batch ends with the Arrow batch at the latest."""
@@ -97,7 +100,7 @@ class MessageWriter:
             publisher = self._publishers.get(place) or await self._open(place, group[0])
             _check_text(place[0], publisher.schema, group)
             for packed in self._packed(publisher.unsent(group)):
-                await self._send(publisher, packed)
+                await self._send(place[0], publisher, packed)
 
     async def _encoded(self, message: OutgoingMessage) -> OutgoingMessage:
         """With the payload that the schema of its topic makes of its columns."""
@@ -112,11 +115,21 @@ class MessageWriter:
     async def _open(self, place: tuple[str, str], first: OutgoingMessage) -> Publisher:
         topic, _ = place
         encoder = None if self._encoders is None else await self._encoders.encoder(topic)
+        self._prepare_encryption(topic)
         publisher = await self._opening.open(topic, first, None if encoder is None else encoder.schema)
         self._publishers[place] = publisher
         return publisher
 
-    async def _send(self, publisher: Publisher, packed: Sequence[OutgoingMessage]) -> None:
+    def _prepare_encryption(self, topic: str) -> None:
+        """Raises CryptoError for a key that cannot be used."""
+        options = self._options
+        if options.encryption_keys and topic not in self._encryptors:
+            reader = public_key_reader(options.encryption_public_keys)
+            encryptor = Encryptor(topic, options.encryption_keys, reader, options.crypto_failure_action)
+            encryptor.open()
+            self._encryptors[topic] = encryptor
+
+    async def _send(self, topic: str, publisher: Publisher, packed: Sequence[OutgoingMessage]) -> None:
         ids = publisher.ids(packed)
         entry = build_messages(
             packed,
@@ -126,6 +139,7 @@ class MessageWriter:
             batched=self._options.batching_max_messages > 1 and not packed[0].travels_alone,
             codec=self._codec,
             schema_version=publisher.schema_version,
+            encryptor=self._encryptors.get(topic),
         )
         await publisher.send(entry, ids)
 

@@ -18,6 +18,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from interpulse.client.encryption.encryptor import Encryptor
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaType
 from interpulse.spark.options.option import OptionError
@@ -257,6 +258,7 @@ def build_messages(
     batched: bool,
     codec: pb.CompressionType.ValueType,
     schema_version: bytes = b"",
+    encryptor: Encryptor | None = None,
 ) -> bytes:
     """One entry out of messages with rising sequence ids; a single one if not ``batched``."""
     metadata = pb.MessageMetadata(producer_name=producer_name, sequence_id=ids[0], publish_time=publish_time_ms)
@@ -279,6 +281,8 @@ def build_messages(
         metadata.compression = codec
         metadata.uncompressed_size = len(payload)
         payload = compress(codec, payload)
+    if encryptor is not None:
+        payload = encryptor.seal(metadata, payload)
     return build_entry(metadata.SerializeToString(), payload)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from interpulse.client.encryption.encryptor import ProducerCryptoFailureAction
 from interpulse.client.producing.router import HashingScheme, RoutingMode
 from interpulse.spark.options.access import Access
 from interpulse.spark.options.connection_options import (
@@ -16,6 +17,7 @@ from interpulse.spark.options.connection_options import (
     outage_timeout_option,
     service_url_option,
 )
+from interpulse.spark.options.encryption import KeyFiles, parse_key_files
 from interpulse.spark.options.option import OptionError, Purpose, build_options, option, read_values
 from interpulse.spark.options.option_values import (
     one_of,
@@ -23,6 +25,7 @@ from interpulse.spark.options.option_values import (
     parse_duration_ms,
     parse_flag,
     parse_hashing_scheme,
+    parse_names,
     parse_positive,
     parse_positive_size,
     parse_routing_mode,
@@ -200,6 +203,30 @@ class WriteOptions:
         text="where rows without key go: `RoundRobinPartition`, all of an Arrow batch to one partition in turn; "
         "`SinglePartition`, all of a task to one partition",
     )
+    encryption_keys: tuple[str, ...] = option(
+        "encryptionKeys",
+        parse_names,
+        (),
+        aliases=("pulsar.producer.encryptionKeys",),
+        purpose=Purpose.WRITE,
+        text="comma list of the names of public keys: whoever has the private key of one of them can read the messages",
+    )
+    encryption_public_keys: KeyFiles = option(  # noqa: RUF009 - a dataclass field
+        "encryptionPublicKey",
+        parse_key_files,
+        (),
+        purpose=Purpose.WRITE,
+        text="with `encryptionKeys`: file of the public key, in PEM; or JSON with one for each name, "
+        '`{"orders": "/keys/orders.pem"}`. The files have to be on every machine',
+    )
+    crypto_failure_action: ProducerCryptoFailureAction = option(  # noqa: RUF009 - a dataclass field
+        "cryptoFailureAction",
+        one_of("fail", "send"),
+        "fail",
+        aliases=("pulsar.producer.cryptoFailureAction",),
+        purpose=Purpose.WRITE,
+        text="with `encryptionKeys`: messages that cannot be encrypted `fail` the query, or are `send` as they are",
+    )
     hashing_scheme: HashingScheme = option(  # noqa: RUF009 - a dataclass field
         "hashingScheme",
         parse_hashing_scheme,
@@ -332,6 +359,9 @@ _ONLY_MESSAGES = {
     "batching_max_bytes": "batchingMaxBytes",
     "batching_max_messages": "batchingMaxMessages",
     "compression_type": "compressionType",
+    "encryption_keys": "encryptionKeys",
+    "encryption_public_keys": "encryptionPublicKey",
+    "crypto_failure_action": "cryptoFailureAction",
 }
 
 
@@ -351,7 +381,21 @@ def _check_effect(values: Mapping[str, Any], problems: list[str]) -> None:
             problems.append("dedup=column reads __sequenceId, which columnStyle=kafka has not: leave one of them out")
     if values.get("send_timeout_ms") and values["dedup"] != "none":
         problems.append("sendTimeoutMs only counts with deliveryGuarantee=at-least-once: lanes wait for every receipt")
+    _check_encryption(values, problems)
     if "schema_type" in values and values.get("value_schema") == "raw":
         problems.append("schemaType only counts with valueSchema=auto")
     if "schema_source_access" in values and "schema_source_url" not in values:
         problems.append("access to schemaSource only counts with schemaSourceUrl")
+
+
+def _check_encryption(values: Mapping[str, Any], problems: list[str]) -> None:
+    """Lanes read back what a killed task has stored, and compare it with their rows."""
+    named, given = bool(values.get("encryption_keys")), bool(values.get("encryption_public_keys"))
+    if named != given:
+        problems.append("encryptionKeys and encryptionPublicKey need each other: the names, and the files of the keys")
+    if "crypto_failure_action" in values and not named:
+        problems.append("cryptoFailureAction only counts with encryptionKeys")
+    if named and values["dedup"] != "none":
+        problems.append(
+            "encryptionKeys only counts with deliveryGuarantee=at-least-once: exactly-once reads back what is stored"
+        )

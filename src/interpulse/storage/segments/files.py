@@ -78,7 +78,7 @@ class Files(Protocol):
 
 class _DiskAppendFile:
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self._end = 0
         self._write_through = _WRITE_THROUGH
 
@@ -139,7 +139,7 @@ class DiskFiles:
 
     def names(self, directory: Path) -> list[str]:
         if not directory.exists():
-            directory.mkdir()
+            directory.mkdir(mode=0o700)
             self.sync_directory(directory.parent)
         return sorted(os.listdir(directory))
 

@@ -18,7 +18,7 @@ from interpulse.client.consuming.partition_consumer import PartitionConsumer
 from interpulse.client.consuming.unpacker import Start
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
-from interpulse.model.errors import AlreadyClosed, ConsumerBusy, NotSupported, TopicNotFound
+from interpulse.model.errors import AlreadyClosed, ConsumerBusy, CryptoError, TopicNotFound
 from interpulse.model.ids import EARLIEST, LATEST, ChunkMessageId, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
@@ -478,7 +478,7 @@ async def test_encrypted_message_when_it_comes_then_the_consumer_ends_there_and_
     stage.deliver(2, single(b"b"))
     assert [message.content for message in await stage.take()] == [b"a"]
     for _ in range(2):
-        with pytest.raises(NotSupported, match="message 1:1:-1 of persistent://public/default/t is encrypted"):
+        with pytest.raises(CryptoError, match=r"message 1:1:-1: a message of .*/t cannot be .* the private key of 'k'"):
             await stage.inbox.take(5000)
     assert stage.broker.count(pb.BaseCommand.ACK) == 0
     await stage.consumer.close()

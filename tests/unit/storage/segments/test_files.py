@@ -104,7 +104,7 @@ def test_create_when_done_then_only_the_owner_writes_and_none_executes(tmp_path:
         DiskFiles().create(tmp_path / "a").close()
     finally:
         os.umask(before)
-    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o644
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
 
 
 @pytest.mark.skipif(files._WRITE_THROUGH is None, reason="this system cannot write through at all")

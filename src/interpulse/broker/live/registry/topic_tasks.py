@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from interpulse.broker.live.registry import upkeep
@@ -14,7 +14,7 @@ from interpulse.broker.periodic import run_periodically
 from interpulse.model.errors import NoRoomLeft, PulsarError
 from interpulse.model.names import TopicName
 
-__all__ = ["TOPICS_AT_ONCE", "AnyTopic", "TopicTasks", "in_turns"]
+__all__ = ["TOPICS_AT_ONCE", "AnyTopic", "TopicTasks", "in_turns", "topics_in_turns"]
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +31,14 @@ async def in_turns(topics: Mapping[TopicName, AnyTopic]) -> AsyncIterator[AnyTop
             yield topic
         if number % TOPICS_AT_ONCE == 0:
             await asyncio.sleep(0)
+
+
+async def topics_in_turns(topics: Sequence[AnyTopic]) -> AsyncIterator[AnyTopic]:
+    """All of these, whatever goes meanwhile; after some it is others' turn."""
+    for start in range(0, len(topics), TOPICS_AT_ONCE):
+        for topic in topics[start : start + TOPICS_AT_ONCE]:
+            yield topic
+        await asyncio.sleep(0)
 
 
 class TopicTasks:

@@ -7,9 +7,8 @@ so that sums over a name count everything once.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import add
 from typing import Final
 
@@ -22,7 +21,7 @@ from interpulse.broker.live.measures import (
     SubscriptionMeasure,
     TopicMeasure,
 )
-from interpulse.broker.live.registry.topic_registry import AnyTopic
+from interpulse.broker.live.registry.topic_tasks import AnyTopic, topics_in_turns
 from interpulse.broker.rest.metrics.metrics_buckets import WriteFamilies, wait_buckets
 from interpulse.broker.rest.metrics.metrics_limits import QUOTA_TYPES, write_limits
 from interpulse.serving.exposition import Exposition, Kind, labelled
@@ -34,7 +33,6 @@ SERIES_OWNERS_MAX: Final = 20_000
 """Topics and subscriptions that are shown one by one; a page of more takes seconds to make."""
 
 _TIMES: Final = "in milliseconds since 1970, 0 = not since the topic was loaded"
-_AT_ONCE: Final = 100  # topics read in one turn of the event loop: about 2 ms
 
 Row = tuple[str, Kind, str]
 
@@ -166,8 +164,8 @@ async def write_topics(
     one_by_one = topic_level and await _owners(topics, consumer_level=consumer_level) <= SERIES_OWNERS_MAX
     sums = _Sums(page, cluster)
     lines = _Lines(page, cluster, consumer_level=consumer_level) if one_by_one else None
-    async for topic in _in_turns(topics):
-        measured = _with_delays(topic, topic.measure(), delays)
+    async for topic in topics_in_turns(topics):
+        measured = topic.measure().with_delays(str(topic.name), delays)
         sums.add(str(topic.name.namespace_name), measured)
         if lines is not None:
             lines.add(topic, measured)
@@ -177,33 +175,14 @@ async def write_topics(
     page.add(_LEFT_OUT, "gauge", text, labelled(cluster=cluster), left_out)
 
 
-async def _in_turns(topics: Sequence[AnyTopic]) -> AsyncIterator[AnyTopic]:
-    """All of them; after some it is others' turn."""
-    for start in range(0, len(topics), _AT_ONCE):
-        for topic in topics[start : start + _AT_ONCE]:
-            yield topic
-        await asyncio.sleep(0)
-
-
 async def _owners(topics: Sequence[AnyTopic], *, consumer_level: bool) -> int:
     """How many would be shown one by one; counted no further than it matters."""
     count = len(topics)
     if count > SERIES_OWNERS_MAX:
         return count
-    async for topic in _in_turns(topics):
+    async for topic in topics_in_turns(topics):
         count += len(topic.subscriptions) + (topic.consumer_count if consumer_level else 0)
     return count
-
-
-def _with_delays(topic: AnyTopic, measured: Measured, delays: Mapping[tuple[str, str], float]) -> Measured:
-    if not measured.replication or not delays:
-        return measured
-    name = str(topic.name)
-    ways = {
-        remote: way._replace(delay_seconds=delays.get((name, remote), 0.0))
-        for remote, way in measured.replication.items()
-    }
-    return measured._replace(replication=ways)
 
 
 class _Lines:

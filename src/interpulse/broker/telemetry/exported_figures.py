@@ -1,0 +1,103 @@
+"""Observable instruments over the figures of a broker.
+
+An exporter asks each instrument by itself, in a thread of its own. The first one asked has the event loop read all
+figures, and the others answer from that reading.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from opentelemetry.metrics import CallbackOptions, Observation
+
+from interpulse import __version__
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.instruments import Instruments
+from interpulse.broker.live.registry.topic_tasks import AnyTopic, topics_in_turns
+from interpulse.broker.replication.replication_survey import ReplicationSurvey
+from interpulse.broker.telemetry.broker_figures import BROKER_INSTRUMENTS, broker_figures
+from interpulse.broker.telemetry.figure import Figures, Instrument
+from interpulse.broker.telemetry.topic_figures import TOPIC_INSTRUMENTS, TopicFigures
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import Meter, MeterProvider
+
+__all__ = ["ExportedFigures"]
+
+_log = logging.getLogger(__name__)
+
+_SCOPE: Final = "org.apache.pulsar.broker"  # as Pulsar's, so that views and dashboards find the same
+_TOPICS_MAX: Final = 20_000  # shown one by one, as in rest/metrics
+_READING_SECONDS_MAX: Final = 30.0
+
+
+class ExportedFigures:
+    """The instruments of one broker. Made in its event loop, and closed there before the loop ends."""
+
+    def __init__(
+        self,
+        provider: MeterProvider,
+        *,
+        topics: Callable[[], Sequence[AnyTopic]],
+        instruments: Instruments,
+        config: Callable[[], BrokerConfig],
+        survey: ReplicationSurvey,
+    ) -> None:
+        self._topics = topics
+        self._instruments = instruments
+        self._config = config
+        self._survey = survey
+        self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        self._figures: Figures = {}
+        self._asked: set[str] = set()
+        meter = provider.get_meter(_SCOPE, __version__)
+        for instrument in (*BROKER_INSTRUMENTS, *TOPIC_INSTRUMENTS):
+            _create(meter, instrument, partial(self._observe, instrument.name))
+
+    def close(self) -> None:
+        """From now on there are no figures."""
+        self._loop = None
+
+    def _observe(self, name: str, options: CallbackOptions) -> Iterable[Observation]:
+        """Called in a thread of the exporter's. Whoever is asked again after the latest reading has a new one made."""
+        if name in self._asked or not self._figures:
+            self._figures, self._asked = self._read_in_loop(), set()
+        self._asked.add(name)
+        return [Observation(value, attributes) for value, attributes in self._figures.get(name, ())]
+
+    def _read_in_loop(self) -> Figures:
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            return {}
+        reading = asyncio.run_coroutine_threadsafe(self._read(), loop)
+        try:
+            return reading.result(_READING_SECONDS_MAX)
+        except (concurrent.futures.CancelledError, TimeoutError):
+            reading.cancel()
+            _log.warning("figures for OpenTelemetry could not be read seconds_max=%s", _READING_SECONDS_MAX)
+            return {}
+
+    async def _read(self) -> Figures:
+        config, topics = self._config(), self._topics()
+        delays = (await self._survey.look()).delays
+        one_by_one = config.expose_topic_level_metrics_in_prometheus and len(topics) <= _TOPICS_MAX
+        collected = TopicFigures(by_namespace=not one_by_one)
+        async for topic in topics_in_turns(topics):
+            measured = topic.measure().with_delays(str(topic.name), delays)
+            collected.add(topic.name, measured)
+        of_broker = broker_figures(self._instruments, lookups_max=config.max_concurrent_lookup_request)
+        return {**collected.finish(), **of_broker}
+
+
+def _create(meter: Meter, instrument: Instrument, observe: Callable[[CallbackOptions], Iterable[Observation]]) -> None:
+    create = {
+        "counter": meter.create_observable_counter,
+        "updown": meter.create_observable_up_down_counter,
+        "gauge": meter.create_observable_gauge,
+    }[instrument.kind]
+    create(instrument.name, [observe], instrument.unit, instrument.text)

@@ -1,0 +1,101 @@
+"""Encrypts the entries of one producer."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+from interpulse.client.encryption.key_reader import CryptoKeyReader
+from interpulse.model.errors import CryptoError
+from interpulse.wire import pulsar_api_pb2 as pb
+
+if TYPE_CHECKING:
+    from interpulse.client.encryption.data_keys import DataKey
+
+__all__ = ["Encryptor", "ProducerCryptoFailureAction"]
+
+_log = logging.getLogger(__name__)
+
+ProducerCryptoFailureAction = Literal["fail", "send"]
+
+_LIFETIME_S: Final = 4 * 3600.0  # as in Pulsar's clients
+_RETRY_S: Final = 60.0
+_IV_BYTES: Final = 12
+_USES_MAX: Final = 2**32  # random parameters repeat too likely beyond (NIST SP 800-38D, 8.3)
+
+
+class Encryptor:
+    """Has a data key, which is encrypted with each of the named public keys, and a new one every four hours."""
+
+    def __init__(
+        self,
+        topic: str,
+        names: Sequence[str],
+        key_reader: CryptoKeyReader,
+        action: ProducerCryptoFailureAction,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``action`` "send": what cannot be encrypted is sent as it is, and a warning logged."""
+        self._topic = topic
+        self._names = names
+        self._key_reader = key_reader
+        self._sends_plain = action == "send"
+        self._now = now
+        self._data_key: DataKey | None = None
+        self._keys: list[pb.EncryptionKeys] = []
+        self._uses = 0
+        self._renew_at = 0.0
+
+    def open(self) -> None:
+        """Read the keys. Raises CryptoError, unless what cannot be encrypted is sent as it is."""
+        self._renew()
+
+    def seal(self, metadata: pb.MessageMetadata, payload: bytes) -> bytes:
+        """The payload as it travels; the metadata learns how to undo it. Raises CryptoError."""
+        if self._now() >= self._renew_at or self._uses >= _USES_MAX:
+            self._renew()
+        if self._data_key is None:
+            return payload
+        self._uses += 1
+        if not metadata.encryption_keys:
+            metadata.encryption_keys.extend(self._keys)
+        metadata.encryption_param = iv = os.urandom(_IV_BYTES)
+        return self._data_key.seal(iv, payload)
+
+    def _renew(self) -> None:
+        """A key that cannot be read any more is no reason to stop: the data key that there is stays in use."""
+        self._renew_at = self._now() + _RETRY_S
+        try:
+            self._read_keys()
+        except CryptoError as error:
+            if self._data_key is not None and self._uses < _USES_MAX:
+                _log.warning("data key not renewed, the old one is used on topic=%s error=%s", self._topic, error)
+            elif self._sends_plain:
+                self._data_key = None
+                _log.warning("messages are sent without encryption topic=%s error=%s", self._topic, error)
+            else:
+                self._renew_at = 0.0
+                raise
+        else:
+            self._renew_at = self._now() + _LIFETIME_S
+            self._uses = 0
+
+    def _read_keys(self) -> None:
+        from interpulse.client.encryption.data_keys import DATA_KEY_BYTES, DataKey, wrapped
+
+        data_key, keys = os.urandom(DATA_KEY_BYTES), []
+        for name in self._names:
+            try:
+                info = self._key_reader.public_key(name, {})
+                value = wrapped(info.key, data_key)
+            except Exception as error:
+                raise CryptoError(
+                    f"messages for {self._topic} cannot be encrypted with the public key {name!r}: {error}; mend the "
+                    f"key, or send them as they are with crypto_failure_action='send'"
+                ) from error
+            pairs = [pb.KeyValue(key=key, value=text) for key, text in info.metadata.items()]
+            keys.append(pb.EncryptionKeys(key=name, value=value, metadata=pairs))
+        self._data_key, self._keys = DataKey(data_key), keys

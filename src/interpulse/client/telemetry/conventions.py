@@ -1,0 +1,78 @@
+"""Names of attributes and metrics: OpenTelemetry's semantic conventions for messaging, and PIP-446.
+
+They are written out, since the package that holds them calls them incubating and moves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, get_current_span
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from interpulse.model.names import TopicName
+
+__all__ = [
+    "ACKNOWLEDGMENT_TYPE",
+    "ERROR_TYPE",
+    "MESSAGE_COUNT",
+    "MESSAGE_ID",
+    "AcknowledgmentType",
+    "attributes_of",
+    "context_of",
+    "is_traced",
+    "link_to_creation",
+    "traceparent_of",
+]
+
+AcknowledgmentType = Literal["acknowledge", "cumulative_acknowledge", "negative_acknowledge", "ack_timeout"]
+
+ACKNOWLEDGMENT_TYPE: Final = "messaging.pulsar.acknowledgment.type"
+ERROR_TYPE: Final = "error.type"
+MESSAGE_COUNT: Final = "messaging.batch.message_count"
+MESSAGE_ID: Final = "messaging.message.id"
+_TRACEPARENT: Final = "traceparent"
+_PROPAGATOR: Final = TraceContextTextMapPropagator()
+
+
+def attributes_of(operation: str, topic: str, *, subscription: str | None = None) -> dict[str, str]:
+    """What spans and metrics of an operation on a topic or partition have in common."""
+    attributes = {
+        "messaging.system": "pulsar",
+        "messaging.operation.name": operation,
+        "messaging.operation.type": operation,
+        "messaging.destination.name": topic,
+    }
+    partition = TopicName.parse(topic).partition_index
+    if partition >= 0:
+        attributes["messaging.destination.partition.id"] = str(partition)
+    if subscription is not None:
+        attributes["messaging.destination.subscription.name"] = subscription
+    return attributes
+
+
+def traceparent_of(context: Context) -> dict[str, str]:
+    """A context as properties of a message, in W3C's form: ``traceparent``, and ``tracestate`` where there is one."""
+    carrier: dict[str, str] = {}
+    _PROPAGATOR.inject(carrier, context)
+    return carrier
+
+
+def context_of(properties: Mapping[str, str], otherwise: Context | None = None) -> Context:
+    """The context in which a message was made, by its properties; one that cannot be read counts as none."""
+    return _PROPAGATOR.extract(properties, otherwise)
+
+
+def link_to_creation(properties: Mapping[str, str]) -> list[Link]:
+    """A link to the span in which a message was made, empty if its properties name none."""
+    if _TRACEPARENT not in properties:
+        return []
+    made_in = get_current_span(context_of(properties, Context())).get_span_context()
+    return [Link(made_in)] if made_in.is_valid else []
+
+
+def is_traced(properties: Mapping[str, str]) -> bool:
+    """Whether a message names the span it was made in."""
+    return _TRACEPARENT in properties

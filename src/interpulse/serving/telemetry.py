@@ -1,0 +1,95 @@
+"""Providers of OpenTelemetry for programs, made as its environment variables say (PIP-320).
+
+As with Pulsar's own servers everything is off unless ``OTEL_SDK_DISABLED=false``; then the standard variables count:
+``OTEL_METRICS_EXPORTER`` and ``OTEL_TRACES_EXPORTER``, ``OTEL_RESOURCE_ATTRIBUTES``, ``OTEL_SERVICE_NAME``, and those
+that exporters read by themselves. Nothing of OpenTelemetry is loaded before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Final
+
+from interpulse import __version__
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+
+__all__ = ["TelemetryUnusable", "meter_provider", "tracer_provider"]
+
+_SWITCH: Final = "OTEL_SDK_DISABLED"
+_OTLP: Final = {"grpc": ("otlp_proto_grpc",), "http/protobuf": ("otlp_proto_http",)}
+_OTLP_ANY: Final = ("otlp_proto_http", "otlp_proto_grpc")
+
+
+class TelemetryUnusable(Exception):
+    """OpenTelemetry is switched on and cannot be used; ``str()`` is the sentence for the user."""
+
+
+def meter_provider(environment: Mapping[str, str], *, service: str, cluster: str) -> MeterProvider | None:
+    """What the metrics of a program go to; None where it is off. Raises TelemetryUnusable."""
+    exporters = _exporters(environment, "metrics")
+    if exporters is None:
+        return None
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
+
+    made = [exporter() for exporter in exporters]
+    readers = [each if isinstance(each, MetricReader) else PeriodicExportingMetricReader(each) for each in made]
+    return MeterProvider(readers, resource=_resource(service, cluster), shutdown_on_exit=False)
+
+
+def tracer_provider(environment: Mapping[str, str], *, service: str, cluster: str) -> TracerProvider | None:
+    """What the spans of a program go to; None where it is off. Raises TelemetryUnusable."""
+    exporters = _exporters(environment, "traces")
+    if exporters is None:
+        return None
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    provider = TracerProvider(resource=_resource(service, cluster), shutdown_on_exit=False)
+    for exporter in exporters:
+        provider.add_span_processor(BatchSpanProcessor(exporter()))
+    return provider
+
+
+def _resource(service: str, cluster: str) -> Resource:
+    """What the environment says of the program counts before what we know of it."""
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+
+    known = {"service.name": service, "service.version": __version__, "pulsar.cluster": cluster}
+    return Resource.create(known).merge(OTELResourceDetector().detect())
+
+
+def _exporters(environment: Mapping[str, str], signal: str) -> list[Any] | None:
+    """The classes that export a signal; None where it is off."""
+    if environment.get(_SWITCH, "true").strip().lower() != "false":
+        return None
+    wanted = environment.get(f"OTEL_{signal.upper()}_EXPORTER", "otlp")
+    names = [name.strip() for name in wanted.split(",") if name.strip() not in ("", "none")]
+    if not names:
+        return None
+    try:
+        import opentelemetry.sdk
+    except ImportError as error:
+        raise TelemetryUnusable(
+            f"{_SWITCH}=false needs OpenTelemetry's SDK: pip install opentelemetry-sdk opentelemetry-exporter-otlp"
+        ) from error
+    del opentelemetry
+    return [_exporter(name, environment, signal) for name in names]
+
+
+def _exporter(name: str, environment: Mapping[str, str], signal: str) -> Any:
+    of_signal = environment.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL")
+    protocol = of_signal or environment.get("OTEL_EXPORTER_OTLP_PROTOCOL", "")
+    candidates = _OTLP.get(protocol, _OTLP_ANY) if name == "otlp" else (name,)
+    for candidate in candidates:
+        for found in entry_points(group=f"opentelemetry_{signal}_exporter", name=candidate):
+            return found.load()
+    raise TelemetryUnusable(
+        f"OTEL_{signal.upper()}_EXPORTER={name} is not installed: pip install opentelemetry-exporter-{name}, or set it "
+        f"to console or none"
+    )

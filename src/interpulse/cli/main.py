@@ -29,6 +29,9 @@ _COMMANDS = {
     ),
     "cluster": LazyCommand("interpulse.cli.cluster:cluster", "Prepare a cluster of brokers.", _ADMINISTRATION),
     "consume": LazyCommand("interpulse.cli.consume:consume", "Receive messages and print them.", _MESSAGES),
+    "context": LazyCommand(
+        "interpulse.cli.context:context", "Keep addresses and credentials of clusters under names.", _ADMINISTRATION
+    ),
     "dashboards": LazyCommand(
         "interpulse.cli.monitoring.commands:dashboards", "Print or install dashboards for Grafana.", _ADMINISTRATION
     ),

@@ -35,6 +35,7 @@ def _absent_group(name: str) -> click.Command | None:
 
 
 connection_options = option_group(
+    click.option("--context", metavar="NAME", help="Address and credentials of this context; see interpulse context."),
     click.option("--auth-plugin", "authPlugin", help="Authentication plug-in, by its Java class name."),
     click.option("--auth-params", "authParams", help="Parameters of the plug-in, such as token:... or file:..."),
     click.option("--tls-trust-cert-path", "tlsTrustCertsFilePath", help="File of trusted certificates (PEM)."),
@@ -70,6 +71,6 @@ def admin(ctx: click.Context, /, **flags: str | bool | int | None) -> None:
     """Administer a cluster, with the commands of pulsar-admin.
 
     Settings come from the flags, then from environment variables named like the keys of client.conf, then from the
-    file that PULSAR_CLIENT_CONF names.
+    context in use, then from the file that PULSAR_CLIENT_CONF names.
     """
     ctx.obj = ConnectionSettings.resolve(flags)

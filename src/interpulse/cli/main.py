@@ -38,6 +38,9 @@ _COMMANDS = {
     "metadata": LazyCommand(
         "interpulse.cli.metadata:metadata", "Read and repair the metadata of a stopped broker.", _ADMINISTRATION
     ),
+    "perf": LazyCommand(
+        "interpulse.cli.perf.commands:perf", "Put load on a cluster and measure it, as pulsar-perf does.", _MESSAGES
+    ),
     "produce": LazyCommand("interpulse.cli.produce:produce", "Send messages.", _MESSAGES),
     "read": LazyCommand("interpulse.cli.read:read", "Print messages without a subscription.", _MESSAGES),
     "replicate": LazyCommand("interpulse.cli.replicate:command", "Run the geo-replication job on Spark.", _PROGRAMS),

@@ -17,7 +17,7 @@ from interpulse.model.errors import PulsarError
 if TYPE_CHECKING:
     from interpulse.client.client import Client
 
-__all__ = ["Pace", "messaging_options", "run_with_client"]
+__all__ = ["Pace", "messaging_options", "open_client", "run_with_client"]
 
 
 messaging_options = option_group(
@@ -53,10 +53,16 @@ async def _with_client(
     listener_name: str | None,
     call: Callable[[Client], Coroutine[Any, Any, None]],
 ) -> None:
+    async with open_client(settings, timeout_ms, listener_name) as client:
+        await call(client)
+
+
+def open_client(settings: ConnectionSettings, timeout_ms: int, listener_name: str | None) -> Client:
+    """A client that needs closing; raises UsageError for settings it cannot use."""
     from interpulse.client.client import Client
 
     try:
-        client = Client(
+        return Client(
             settings.service_url,
             credentials=settings.credentials(),
             tls=settings.tls(),
@@ -66,8 +72,6 @@ async def _with_client(
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    async with client:
-        await call(client)
 
 
 class Pace:

@@ -1,8 +1,8 @@
 """Contexts: clusters under names of the user's own, with address and credentials, in a file that only they read.
 
-The file is JSON: ``{"current": NAME, "contexts": {NAME: {KEY: VALUE}}}`` with the keys of ``client.conf``. It lies in the
-user's configuration directory and has the mode 0600. A file with credentials that others can read is refused, as ssh
-refuses such keys: they may have been read already.
+The file is JSON: ``{"current": NAME, "contexts": {NAME: {KEY: VALUE}}}`` with the keys of ``client.conf``. It lies in
+the user's configuration directory and has the mode 0600. A file with credentials that others can read is refused, as
+ssh refuses such keys: they may have been read already.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ class ConnectionSettings:
         flags: Mapping[str, str | bool | int | None],
         environment: Mapping[str, str] = os.environ,
     ) -> ConnectionSettings:
-        """Put the sources together; ``flags`` holds Pulsar's key names, None where a flag was not given, and the name of
-        the ``context``.
+        """Put the sources together; ``flags`` holds Pulsar's key names, None where a flag was not given, and the name
+        of the ``context``.
 
         Raises click.UsageError for a configuration file or a context that cannot be used.
         """

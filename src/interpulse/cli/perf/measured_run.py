@@ -93,7 +93,7 @@ class MeasuredRun:
         """Do the work. Ctrl-C and SIGTERM end it, and are no failure; the summary is printed in any case."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
-        with contextlib.suppress(NotImplementedError):  # on Windows
+        with contextlib.suppress(NotImplementedError, RuntimeError):  # on Windows, outside the main thread
             loop.add_signal_handler(signal.SIGTERM, task.cancel)
         self._since = self._interval_since = time.monotonic()
         self.generator.start()

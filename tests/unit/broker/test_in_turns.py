@@ -41,7 +41,7 @@ async def test_values_when_sorted_then_are_in_order_and_others_get_their_turn() 
     random.Random(1).shuffle(values)
     found, turns = await turns_of_others(sorted_in_turns(values, key=str))
     assert found == sorted(values)
-    assert turns >= 20
+    assert turns >= 15
     assert await sorted_in_turns([], key=str) == []
 
 
@@ -59,5 +59,5 @@ async def test_array_when_dumped_and_parsed_then_is_the_same() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[1", "[1, x]", "null"])
 async def test_text_when_not_an_array_then_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="not an array|Expecting"):
         await parsed_in_turns(text)

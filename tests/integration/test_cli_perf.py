@@ -70,8 +70,8 @@ def test_questions_when_they_fail_then_are_counted_and_told(pulsar_broker: InPro
 
 
 def test_run_when_interrupted_then_ends_with_its_summary(pulsar_broker: InProcessBroker) -> None:
-    command = [sys.executable, "-m", "interpulse.cli", "perf", "produce", "perf-d", "-r", "200", "-u", pulsar_broker.service_url,
-               "--report-interval", "0.2"]  # fmt: skip
+    arguments = ["produce", "perf-d", "-r", "200", "-u", pulsar_broker.service_url, "--report-interval", "0.2"]
+    command = [sys.executable, "-m", "interpulse.cli", "perf", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         first = process.stdout.readline()

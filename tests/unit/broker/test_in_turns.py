@@ -59,5 +59,5 @@ async def test_array_when_dumped_and_parsed_then_is_the_same() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[1", "[1, x]", "null"])
 async def test_text_when_not_an_array_then_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="not an array|Expecting"):
+    with pytest.raises(ValueError, match=r"not an array|Expecting"):
         await parsed_in_turns(text)

@@ -70,7 +70,7 @@ def check(
         width = max(text_width(finding.name) for finding in found)
         for finding in found:
             click.echo(f"{finding.word:8}  {finding.name:{width}}  {finding.sentence}")
-    sys.exit(worst(found))
+    sys.exit(int(worst(found)))
 
 
 async def _look(

@@ -109,7 +109,7 @@ def test_settings_when_a_context_is_used_then_credentials_of_client_conf_do_not_
 
 def test_context_when_not_there_then_the_nearest_name_is_told() -> None:
     save(production=PROD)
-    with pytest.raises(click.UsageError, match="There is no context 'produktion'. Did you mean 'production'"):
+    with pytest.raises(click.UsageError, match=r"There is no context 'produktion'\. Did you mean 'production'"):
         ConnectionSettings.resolve({"context": "produktion"}, {})
 
 

@@ -83,9 +83,7 @@ def test_check_when_it_looks_then_has_a_line_for_each_thing_and_ends_with_the_wo
     }
 
 
-def test_check_when_records_disagree_then_names_the_remedy(
-    pulsar_broker: InProcessBroker, namespace: str
-) -> None:
+def test_check_when_records_disagree_then_names_the_remedy(pulsar_broker: InProcessBroker, namespace: str) -> None:
     cluster = CliCluster(pulsar_broker.web_url, pulsar_broker.service_url)
     cluster.run("topics create-partitioned-topic public/top/p -p 2")
     cluster.run("topics delete public/top/p-partition-1")

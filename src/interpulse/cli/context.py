@@ -10,7 +10,7 @@ import click
 
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.contexts import (
+from interpulse.cli.support.connection.contexts import (
     CONTEXT_KEYS,
     CONTEXT_VARIABLE,
     Contexts,
@@ -18,8 +18,8 @@ from interpulse.cli.support.contexts import (
     contexts_path,
     holds_secret,
 )
+from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.output import format_option, print_pairs, print_value
-from interpulse.cli.support.settings import ConnectionSettings
 
 __all__ = ["context"]
 

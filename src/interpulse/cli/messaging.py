@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.admin.admin import connection_options
+from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.running import failure
-from interpulse.cli.support.settings import ConnectionSettings
 from interpulse.model.errors import PulsarError
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from interpulse import __version__
+from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.lazy import LazyCommand, LazyGroup
 from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.output import format_option
-from interpulse.cli.support.settings import ConnectionSettings
 
 __all__ = ["admin", "connection_options"]
 

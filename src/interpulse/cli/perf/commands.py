@@ -18,9 +18,9 @@ from interpulse.cli.perf.producing import Messages, contents_of, open_producers,
 from interpulse.cli.perf.receiving import LATENCY_MAX_MS, Receiver, receive_all
 from interpulse.cli.perf.report import LOOKUP, PRODUCED, READ, RECEIVED
 from interpulse.cli.support.command_groups import CommandGroup
+from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.params import MESSAGE_ID, STRINGS
 from interpulse.cli.support.running import FAILED, CommandFailed, failure, open_admin
-from interpulse.cli.support.settings import ConnectionSettings
 from interpulse.model.errors import PulsarError, TopicNotFound
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName

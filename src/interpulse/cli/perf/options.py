@@ -11,11 +11,11 @@ import click
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.perf.latencies import HistogramFile
 from interpulse.cli.perf.measured_run import RunOptions
-from interpulse.cli.support.client_conf import VARIABLE
+from interpulse.cli.support.connection.client_conf import VARIABLE
+from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.params import TOPIC
 from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
-from interpulse.cli.support.settings import ConnectionSettings
 from interpulse.model.names import TopicName
 
 __all__ = [

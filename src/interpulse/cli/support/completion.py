@@ -84,8 +84,8 @@ def _completed(
 async def _asked(flags: dict[str, Any], ask: Callable[[AdminClient], Awaitable[list[str]]]) -> list[str]:
     import asyncio
 
+    from interpulse.cli.support.connection.settings import ConnectionSettings
     from interpulse.cli.support.running import open_admin
-    from interpulse.cli.support.settings import ConnectionSettings
 
     settings = ConnectionSettings.resolve(flags)
     async with open_admin(settings, settings.admin_url) as admin, asyncio.timeout(_PATIENCE_S):

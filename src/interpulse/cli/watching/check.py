@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interpulse.cli.admin.admin import connection_options
+from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.formats import FORMATS, text_width
 from interpulse.cli.support.params import NAMESPACE, TIME, domains_of
 from interpulse.cli.support.running import failure, open_admin
-from interpulse.cli.support.settings import ConnectionSettings
 from interpulse.cli.watching import findings
 from interpulse.cli.watching.cluster_survey import namespaces_of
 from interpulse.cli.watching.expiry import certificate_of_server, token_end

@@ -81,6 +81,7 @@ def untold(name: str, what: str) -> Finding:
 
 
 def disk(metrics: Metrics, limits: Limits) -> Finding:
+    """The room on the disk of the broker, and whether it could be written to."""
     free, size = metrics.total(_FREE), metrics.total(_SIZE)
     if free is None or not size:
         return untold("disk", "how much room its disk has")
@@ -95,6 +96,7 @@ def disk(metrics: Metrics, limits: Limits) -> Finding:
 
 
 def loop_lag(metrics: Metrics, limits: Limits) -> Finding:
+    """How late the broker comes to what is due."""
     bound = metrics.quantile_bound(_LAG, 0.99)
     if bound is None:
         return untold("event loop", "how late its event loop is")
@@ -105,6 +107,7 @@ def loop_lag(metrics: Metrics, limits: Limits) -> Finding:
 
 
 def backlog_age(metrics: Metrics, limits: Limits) -> Finding:
+    """The messages that wait for the longest time."""
     aged = [(sample.value, sample.labels.get("topic", "")) for sample in metrics.samples.get(_AGE, ())]
     aged = [each for each in aged if each[0] >= 0]
     if not aged:
@@ -118,6 +121,7 @@ def backlog_age(metrics: Metrics, limits: Limits) -> Finding:
 
 
 def replication(metrics: Metrics) -> Finding:
+    """Topics that are not copied: by our states, or by the replicators of a real broker."""
     states = metrics.samples.get(_STATES)
     if states is not None:
         counts: dict[str, float] = {}
@@ -151,6 +155,7 @@ def running_out(name: str, end: float | None, now: float, limits: Limits) -> Fin
 
 
 def worst(findings: list[Finding]) -> Level:
+    """The level of all of them together, which is the exit code."""
     return max((finding.level for finding in findings), default=Level.OK)
 
 

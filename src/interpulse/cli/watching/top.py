@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interpulse.cli.admin.admin import connection_options
+from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.formats import FORMATS, to_table
 from interpulse.cli.support.params import NAMESPACE
 from interpulse.cli.support.running import failure, open_admin
-from interpulse.cli.support.settings import ConnectionSettings
 from interpulse.cli.watching.cluster_survey import ClusterSurvey, Found
 from interpulse.cli.watching.rows import TABLES, Table, shown, sorted_rows
 from interpulse.model.errors import PulsarError

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from interpulse.cli.support.contexts import Contexts, contexts_path, holds_secret
-from interpulse.cli.support.settings import ConnectionSettings
+from interpulse.cli.support.connection.contexts import Contexts, contexts_path, holds_secret
+from interpulse.cli.support.connection.settings import ConnectionSettings
 
 TOKEN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 PROD = {

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from interpulse.cli.support.client_conf import VARIABLE, read_client_conf
-from interpulse.cli.support.contexts import chosen_context
+from interpulse.cli.support.connection.client_conf import VARIABLE, read_client_conf
+from interpulse.cli.support.connection.contexts import chosen_context
 
 if TYPE_CHECKING:
     from interpulse.client.credentials import Credentials

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -32,6 +33,12 @@ def _rank(item: pytest.Item) -> int:
     return next(
         (place for place, folder in enumerate(LONGEST_FIRST) if item.nodeid.startswith(folder)), len(LONGEST_FIRST)
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_contexts_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Commands of the tests, in this process and others, find no context but their own."""
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
 
 
 @pytest.fixture(scope="module")

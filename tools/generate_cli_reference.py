@@ -27,18 +27,22 @@ output of `pulsar-admin`. Both work against our own broker and against Apache Pu
 
 **Where settings come from**, strongest first: the flag; an environment variable named like the key (`webServiceUrl`,
 `brokerServiceUrl`, `authPlugin`, `authParams`, `tlsTrustCertsFilePath`, `tlsAllowInsecureConnection`,
-`tlsEnableHostnameVerification`); the file that `PULSAR_CLIENT_CONF` names, in the form of Pulsar's `client.conf`; the
-default. Authentication plug-ins are named as in Pulsar: `AuthenticationToken` with `token:...`, `file:...` or
-`env:NAME`, and `AuthenticationBasic` with `{"userId":"...","password":"..."}`. A URL may name several hosts
-(`http://a:8080,b:8080`): the next one is asked when one cannot be reached.
+`tlsEnableHostnameVerification`); the context in use, which `interpulse context` keeps, and `--context` or the variable
+`INTERPULSE_CONTEXT` chooses for a single command; the file that `PULSAR_CLIENT_CONF` names, in the form of Pulsar's
+`client.conf`, without its address and credentials where a context is in use; the default. Authentication plug-ins are
+named as in Pulsar: `AuthenticationToken` with `token:...`, `file:...` or `env:NAME`, and `AuthenticationBasic` with
+`{"userId":"...","password":"..."}`. A URL may name several hosts (`http://a:8080,b:8080`): the next one is asked when
+one cannot be reached.
 
 **Output.** Lists come one item per line, pairs as `key    value`, objects as indented JSON, a policy that is not set as
 `null`. Errors are one line on standard error: the broker's reason, then the HTTP status in parentheses.
 
 **Other forms.** Every command of the administration takes `-o json`, `-o yaml` or `-o table` and prints the same values
-in that form. The option may also stand in front: `interpulse-admin -o json topics list public/default`.
+in that form; `-o name` prints only names, one per line. The option may also stand in front:
+`interpulse-admin -o json topics list public/default`.
 
-**Completion** of commands, options and choices. For `interpulse` the variable is `_INTERPULSE_COMPLETE`.
+**Completion** of commands, options and choices, and of the tenants, namespaces and topics of the cluster if it answers
+within a moment. For `interpulse` the variable is `_INTERPULSE_COMPLETE`.
 
 | shell | what to add | where |
 | --- | --- | --- |

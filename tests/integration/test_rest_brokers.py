@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.testing.broker import InProcessBroker
-from tests.support.rest_broker import RestBroker
+from tests.support.rest_broker import RestBroker, rest_broker
 from tests.support.rest_client import call
 
 PROBES = ["brokers/health", "brokers/ready", "/readyz"]
@@ -29,6 +30,24 @@ async def test_health_when_the_broker_is_not_ready_is_unavailable(broker: RestBr
 async def test_health_when_the_store_is_gone_is_no_ok(broker: RestBroker) -> None:
     await broker.store.close()
     assert (await call(broker.web_url, "GET", "brokers/health")).status == 500
+
+
+@pytest.mark.parametrize("there", [True, False])
+async def test_status_page_when_its_file_is_there_then_is_ok_as_long_as_the_broker_is_ready(
+    tmp_path: Path, there: bool
+) -> None:
+    file = tmp_path / "in-rotation"
+    if there:
+        file.touch()
+    async with rest_broker(BrokerConfig(status_file_path=str(file))) as broker:
+        reply = await call(broker.web_url, "GET", "/status.html")
+        assert (reply.status, reply.body == b"OK") == ((200, True) if there else (404, False))
+        broker.app.ready = False
+        assert (await call(broker.web_url, "GET", "/status.html")).status == 404
+
+
+async def test_status_page_when_no_file_is_named_then_is_not_found(broker: RestBroker) -> None:
+    assert (await call(broker.web_url, "GET", "/status.html")).status == 404
 
 
 async def test_runtime_configuration_is_all_texts_and_follows_changes(broker: RestBroker) -> None:

@@ -223,3 +223,14 @@ async def test_peer_clusters_cannot_both_be_listed(east: RestBroker, west: RestB
     await join(east, west)
     await done(east, "POST", "clusters/west", {"serviceUrl": west.web_url, "peerClusterNames": ["east"]})
     assert (await call(east.web_url, "POST", REPLICATION, BOTH)).status == 409
+
+
+async def test_status_of_many_topics_is_one_array_that_is_sent_in_parts(east: RestBroker, west: RestBroker) -> None:
+    await join(east, west)
+    for index in range(230):
+        await done(east, "PUT", f"persistent/demo/a/t{index:03}")
+    await done(east, "POST", REPLICATION, BOTH)
+    reply = await call(east.web_url, "GET", f"{REPLICATION}/status")
+    assert reply.status == 200
+    assert [record["topic"] for record in reply.json] == [f"persistent://demo/a/t{index:03}" for index in range(230)]
+    assert (await call(east.web_url, "GET", "namespaces/demo/none/replication/status")).status == 404

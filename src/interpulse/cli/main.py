@@ -27,13 +27,22 @@ _COMMANDS = {
     "broker": LazyCommand(
         "interpulse.cli.programs.broker:broker", "Run a broker of a cluster in this process.", _PROGRAMS
     ),
+    "check": LazyCommand(
+        "interpulse.cli.watching.check:check", "Check what needs attention in a cluster.", _ADMINISTRATION
+    ),
     "cluster": LazyCommand("interpulse.cli.cluster:cluster", "Prepare a cluster of brokers.", _ADMINISTRATION),
     "consume": LazyCommand("interpulse.cli.consume:consume", "Receive messages and print them.", _MESSAGES),
+    "context": LazyCommand(
+        "interpulse.cli.context:context", "Keep addresses and credentials of clusters under names.", _ADMINISTRATION
+    ),
     "dashboards": LazyCommand(
         "interpulse.cli.monitoring.commands:dashboards", "Print or install dashboards for Grafana.", _ADMINISTRATION
     ),
     "metadata": LazyCommand(
         "interpulse.cli.metadata:metadata", "Read and repair the metadata of a stopped broker.", _ADMINISTRATION
+    ),
+    "perf": LazyCommand(
+        "interpulse.cli.perf.commands:perf", "Put load on a cluster and measure it, as pulsar-perf does.", _MESSAGES
     ),
     "produce": LazyCommand("interpulse.cli.produce:produce", "Send messages.", _MESSAGES),
     "read": LazyCommand("interpulse.cli.read:read", "Print messages without a subscription.", _MESSAGES),
@@ -41,6 +50,9 @@ _COMMANDS = {
     "proxy": LazyCommand("interpulse.cli.programs.proxy:proxy", "Run a lookup proxy in front of brokers.", _PROGRAMS),
     "standalone": LazyCommand(
         "interpulse.cli.programs.standalone:standalone", "Run a broker in this process.", _PROGRAMS
+    ),
+    "top": LazyCommand(
+        "interpulse.cli.watching.top:top", "Watch topics, subscriptions and replication.", _ADMINISTRATION
     ),
     "tokens": LazyCommand(
         "interpulse.cli.tokens:tokens", "Make and check keys and tokens for authentication.", _ADMINISTRATION

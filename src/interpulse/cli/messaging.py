@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.admin.admin import connection_options
+from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, failure
-from interpulse.cli.support.settings import ConnectionSettings
 from interpulse.model.errors import PulsarError
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
     from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
 
-__all__ = ["Pace", "key_reader", "messaging_options", "run_with_client"]
+__all__ = ["Pace", "key_reader", "messaging_options", "open_client", "run_with_client"]
 
 
 messaging_options = option_group(
@@ -55,10 +55,16 @@ async def _with_client(
     listener_name: str | None,
     call: Callable[[Client], Coroutine[Any, Any, None]],
 ) -> None:
+    async with open_client(settings, timeout_ms, listener_name) as client:
+        await call(client)
+
+
+def open_client(settings: ConnectionSettings, timeout_ms: int, listener_name: str | None) -> Client:
+    """A client that needs closing; raises UsageError for settings it cannot use."""
     from interpulse.client.client import Client
 
     try:
-        client = Client(
+        return Client(
             settings.service_url,
             credentials=settings.credentials(),
             tls=settings.tls(),
@@ -68,8 +74,6 @@ async def _with_client(
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    async with client:
-        await call(client)
 
 
 class Pace:

@@ -218,6 +218,11 @@ class BrokerConfig:
     )
     is_schema_validation_enforced: bool = _setting(False, "Producers without schema are refused on typed topics.")
 
+    # --- health
+    status_file_path: str = _setting(
+        "", "/status.html answers OK as long as this file is there and the broker is ready; empty = never."
+    )
+
     # --- metrics
     expose_topic_level_metrics_in_prometheus: bool = _setting(
         True, "Metrics show topics and subscriptions one by one, as long as there are not too many; false: namespaces."

@@ -8,12 +8,12 @@ that wait are estimated. What healed is that of all topics of the cluster since 
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, Protocol
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.in_turns import dumped_in_turns, in_turns, parsed_in_turns, sorted_in_turns
 from interpulse.broker.replication.remote_topics import RemoteState
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.lifecycle import TopicLifecycle
@@ -94,16 +94,20 @@ class ReplicationStatus:
 
     async def report(self, namespace: NamespaceName, records: Sequence[Any]) -> None:
         """Take over the job's records; each replaces the one of the same topic and cluster. Raises InvalidRequest."""
-        checked = [_checked(namespace, record) for record in records]
+        checked = [_checked(namespace, record) async for some in in_turns(records, _TOPICS_AT_ONCE) for record in some]
         await self._namespaces.get_policies(namespace)
         key = keys.replication_status(namespace)
 
         async def attempt() -> None:
             stored = await self._store.get(key)
-            kept = await self._of_what_exists(json.loads(stored.value), checked) if stored else []
-            merged = {_identity(record): record for record in [*kept, *checked]}
+            before = await parsed_in_turns(stored.value.decode()) if stored else []
+            kept = await self._of_what_exists(before, checked)
+            merged: dict[tuple[str, str], Record] = {}
+            async for some in in_turns(chain(kept, checked)):
+                merged |= {_identity(record): record for record in some}
+            content = await dumped_in_turns(merged.values())
             expect = {key: stored.version if stored else None, **await self._namespaces.expected_versions(namespace)}
-            await self._store.commit([Put(key, json.dumps(list(merged.values())).encode())], expect)
+            await self._store.commit([Put(key, content)], expect)
 
         await retry_on_conflict(attempt)
 
@@ -113,23 +117,29 @@ class ReplicationStatus:
         What is reported again is replaced anyway, so it is not asked for.
         """
         reported = {record["topic"] for record in newer}
-        asked = {name: TopicName.parse(name) for record in stored if (name := record["topic"]) not in reported}
-        found = await self._lifecycle.existences(asked.values()) if asked else {}
-        gone = {name for name, topic in asked.items() if found[topic].kind is TopicKind.ABSENT}
-        return [record for record in stored if record["topic"] not in gone]
+        kept: list[Record] = []
+        async for some in in_turns(stored):
+            asked = {name: TopicName.parse(name) for record in some if (name := record["topic"]) not in reported}
+            found = await self._lifecycle.existences(asked.values()) if asked else {}
+            gone = {name for name, topic in asked.items() if found[topic].kind is TopicKind.ABSENT}
+            kept += [record for record in some if record["topic"] not in gone]
+        return kept
 
     async def of_namespace(self, namespace: NamespaceName) -> list[Record]:
-        """The records of all topics of a namespace, sorted; raises NamespaceNotFound."""
+        """The records of all topics of a namespace, by the names of topics; raises NamespaceNotFound."""
+        return [record async for page in self.in_pages(namespace) for record in page]
+
+    async def in_pages(self, namespace: NamespaceName) -> AsyncIterator[list[Record]]:
+        """The same, those of a hundred topics at a time: others get their turn between, however many there are."""
         policies = await self._namespaces.get_policies(namespace)
         own = await self._topic_policies.replication_clusters(namespace)
         reports = await self._reports(namespace)
         if not self._namespaces.remotes(policies) and not own and not reports:
-            return []
-        found = {
-            topic: self._remotes(own.get(topic, policies.replication_clusters))
-            for topic in await self._topics(namespace)
-        }
-        return self._records(found, reports)
+            return
+        async for topics in in_turns(await self._topics(namespace), _TOPICS_AT_ONCE):
+            found = {topic: self._remotes(own.get(topic, policies.replication_clusters)) for topic in topics}
+            if records := self._records(found, reports):
+                yield records
 
     async def of_topic(self, name: TopicName) -> list[Record]:
         """The records of a topic, for a partitioned one those of its partitions too; raises TopicNotFound."""
@@ -162,10 +172,9 @@ class ReplicationStatus:
         What the job said is read once. Gives way to other work between topics.
         """
         reports = await self._reports(namespace)
-        for start in range(0, len(remotes), _TOPICS_AT_ONCE):
-            for record in self._records(dict(remotes[start : start + _TOPICS_AT_ONCE]), reports):
+        async for some in in_turns(remotes, _TOPICS_AT_ONCE):
+            for record in self._records(dict(some), reports):
                 yield record
-            await asyncio.sleep(0)
 
     def _remotes(self, clusters: Collection[str]) -> tuple[str, ...]:
         return remote_clusters(self._namespaces.local_cluster, clusters)
@@ -219,9 +228,9 @@ class ReplicationStatus:
         bases: set[TopicName] = set()
         for domain in (PERSISTENT, NON_PERSISTENT):
             bases.update(await self._lifecycle.list_partitioned(namespace, domain, include_system=True))
-            single = await self._lifecycle.list_topics(namespace, domain, include_system=True)
-            bases.update(name.base for name in single)
-        return sorted(bases, key=str)
+            async for some in in_turns(await self._lifecycle.list_topics(namespace, domain, include_system=True)):
+                bases.update(name.base for name in some)
+        return await sorted_in_turns(bases, key=str)
 
     async def _reports(self, namespace: NamespaceName) -> _Reports:
         """What the job said, by base name and cluster; parsed again only when it said something new."""
@@ -232,9 +241,10 @@ class ReplicationStatus:
         version, reports = self._parsed.get(namespace, (None, {}))
         if version != stored.version:
             reports = {}
-            for record in json.loads(stored.value):
-                of_topic = reports.setdefault(TopicName.parse(record["topic"]).base, {})
-                of_topic.setdefault(record["cluster"], []).append(record)
+            async for some in in_turns(await parsed_in_turns(stored.value.decode())):
+                for record in some:
+                    of_topic = reports.setdefault(TopicName.parse(record["topic"]).base, {})
+                    of_topic.setdefault(record["cluster"], []).append(record)
             self._parsed[namespace] = (stored.version, reports)
         return reports
 

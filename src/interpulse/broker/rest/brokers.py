@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 from interpulse import __version__
@@ -101,6 +103,14 @@ async def check_alive(call: Call) -> Answer:
     return answer_text("ok")
 
 
+async def check_status_file(call: Call) -> Answer:
+    """For load balancers, as Pulsar has it: who takes the file away takes the broker out, and it goes on serving."""
+    path = call.context.dynamic.config.status_file_path
+    if path and call.context.ready() and await asyncio.to_thread(Path(path).is_file):
+        return answer_text("OK")
+    raise NotFound("The broker is not in rotation: it is not ready, or there is no file at statusFilePath")
+
+
 async def get_version(call: Call) -> Answer:
     return answer_text(VERSION)
 
@@ -147,4 +157,5 @@ ROUTES: Final = (
     Route("DELETE", f"{_CONFIGURATION}/{{key}}", delete_dynamic, super_user),
     Route("GET", "/livez", check_alive, open_to_all),
     Route("GET", "/readyz", check_health, open_to_all),
+    Route("GET", "/status.html", check_status_file, open_to_all),
 )

@@ -11,6 +11,7 @@ import json
 import logging
 import socket
 import time
+from collections.abc import AsyncIterator
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -142,12 +143,16 @@ class RestServer:
             self._encrypted.close()
         await self._runner.cleanup()
 
-    async def _serve(self, request: web.BaseRequest) -> web.Response:
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         answer = await self._answer(request)
         headers = [(name, value) for name, values in answer.headers.items() for value in _each(values)]
         headers.append(("X-Content-Type-Options", "nosniff"))
-        if answer.body:
+        if answer.body or answer.parts is not None:
             headers.append(("Content-Type", answer.content_type))
+        if answer.parts is not None:
+            return await _sent_in_parts(
+                request, answer.parts, web.StreamResponse(status=answer.status, headers=headers)
+            )
         return web.Response(status=answer.status, body=answer.body, headers=headers)
 
     def _call(self, request: web.BaseRequest, route: Route, params: dict[str, str], name: str) -> Call:
@@ -226,6 +231,18 @@ class RestServer:
 
 class _BodyTooLate(Exception):
     """The client has not sent all of it."""
+
+
+async def _sent_in_parts(
+    request: web.BaseRequest, parts: AsyncIterator[bytes], response: web.StreamResponse
+) -> web.StreamResponse:
+    """A client that does not read holds up its own answer, and nothing else."""
+    await response.prepare(request)
+    if request.method != "HEAD":
+        async for part in parts:
+            await response.write(part)
+    await response.write_eof()
+    return response
 
 
 def _each(values: str | tuple[str, ...]) -> tuple[str, ...]:

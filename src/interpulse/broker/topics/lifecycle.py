@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.in_turns import sorted_in_turns
 from interpulse.broker.layout import ALONE, Layout
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.remote_partitions import RemotePartitions
@@ -183,14 +184,14 @@ class TopicLifecycle:
             names = await self._names(keys.topic_records(namespace, domain), namespace, domain)
         else:
             names = [name for name in self._loaded if name.domain == domain and name.namespace_name == namespace]
-        return _listed(names, include_system=include_system)
+        return await _listed(names, include_system=include_system)
 
     async def list_partitioned(
         self, namespace: NamespaceName, domain: Domain, *, include_system: bool
     ) -> list[TopicName]:
         """The base names of all partitioned topics of a namespace, sorted."""
         names = await self._names(keys.partitioned_topics(namespace, domain), namespace, domain)
-        return _listed(names, include_system=include_system)
+        return await _listed(names, include_system=include_system)
 
     async def partition_counts(
         self, namespace: NamespaceName, domain: Domain, *, include_system: bool
@@ -201,7 +202,7 @@ class TopicLifecycle:
         async for page in scan_pages(self._store, prefix, limit=_NAMES_AT_ONCE):
             topics = ((keys.topic_of_partitioned_topic(key), key, each) for key, each in page)
             counts |= {topic: count_if_clear(key, each.value) for topic, key, each in topics if topic is not None}
-        return {name: counts[name] for name in _listed(counts, include_system=include_system)}
+        return {name: counts[name] for name in await _listed(counts, include_system=include_system)}
 
     # --- creating and expanding
 
@@ -483,6 +484,6 @@ def _is_marked(key: str, stored: bytes) -> bool:
         return False
 
 
-def _listed(names: Iterable[TopicName], *, include_system: bool) -> list[TopicName]:
+async def _listed(names: Iterable[TopicName], *, include_system: bool) -> list[TopicName]:
     shown = (name for name in names if include_system or not name.is_system)
-    return sorted((name for name in shown if not name.is_transaction_internal), key=str)
+    return await sorted_in_turns((name for name in shown if not name.is_transaction_internal), key=str)

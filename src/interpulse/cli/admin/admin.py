@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from interpulse import __version__
+from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.lazy import LazyCommand, LazyGroup
 from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.output import format_option
-from interpulse.cli.support.settings import ConnectionSettings
 
 __all__ = ["admin", "connection_options"]
 
@@ -35,6 +35,7 @@ def _absent_group(name: str) -> click.Command | None:
 
 
 connection_options = option_group(
+    click.option("--context", metavar="NAME", help="Address and credentials of this context; see interpulse context."),
     click.option("--auth-plugin", "authPlugin", help="Authentication plug-in, by its Java class name."),
     click.option(
         "--auth-params",
@@ -74,6 +75,6 @@ def admin(ctx: click.Context, /, **flags: str | bool | int | None) -> None:
     """Administer a cluster, with the commands of pulsar-admin.
 
     Settings come from the flags, then from environment variables named like the keys of client.conf, then from the
-    file that PULSAR_CLIENT_CONF names.
+    context in use, then from the file that PULSAR_CLIENT_CONF names.
     """
     ctx.obj = ConnectionSettings.resolve(flags)

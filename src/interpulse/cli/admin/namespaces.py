@@ -10,15 +10,17 @@ from interpulse.cli.admin.namespace_bundles import BUNDLE_COMMANDS
 from interpulse.cli.admin.namespace_properties import PROPERTY_COMMANDS
 from interpulse.cli.admin.permissions import NAMESPACE_PERMISSION_COMMANDS
 from interpulse.cli.admin.replication_plan import set_clusters_by_plan
-from interpulse.cli.admin.replication_status import show_status, watch_option
+from interpulse.cli.admin.replication_status import show_status
 from interpulse.cli.policies.namespace_messaging import MESSAGING_COMMANDS
 from interpulse.cli.policies.namespace_policies import POLICY_COMMANDS
 from interpulse.cli.policies.namespace_schemas import SCHEMA_POLICY_COMMANDS
 from interpulse.cli.policies.policy_forms import CLUSTERS
 from interpulse.cli.support.command_groups import CommandGroup
+from interpulse.cli.support.completion import complete_tenants
 from interpulse.cli.support.output import print_json, print_lines
 from interpulse.cli.support.params import NAMESPACE, STRINGS
 from interpulse.cli.support.running import admin_command
+from interpulse.cli.support.watched import watch_option
 from interpulse.model.errors import Conflict
 from interpulse.model.names import NamespaceName
 
@@ -53,7 +55,7 @@ for command in (
 
 
 @namespaces.command("list")
-@click.argument("tenant")
+@click.argument("tenant", shell_complete=complete_tenants)
 @admin_command
 async def list_namespaces(admin: AdminClient, tenant: str) -> None:
     """List the namespaces of a tenant."""

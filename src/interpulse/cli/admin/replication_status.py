@@ -2,55 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import click
-
 from interpulse.cli.support.output import print_value
-from interpulse.model.errors import PulsarError
+from interpulse.cli.support.watched import show_watched
 
-__all__ = ["show_status", "status_as_text", "watch_option"]
+__all__ = ["show_status", "status_as_text"]
 
 Records = Sequence[Mapping[str, Any]]
 
-_PAUSE_S: Final = 2.0
 _TIMES: Final = ("since", "nextRetryAt")
 
-watch_option = click.option(
-    "-w", "--watch", "watched", is_flag=True, help="Print the status again every two seconds, until Ctrl-C."
-)
 
-
-async def show_status(ask: Callable[[], Awaitable[Records]], *, watched: bool, pause_s: float = _PAUSE_S) -> None:
-    """Print the records for people, unless another form was chosen.
-
-    ``watched``: print them again and again; on a terminal in place of the last ones, elsewhere whenever they changed.
-    After the first answer, errors are printed and the question is repeated.
-    """
-    import asyncio  # only here: help starts without it
-
-    records = await ask()
-    if not watched:
-        _print_status(records)
-        return
-    shown: object = None
-    try:
-        while True:
-            if records != shown or sys.stdout.isatty():
-                click.clear()  # nothing off a terminal
-                click.echo(datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"), err=not sys.stdout.isatty())
-                _print_status(records)
-                shown = records
-            await asyncio.sleep(pause_s)
-            try:
-                records = await ask()
-            except PulsarError as problem:
-                click.echo(f"{problem}", err=True)
-    except asyncio.CancelledError:
-        return  # Ctrl-C is how one stops to watch
+async def show_status(ask: Callable[[], Awaitable[Records]], *, watched: bool, pause_s: float = 2.0) -> None:
+    """Print the records for people, unless another form was chosen; ``watched`` as in `show_watched`."""
+    await show_watched(ask, _print_status, watched=watched, pause_s=pause_s)
 
 
 def _print_status(records: Records) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from interpulse.cli.support.command_groups import CommandGroup
+from interpulse.cli.support.completion import complete_tenants
 from interpulse.cli.support.output import print_json, print_lines
 from interpulse.cli.support.params import STRINGS
 from interpulse.cli.support.running import admin_command
@@ -34,7 +35,7 @@ async def list_tenants(admin: AdminClient) -> None:
 
 
 @tenants.command("get")
-@click.argument("tenant")
+@click.argument("tenant", shell_complete=complete_tenants)
 @admin_command
 async def get_tenant(admin: AdminClient, tenant: str) -> None:
     """Print roles and clusters of a tenant."""
@@ -42,7 +43,7 @@ async def get_tenant(admin: AdminClient, tenant: str) -> None:
 
 
 @tenants.command("create")
-@click.argument("tenant")
+@click.argument("tenant", shell_complete=complete_tenants)
 @_admin_roles
 @_allowed_clusters
 @admin_command
@@ -55,7 +56,7 @@ async def create_tenant(
 
 
 @tenants.command("update")
-@click.argument("tenant")
+@click.argument("tenant", shell_complete=complete_tenants)
 @_admin_roles
 @_allowed_clusters
 @admin_command
@@ -70,7 +71,7 @@ async def update_tenant(
 
 
 @tenants.command("delete")
-@click.argument("tenant")
+@click.argument("tenant", shell_complete=complete_tenants)
 @click.option("-f", "--force", is_flag=True, help="Delete the namespaces of the tenant too.")
 @admin_command
 async def delete_tenant(admin: AdminClient, tenant: str, force: bool) -> None:

@@ -8,9 +8,10 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeGuard
 
-__all__ = ["FORMATS", "content_fields", "text_width", "to_cell", "to_json", "to_table", "to_yaml"]
+__all__ = ["FORMATS", "content_fields", "text_width", "to_cell", "to_json", "to_names", "to_table", "to_yaml"]
 
 _GAP: Final = "  "
+_NAMES: Final = ("name", "topic", "clusterName", "brokerId")
 
 
 def to_json(value: object) -> str:
@@ -106,5 +107,20 @@ def text_width(text: str) -> int:
     return len(text) + wide - sum(bool(unicodedata.combining(each)) for each in text)
 
 
-FORMATS: Final = {"json": to_json, "yaml": to_yaml, "table": to_table}
+def to_names(value: object) -> str:
+    """One name per line: of objects their name, of pairs the first of each; another value as it is."""
+    if isinstance(value, Mapping):
+        return "\n".join(map(str, value))
+    if isinstance(value, (list, tuple)):
+        return "\n".join(_name_of(item) for item in value)
+    return to_cell(value)
+
+
+def _name_of(item: object) -> str:
+    if not isinstance(item, Mapping):
+        return to_cell(item)
+    return to_cell(next((item[key] for key in _NAMES if key in item), next(iter(item.values()), "")))
+
+
+FORMATS: Final = {"json": to_json, "yaml": to_yaml, "table": to_table, "name": to_names}
 """By the name that ``--output`` takes."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from interpulse.cli.support.completion import complete_namespaces, complete_topics
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 __all__ = [
     "BUNDLE",
@@ -39,6 +43,9 @@ _TIME_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, 
 class _Topic(click.ParamType[TopicName]):
     name = "topic"
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return complete_topics(ctx, incomplete)
+
     def convert(self, value: str | TopicName, param: click.Parameter | None, ctx: click.Context | None) -> TopicName:
         try:
             return TopicName.parse(str(value))
@@ -48,6 +55,9 @@ class _Topic(click.ParamType[TopicName]):
 
 class _Namespace(click.ParamType[NamespaceName]):
     name = "tenant/namespace"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return complete_namespaces(ctx, incomplete)
 
     def convert(
         self, value: str | NamespaceName, param: click.Parameter | None, ctx: click.Context | None

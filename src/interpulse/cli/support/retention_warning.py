@@ -13,7 +13,7 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
-    from interpulse.cli.support.settings import ConnectionSettings
+    from interpulse.cli.support.connection.settings import ConnectionSettings
 
 __all__ = ["warn_if_not_retained"]
 

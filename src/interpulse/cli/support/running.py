@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import click
 
+from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.output import format_option
-from interpulse.cli.support.settings import ConnectionSettings
 from interpulse.model.errors import (
     AuthenticationError,
     AuthorizationError,

@@ -48,6 +48,11 @@ class BrokersAdmin:
         query = {"topicVersion": topic_version}
         return await self._http.get("/admin/v2/brokers/health", kind="broker", read=string, query=query)
 
+    async def metrics(self) -> str:
+        """What the broker shows Prometheus, in its text format."""
+        _, content = await self._http.fetch("/metrics/", kind="broker")
+        return content.decode()
+
     async def runtime_configuration(self) -> dict[str, str]:
         """Every key with the value in force."""
         return await self._http.get(f"{_CONFIGURATION}/runtime", kind="broker", read=record)

@@ -92,6 +92,10 @@ class BrokersAdmin:
         """``ok``, or an error saying what is wrong. A real broker checks a topic of this version: V1 or V2."""
         return self._portal.call(lambda: self._area.health(topic_version=topic_version))
 
+    def metrics(self) -> str:
+        """What the broker shows Prometheus, in its text format."""
+        return self._portal.call(lambda: self._area.metrics())
+
     def runtime_configuration(self) -> dict[str, str]:
         """Every key with the value in force."""
         return self._portal.call(lambda: self._area.runtime_configuration())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -218,3 +219,26 @@ async def test_system_topic_is_shown_for_what_it_is_even_without_a_job(bench: Be
     await bench.report(events, "REPLICATING", since=300)
     (copied,) = await bench.status.of_topic(events)
     assert copied["state"] == "REPLICATING"
+
+
+async def test_status_when_topics_are_many_then_comes_in_pages_and_others_get_their_turn(bench: Bench) -> None:
+    for number in range(250):
+        await bench.lifecycle.create_plain(TopicName.parse(f"t-{number:03}"))
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    task = asyncio.create_task(other())
+    sizes, turns_at_pages = [], []
+    async for page in bench.status.in_pages(PUBLIC_DEFAULT):
+        sizes.append(len(page))
+        turns_at_pages.append(turns)
+    task.cancel()
+    assert sizes == [100, 100, 51]  # and x
+    assert turns_at_pages == sorted(set(turns_at_pages))  # one at least between any two
+    records = await bench.status.of_namespace(PUBLIC_DEFAULT)
+    assert [record["topic"] for record in records] == sorted(record["topic"] for record in records)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from interpulse.cli.support.formats import FORMATS, to_json, to_table, to_yaml
+from interpulse.cli.support.formats import FORMATS, to_json, to_names, to_table, to_yaml
 from interpulse.model.adjustments import Outcome
 
 STATS = {
@@ -84,5 +84,19 @@ def test_table_when_objects_are_nested_then_rows_carry_their_path_and_lists_of_o
     assert consumers == "subscriptions.s.consumers:\nCONSUMERNAME  TYPE\nc"
 
 
-def test_formats_when_listed_then_are_the_three() -> None:
-    assert list(FORMATS) == ["json", "yaml", "table"]
+def test_formats_when_listed_then_are_the_four() -> None:
+    assert list(FORMATS) == ["json", "yaml", "table", "name"]
+
+
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        (["a", "b"], "a\nb"),
+        ([{"x": 1, "topic": "t"}, {"first": "f"}], "t\nf"),
+        ({"a": 1, "b": 2}, "a\nb"),
+        (5, "5"),
+        ([], ""),
+    ],
+)
+def test_names_of_a_value(value: object, names: str) -> None:
+    assert to_names(value) == names

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.retention_warning import warn_if_not_retained
-from interpulse.cli.support.settings import ConnectionSettings
 from interpulse.model.names import TopicName
 from tests.support.stub_web import StubWeb
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
@@ -40,6 +40,7 @@ __all__ = [
     "RequiredPermission",
     "Route",
     "answer_json",
+    "answer_pages",
     "answer_text",
     "not_negative",
 ]
@@ -58,6 +59,8 @@ class Answer:
     content_type: str = _JSON
     headers: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     """A tuple is a header that comes several times, or not at all."""
+    parts: AsyncIterator[bytes] | None = None
+    """A body that is made while it is sent, instead of ``body``; a failure in it breaks the connection off."""
 
 
 DONE: Final = Answer(204)
@@ -71,6 +74,28 @@ UNSET: Final = Answer(200)
 def answer_json(value: Any, *, status: int = 200) -> Answer:
     """A JSON document. None, a policy that is not set, is an empty answer; Pulsar's clients take it for null."""
     return UNSET if value is None else Answer(status, json.dumps(value).encode())
+
+
+async def answer_pages(pages: AsyncIterator[Sequence[Any]]) -> Answer:
+    """One JSON array of all that the pages hold, none of which is empty, sent page by page.
+
+    What the first page raises is the answer's failure; one page alone is an answer like any other.
+    """
+    first: Sequence[Any] = await anext(pages, [])
+    second = await anext(pages, None)
+    if second is None:
+        return answer_json(first)
+    return Answer(200, parts=_array(first, second, pages))
+
+
+async def _array(
+    first: Sequence[Any], second: Sequence[Any], others: AsyncIterator[Sequence[Any]]
+) -> AsyncIterator[bytes]:
+    yield json.dumps(first)[:-1].encode()
+    yield b", " + json.dumps(second)[1:-1].encode()
+    async for page in others:
+        yield b", " + json.dumps(page)[1:-1].encode()
+    yield b"]"
 
 
 def answer_text(text: str, *, content_type: str = "text/plain") -> Answer:

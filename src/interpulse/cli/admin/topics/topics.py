@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from interpulse.cli.admin.permissions import TOPIC_PERMISSION_COMMANDS
-from interpulse.cli.admin.replication_status import show_status, watch_option
+from interpulse.cli.admin.replication_status import show_status
 from interpulse.cli.admin.topics.doctor import doctor
 from interpulse.cli.admin.topics.lookup import LOOKUP_COMMANDS
 from interpulse.cli.admin.topics.messages import MESSAGE_COMMANDS
@@ -22,6 +22,7 @@ from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.output import print_json, print_lines, print_pairs
 from interpulse.cli.support.params import BUNDLE, DOMAIN, NAMESPACE, PAIRS, TOPIC, domains_of, joined_pairs
 from interpulse.cli.support.running import CommandFailed, admin_command, failure
+from interpulse.cli.support.watched import show_watched, watch_option
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 
@@ -195,29 +196,38 @@ _stats_options = option_group(
 @topics.command("stats")
 @_topic
 @_stats_options
+@watch_option
 @admin_command
-async def topic_stats(admin: AdminClient, /, topic: TopicName, **counted: bool) -> None:
+async def topic_stats(admin: AdminClient, /, topic: TopicName, watched: bool, **counted: bool) -> None:
     """Print rates, producers, subscriptions and backlogs."""
-    print_json(await admin.topics.stats(topic, **counted))
+    await show_watched(lambda: admin.topics.stats(topic, **counted), print_json, watched=watched)
 
 
 @topics.command("partitioned-stats")
 @_topic
 @click.option("--per-partition", is_flag=True, help="Print each partition too.")
 @_stats_options
+@watch_option
 @admin_command
-async def partitioned_stats(admin: AdminClient, /, topic: TopicName, per_partition: bool, **counted: bool) -> None:
+async def partitioned_stats(
+    admin: AdminClient, /, topic: TopicName, per_partition: bool, watched: bool, **counted: bool
+) -> None:
     """Print the sums over all partitions."""
-    print_json(await admin.topics.partitioned_stats(topic, per_partition=per_partition, **counted))
+
+    async def ask() -> dict[str, Any]:
+        return await admin.topics.partitioned_stats(topic, per_partition=per_partition, **counted)
+
+    await show_watched(ask, print_json, watched=watched)
 
 
 @topics.command("stats-internal")
 @_topic
 @click.option("-m", "--metadata", is_flag=True, help="Print the metadata of each ledger too.")
+@watch_option
 @admin_command
-async def internal_stats(admin: AdminClient, topic: TopicName, metadata: bool) -> None:
+async def internal_stats(admin: AdminClient, topic: TopicName, metadata: bool, watched: bool) -> None:
     """Print ledgers and cursors."""
-    print_json(await admin.topics.internal_stats(topic, metadata=metadata))
+    await show_watched(lambda: admin.topics.internal_stats(topic, metadata=metadata), print_json, watched=watched)
 
 
 @topics.command("partitioned-stats-internal")

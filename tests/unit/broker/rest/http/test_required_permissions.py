@@ -19,7 +19,7 @@ from interpulse.broker.rest.http.required_permissions import (
 from interpulse.broker.rest.server import ROUTES
 from interpulse.model.permissions import NamespaceOperation, TopicOperation
 
-OPEN_TO_ALL = {"GET /livez", "GET /readyz", "GET /metrics"}
+OPEN_TO_ALL = {"GET /livez", "GET /readyz", "GET /status.html", "GET /metrics"}
 
 
 def kind(required: RequiredPermission) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from interpulse.cli.support.settings import ConnectionSettings
+from interpulse.cli.support.connection.settings import ConnectionSettings
 
 CONF = """\
 # a comment

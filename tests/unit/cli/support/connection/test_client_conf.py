@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from interpulse.cli.support.client_conf import OBEYED, read_client_conf
+from interpulse.cli.support.connection.client_conf import OBEYED, read_client_conf
 from tests.unit.cli.conftest import RunAdmin
 
 SHIPPED = """\

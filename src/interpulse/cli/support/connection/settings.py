@@ -1,6 +1,8 @@
-"""Address and credentials of a cluster: from flags, the environment and ``client.conf``.
+"""Address and credentials of a cluster: from flags, the environment, a context and ``client.conf``.
 
-A flag wins over an environment variable, that over the file named by ``PULSAR_CLIENT_CONF``, that over the default.
+A flag wins over an environment variable, that over the context in use, that over the file named by
+``PULSAR_CLIENT_CONF``, that over the default. Beside a context, address and credentials of the file do not count: they
+belong to another cluster, and a token must not go there.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from interpulse.cli.support.client_conf import VARIABLE, read_client_conf
+from interpulse.cli.support.connection.client_conf import VARIABLE, read_client_conf
+from interpulse.cli.support.connection.contexts import chosen_context
 
 if TYPE_CHECKING:
     from interpulse.client.credentials import Credentials
@@ -21,6 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["ConnectionSettings"]
 
 _LOCAL = (None, "pulsar://localhost:6650", "pulsar://127.0.0.1:6650")
+_OF_A_CLUSTER = (
+    "webServiceUrl",
+    "serviceUrl",
+    "brokerServiceUrl",
+    "authPlugin",
+    "authParams",
+    "tlsCertificateFilePath",
+    "tlsKeyFilePath",
+)
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -31,6 +43,7 @@ class ConnectionSettings:
     given_admin_url: str | None
     given_service_url: str | None
     conf_path: str | None
+    context: str | None
     auth_plugin: str | None
     auth_params: str | None
     request_timeout_ms: int
@@ -46,15 +59,20 @@ class ConnectionSettings:
         flags: Mapping[str, str | bool | int | None],
         environment: Mapping[str, str] = os.environ,
     ) -> ConnectionSettings:
-        """Put the sources together; ``flags`` holds Pulsar's key names, None where a flag was not given.
+        """Put the sources together; ``flags`` holds Pulsar's key names, None where a flag was not given, and the name
+        of the ``context``.
 
-        Raises click.UsageError for a configuration file that cannot be used.
+        Raises click.UsageError for a configuration file or a context that cannot be used.
         """
         conf_path = environment.get(VARIABLE)
         conf = read_client_conf(conf_path)
+        named = flags.get("context")
+        context, of_context = chosen_context(None if named is None else str(named), environment)
+        if context is not None:
+            conf = {key: value for key, value in conf.items() if key not in _OF_A_CLUSTER}
 
         def text(key: str, default: str | None = None) -> str | None:
-            for value in (flags.get(key), environment.get(key), conf.get(key)):
+            for value in (flags.get(key), environment.get(key), of_context.get(key), conf.get(key)):
                 if value not in (None, ""):
                     return str(value)
             return default
@@ -71,6 +89,7 @@ class ConnectionSettings:
             given_admin_url=text("webServiceUrl") or text("serviceUrl"),
             given_service_url=text("brokerServiceUrl"),
             conf_path=conf_path,
+            context=context,
             auth_plugin=text("authPlugin"),
             auth_params=text("authParams"),
             request_timeout_ms=_seconds(text("requestTimeoutSeconds", "300")) * 1000,
@@ -83,23 +102,29 @@ class ConnectionSettings:
 
     @property
     def admin_url(self) -> str:
-        """Raises click.UsageError if there is a configuration file, and nothing names the address."""
+        """Raises click.UsageError if there is a context or a configuration file, and nothing names the address."""
         return self.given_admin_url or self._default("webServiceUrl", "--admin-url", "http://localhost:8080")
 
     @property
     def service_url(self) -> str:
-        """Raises click.UsageError if there is a configuration file, and nothing names the address."""
+        """Raises click.UsageError if there is a context or a configuration file, and nothing names the address."""
         return self.given_service_url or self._default("brokerServiceUrl", "--url", "pulsar://localhost:6650")
 
     @property
     def paired_admin_url(self) -> str | None:
         """The web service of the cluster that is named by the service URL, if that is known without asking."""
-        if self.given_admin_url is not None or (self.conf_path is None and self.given_service_url in _LOCAL):
+        if self.given_admin_url is not None or (self._is_bare and self.given_service_url in _LOCAL):
             return self.admin_url
         return None
 
+    @property
+    def _is_bare(self) -> bool:
+        return self.conf_path is None and self.context is None
+
     def _default(self, key: str, flag: str, url: str) -> str:
-        """A configuration file without the address does not mean the cluster of this machine."""
+        """A configuration without the address does not mean the cluster of this machine."""
+        if self.context is not None:
+            raise click.UsageError(f"The context {self.context} has no {key}: give {flag}, or create it anew with both")
         if self.conf_path is not None:
             raise click.UsageError(f"{VARIABLE}={self.conf_path} has no {key}: add it there, or give {flag}")
         return url

@@ -1,0 +1,139 @@
+"""An open load: events begin when they are due, whatever became of those before them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from interpulse.cli.perf.measured_run import MeasuredRun
+from interpulse.cli.perf.schedule import Schedule
+from interpulse.cli.support.running import CommandFailed
+
+__all__ = ["LATENCY_MAX_US", "Driver", "Load", "Outstanding"]
+
+LATENCY_MAX_US: Final = 3_600_000_000
+_BEGUN_AT_ONCE: Final = 100
+"""So many that are due begin before answers are looked at."""
+_ANSWERS_WAIT_S: Final = 10.0
+_MISSED_S: Final = 0.1
+"""Who ends in the middle of a burst has missed some that nobody needs to hear of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is sent, and when."""
+
+    rate: float
+    count_max: int
+    duration_s: float
+    warmup_s: float
+    outstanding_max: int
+    ends_on_failure: bool
+
+    def schedule(self, start: float) -> Schedule:
+        return Schedule(self.rate, start, self.count_max, self.duration_s)
+
+
+class Outstanding:
+    """Counts what has no answer yet, up to a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.count = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def is_full(self) -> bool:
+        return self.count >= self._limit
+
+    def add(self) -> None:
+        self.count += 1
+
+    def remove(self) -> None:
+        self.count -= 1
+        self._changed.set()
+
+    async def room(self) -> None:
+        while self.is_full:
+            await self._change()
+
+    async def none(self) -> None:
+        while self.count:
+            await self._change()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+
+class Driver:
+    """Begins the events of a load, and measures each from its time to its answer."""
+
+    def __init__(self, run: MeasuredRun, load: Load) -> None:
+        self._run = run
+        self._load = load
+        self._loop = asyncio.get_running_loop()
+        self._schedule = load.schedule(self._loop.time())
+        self._outstanding = Outstanding(load.outstanding_max)
+        self._failure: BaseException | None = None
+
+    async def drive(self, begin: Callable[[int, float], Awaitable[None]]) -> None:
+        """``begin`` starts event number n, due at that time of the loop; its end is told to `answered` or `failed`.
+
+        Ends with the load, and waits for the answers that are still to come, ten seconds at most. Raises CommandFailed
+        if something failed and the load is to end then.
+        """
+        begun = 0
+        try:
+            while not self._schedule.is_over(begun, self._loop.time()):
+                begun = await self._begin_due(begun, begin)
+            async with asyncio.timeout(_ANSWERS_WAIT_S):
+                await self._outstanding.none()
+        except TimeoutError:
+            self._run.warn(f"no answer came for the last ones within {_ANSWERS_WAIT_S:.0f} s; they are not counted")
+        finally:
+            missed = self._schedule.missed(begun, self._loop.time())
+            self._run.note(unanswered=self._outstanding.count, notSent=missed)
+            if missed > self._load.rate * _MISSED_S:
+                self._run.warn(f"{missed} came due and were not sent: the run was behind its schedule when it ended")
+
+    async def _begin_due(self, begun: int, begin: Callable[[int, float], Awaitable[None]]) -> int:
+        now = self._loop.time()
+        due = min(self._schedule.due(now) - begun, _BEGUN_AT_ONCE)
+        if due <= 0:
+            await asyncio.sleep(max(0.0, self._schedule.intended(begun, now) - now))
+        for _ in range(due):
+            if self._outstanding.is_full:
+                if self._load.rate:
+                    self._run.generator.waits()
+                await self._outstanding.room()
+            self._check_failure()
+            now = self._loop.time()
+            if self._load.duration_s and self._schedule.is_over(begun, now):
+                break
+            intended = self._schedule.intended(begun, now)
+            self._run.generator.sends(now - intended)
+            self._outstanding.add()
+            await begin(begun, intended)
+            begun += 1
+        if due > 0:
+            await asyncio.sleep(0)
+        return begun
+
+    def answered(self, size: int, intended: float) -> None:
+        """The event that was due then is done."""
+        self._outstanding.remove()
+        now = self._loop.time()
+        warm = now >= self._schedule.start + self._load.warmup_s
+        self._run.done(size, round((now - intended) * 1e6) if warm else None)
+
+    def failed(self, error: BaseException) -> None:
+        self._outstanding.remove()
+        self._run.failed(error)
+        self._failure = error
+
+    def _check_failure(self) -> None:
+        if self._failure is not None and self._load.ends_on_failure:
+            raise CommandFailed(f"A message failed, and --exit-on-failure ends the run then: {self._failure}")

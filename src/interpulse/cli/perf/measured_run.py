@@ -1,0 +1,176 @@
+"""One run: counts what its work does, prints lines in between, and a summary however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import click
+
+from interpulse.cli.perf.generator import Generator
+from interpulse.cli.perf.latencies import HistogramFile, Latencies
+from interpulse.cli.perf.report import Amounts, Wording, interval_line, summary_lines
+
+__all__ = ["MeasuredRun", "RunOptions"]
+
+_TOLD_MAX: Final = 5
+"""So many failures are told in full; the others are only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What every command of perf is told."""
+
+    report_interval_s: float
+    histogram_file: HistogramFile | None
+    as_json: bool
+
+
+@dataclass(slots=True)
+class _Counts:
+    messages: int = 0
+    bytes: int = 0
+    failures: int = 0
+
+
+@dataclass(slots=True)
+class _Outcome:
+    notes: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
+
+
+class MeasuredRun:
+    """``messages``, ``failed`` and the latencies of one run. Memory does not grow with its length."""
+
+    def __init__(self, wording: Wording, options: RunOptions, latencies: Latencies) -> None:
+        self._wording = wording
+        self._options = options
+        self._latencies = latencies
+        self._total, self._interval = _Counts(), _Counts()
+        self._since = self._interval_since = time.monotonic()
+        self._outcome = _Outcome()
+        self.generator = Generator()
+        self._cpu_max = self._lag_max = self._late_max = 0.0
+
+    @property
+    def messages(self) -> int:
+        return self._total.messages
+
+    def done(self, size: int, latency: int | None) -> None:
+        """A message of that size came to its end, after so many units of time; None is not recorded."""
+        for counts in (self._total, self._interval):
+            counts.messages += 1
+            counts.bytes += size
+        if latency is not None:
+            self._latencies.record(latency)
+
+    def failed(self, error: BaseException) -> None:
+        for counts in (self._total, self._interval):
+            counts.failures += 1
+        if self._total.failures <= _TOLD_MAX:
+            click.echo(f"failed: {' '.join(str(error).split()) or type(error).__name__}", err=True)
+            if self._total.failures == _TOLD_MAX:
+                click.echo("further failures are only counted", err=True)
+
+    def note(self, **values: Any) -> None:
+        """Members of the summary."""
+        self._outcome.notes.update(values)
+
+    def warn(self, sentence: str) -> None:
+        """Print it once, and put it into the summary."""
+        if sentence not in self._outcome.warnings:
+            self._outcome.warnings.append(sentence)
+            click.echo(f"Warning: {sentence}", err=True)
+
+    async def follow(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work. Ctrl-C and SIGTERM end it, and are no failure; the summary is printed in any case."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        with contextlib.suppress(NotImplementedError, RuntimeError):  # on Windows, outside the main thread
+            loop.add_signal_handler(signal.SIGTERM, task.cancel)
+        self._since = self._interval_since = time.monotonic()
+        self.generator.start()
+        reports = asyncio.create_task(self._report())
+        interrupted = False
+        try:
+            await work
+        except asyncio.CancelledError:
+            interrupted = True
+            task.uncancel()
+        finally:
+            self.generator.stop()
+            reports.cancel()
+            await asyncio.gather(reports, return_exceptions=True)
+            self._end(interrupted)
+
+    async def _report(self) -> None:
+        while True:
+            await asyncio.sleep(self._options.report_interval_s)
+            self._take(printed=True)
+
+    def _take(self, *, printed: bool) -> None:
+        now = time.monotonic()
+        wall = time.time()
+        counts, self._interval = self._interval, _Counts()
+        amounts = Amounts(now - self._interval_since, counts.messages, counts.bytes, counts.failures)
+        latency = self._latencies.take(self._options.histogram_file, wall - amounts.seconds, wall)
+        self._interval_since = now
+        if printed:
+            line = interval_line(self._wording, self._total.messages, amounts, latency)
+            click.echo(line, err=self._options.as_json)
+        self._look_at_generator(printed)
+
+    def _look_at_generator(self, told: bool) -> None:
+        figures = self.generator.take()
+        self._cpu_max = max(self._cpu_max, figures.cpu)
+        self._lag_max = max(self._lag_max, figures.loop_lag_max_s)
+        self._late_max = max(self._late_max, figures.late_max_s)
+        if limits := figures.limits():
+            self._outcome.limits = list(dict.fromkeys([*self._outcome.limits, *limits]))[-_TOLD_MAX:]
+            if told:
+                self._tell_limits(limits)
+        if figures.held_back:
+            self.warn(
+                "the schedule waits for answers, as many are outstanding as may be: the cluster is slower than the"
+                " rate, or --max-outstanding is too low"
+            )
+
+    def _tell_limits(self, limits: list[str]) -> None:
+        why = "; ".join(limits)
+        remedy = "lower the rate, or start several processes"
+        click.echo(f"Warning: the generator is the limit, not the cluster: {why}; {remedy}", err=True)
+
+    def _end(self, interrupted: bool) -> None:
+        told_before = bool(self._outcome.limits)
+        self._take(printed=False)
+        if self._outcome.limits and not told_before:
+            self._tell_limits(self._outcome.limits)
+        amounts = Amounts(time.monotonic() - self._since, self._total.messages, self._total.bytes, self._total.failures)
+        whole = self._latencies.whole()
+        self._latencies.close(self._options.histogram_file)
+        for line in summary_lines(self._wording, amounts, whole):
+            click.echo(line, err=self._options.as_json)
+        if self._options.as_json:
+            click.echo(json.dumps(self._summary(amounts, whole.to_json(), interrupted)))
+
+    def _summary(self, amounts: Amounts, latency: dict[str, float], interrupted: bool) -> dict[str, Any]:
+        return {
+            **self._outcome.notes,
+            **amounts.to_json(),
+            "interrupted": interrupted,
+            "latencyMs": latency,
+            "generator": {
+                "cpuMax": self._cpu_max,
+                "loopLagMaxMs": self._lag_max * 1000,
+                "lateMaxMs": self._late_max * 1000,
+                "limits": self._outcome.limits,
+            },
+            "warnings": self._outcome.warnings,
+        }

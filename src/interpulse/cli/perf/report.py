@@ -1,0 +1,97 @@
+"""The lines of a run, in the words of pulsar-perf, and its summary. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from interpulse.cli.perf.latencies import Percentiles
+
+__all__ = ["LOOKUP", "PRODUCED", "READ", "RECEIVED", "Amounts", "Wording", "interval_line", "summary_lines"]
+
+_MBIT: Final = 1024 * 1024 / 8
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """What was done in some time."""
+
+    seconds: float
+    messages: int
+    bytes: int
+    failures: int
+
+    @property
+    def rate(self) -> float:
+        return self.messages / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def mbits(self) -> float:
+        return self.bytes / _MBIT / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def failure_rate(self) -> float:
+        return self.failures / self.seconds if self.seconds > 0 else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "seconds": self.seconds,
+            "messages": self.messages,
+            "bytes": self.bytes,
+            "failures": self.failures,
+            "messagesPerSecond": self.rate,
+            "mbitPerSecond": self.mbits,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How the lines of one command begin, and the numbers in them."""
+
+    title: str
+    done: str
+    unit: str = "msg"
+    sends: bool = False
+    """Sent messages can fail, and their latencies have parts of a millisecond."""
+
+
+PRODUCED: Final = Wording("Throughput produced", "records sent", sends=True)
+RECEIVED: Final = Wording("Throughput received", "records received")
+READ: Final = Wording("Read throughput", "records received")
+LOOKUP: Final = Wording("Questions answered", "questions answered", unit="question", sends=True)
+
+
+def interval_line(wording: Wording, total: int, amounts: Amounts, latency: Percentiles) -> str:
+    """What pulsar-perf prints every ten seconds."""
+    unit = wording.unit
+    if wording.sends:
+        rates = f"{amounts.rate:8.1f} {unit}/s --- {amounts.mbits:8.1f} Mbit/s"
+        rates += f" --- failure {amounts.failure_rate:8.1f} {unit}/s"
+    else:
+        rates = f"{amounts.rate:.3f} {unit}/s --- {amounts.mbits:.3f} Mbit/s"
+    return f"{wording.title}: {total:7d} {unit} --- {rates} --- {_latency(wording, latency, whole=False)}"
+
+
+def summary_lines(wording: Wording, amounts: Amounts, latency: Percentiles) -> list[str]:
+    """What pulsar-perf prints at the end."""
+    rates = f"{amounts.rate:.3f} {wording.unit}/s --- {amounts.mbits:.3f} Mbit/s"
+    failed = f" --- {amounts.failures} failed" if wording.sends else ""
+    return [
+        f"Aggregated throughput stats --- {amounts.messages} {wording.done} --- {rates}{failed}",
+        f"Aggregated latency stats --- {_latency(wording, latency, whole=True)}",
+    ]
+
+
+def _latency(wording: Wording, latency: Percentiles, *, whole: bool) -> str:
+    form = "7.3f" if wording.sends else ".0f"
+    values = {
+        "med": latency.p50,
+        "95pct": latency.p95,
+        "99pct": latency.p99,
+        "99.9pct": latency.p999,
+        "99.99pct": latency.p9999,
+        **({"99.999pct": latency.p99999} if whole else {}),
+        "Max": latency.max,
+    }
+    mean = format(latency.mean, "7.3f" if wording.sends else ".3f")
+    return f"Latency: mean: {mean} ms - " + " - ".join(f"{name}: {value:{form}}" for name, value in values.items())

@@ -1,0 +1,53 @@
+"""Showing an answer again and again, for ``--watch``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+import click
+
+from interpulse.model.errors import PulsarError
+
+__all__ = ["show_watched", "watch_option"]
+
+T = TypeVar("T")
+
+_PAUSE_S: Final = 2.0
+
+watch_option = click.option(
+    "-w", "--watch", "watched", is_flag=True, help="Print it again every two seconds, until Ctrl-C."
+)
+
+
+async def show_watched(
+    ask: Callable[[], Awaitable[T]], show: Callable[[T], None], *, watched: bool, pause_s: float = _PAUSE_S
+) -> None:
+    """Print the answer.
+
+    ``watched``: print it again and again; on a terminal in place of the last one, elsewhere whenever it changed. After
+    the first answer, errors are printed and the question is repeated.
+    """
+    import asyncio  # only here: help starts without it
+
+    answer = await ask()
+    if not watched:
+        show(answer)
+        return
+    shown: object = None
+    try:
+        while True:
+            if answer != shown or sys.stdout.isatty():
+                click.clear()  # nothing off a terminal
+                click.echo(datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"), err=not sys.stdout.isatty())
+                show(answer)
+                shown = answer
+            await asyncio.sleep(pause_s)
+            try:
+                answer = await ask()
+            except PulsarError as problem:
+                click.echo(f"{problem}", err=True)
+    except asyncio.CancelledError:
+        return  # Ctrl-C is how one stops to watch

@@ -1,0 +1,166 @@
+"""``interpulse check``: what an operator would look at, one line each."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from interpulse.cli.admin.admin import connection_options
+from interpulse.cli.support.connection.settings import ConnectionSettings
+from interpulse.cli.support.formats import FORMATS, text_width
+from interpulse.cli.support.params import NAMESPACE, TIME, domains_of
+from interpulse.cli.support.running import failure, open_admin
+from interpulse.cli.watching import findings
+from interpulse.cli.watching.cluster_survey import namespaces_of
+from interpulse.cli.watching.expiry import certificate_of_server, token_end
+from interpulse.cli.watching.findings import METRICS, Finding, Level, Limits, untold, worst
+from interpulse.cli.watching.metrics_text import Metrics
+from interpulse.model.errors import AuthenticationError, AuthorizationError, NotConnected, OperationTimeout, PulsarError
+from interpulse.model.names import NamespaceName
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+
+__all__ = ["check"]
+
+_SHOWN_MAX: Final = 3
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("namespaces", type=NAMESPACE, nargs=-1)
+@click.option(
+    "--backlog-age", type=TIME, default="1h", show_default=True, help="Warn of messages that wait for longer."
+)
+@click.option(
+    "--runs-out", type=TIME, default="2w", show_default=True, help="Warn of certificates and tokens that end sooner."
+)
+@click.option(
+    "--without-doctor", is_flag=True, help="Do not examine the records of topics; with very many it takes long."
+)
+@click.option("-o", "--output", type=click.Choice(list(FORMATS)), help="Print the findings in this form.")
+@click.option("--url", "brokerServiceUrl", help="Service URL; only its certificate is looked at.")
+@click.option("--admin-url", "webServiceUrl", help="Web service URL, http://localhost:8080 unless configured.")
+@connection_options
+def check(
+    namespaces: tuple[NamespaceName, ...],
+    backlog_age: int,
+    runs_out: int,
+    without_doctor: bool,
+    output: str | None,
+    **flags: Any,
+) -> None:
+    """Check what needs attention in a cluster: one line for each thing that an operator would look at.
+
+    The topics of NAMESPACES are examined, of all namespaces by default. Works with Apache Pulsar too; what a broker
+    does not tell is left open, and is no reason for a warning.
+
+    Exit codes: 0 all is well, 1 something should be seen to, 2 something is broken or could not be looked at.
+    """
+    settings = ConnectionSettings.resolve(flags)
+    limits = Limits(backlog_age_s=backlog_age, runs_out_s=runs_out)
+    found = asyncio.run(_look(settings, namespaces, limits, without_doctor))
+    if output is not None:
+        click.echo(FORMATS[output]([finding.to_json() for finding in found]))
+    else:
+        width = max(text_width(finding.name) for finding in found)
+        for finding in found:
+            click.echo(f"{finding.word:8}  {finding.name:{width}}  {finding.sentence}")
+    sys.exit(int(worst(found)))
+
+
+async def _look(
+    settings: ConnectionSettings, namespaces: Sequence[NamespaceName], limits: Limits, without_doctor: bool
+) -> list[Finding]:
+    async with open_admin(settings, settings.admin_url) as admin:
+        found = [await _health(admin)]
+        if found[0].level is Level.CRITICAL and found[0].sentence.startswith("Cannot"):
+            return found  # all else would fail in the same way
+        found.append(await _version(admin))
+        found += await _metrics(admin, limits)
+        if not without_doctor:
+            found.append(await _doctor(admin, namespaces))
+        found += await _expiry(settings, limits)
+    return found
+
+
+async def _health(admin: AdminClient) -> Finding:
+    try:
+        await admin.brokers.health()
+    except (NotConnected, OperationTimeout) as error:
+        return Finding("broker", Level.CRITICAL, f"Cannot look: {failure(error).message}")
+    except (AuthenticationError, AuthorizationError) as error:
+        return _not_looked("broker", error)
+    except PulsarError as error:
+        return Finding("broker", Level.CRITICAL, f"{admin.web_url} is not healthy: {failure(error).message}")
+    return Finding("broker", Level.OK, f"{admin.web_url} publishes and answers")
+
+
+async def _version(admin: AdminClient) -> Finding:
+    try:
+        brokers = await admin.brokers.list()
+        count = f", {len(brokers)} brokers" if len(brokers) != 1 else ""
+        return Finding("version", Level.OK, f"{await admin.brokers.version()}{count}")
+    except PulsarError as error:
+        return _not_looked("version", error)
+
+
+async def _metrics(admin: AdminClient, limits: Limits) -> list[Finding]:
+    try:
+        metrics = Metrics.parse(await admin.brokers.metrics(), METRICS)
+    except PulsarError as error:
+        return [_not_looked("metrics", error)]
+    return [
+        findings.disk(metrics, limits),
+        findings.loop_lag(metrics, limits),
+        findings.backlog_age(metrics, limits),
+        findings.replication(metrics),
+    ]
+
+
+async def _doctor(admin: AdminClient, namespaces: Sequence[NamespaceName]) -> Finding:
+    from interpulse.client.admin.topic_doctor import TopicDoctor
+
+    name = "topic records"
+    doctor, topics, disagreeing = TopicDoctor(admin, domains=domains_of(None)), 0, list[str]()
+    try:
+        for namespace in namespaces or [NamespaceName.parse(each) for each in await namespaces_of(admin)]:
+            seen = await doctor.examine(namespace)
+            topics += len(seen.topics.known)
+            disagreeing += [str(finding.topic) for finding in seen.findings]
+    except PulsarError as error:
+        return _not_looked(name, error)
+    if disagreeing:
+        more = f" and {len(disagreeing) - _SHOWN_MAX} more" if len(disagreeing) > _SHOWN_MAX else ""
+        told = f"{', '.join(disagreeing[:_SHOWN_MAX])}{more} disagree with their records"
+        return Finding(name, Level.WARNING, f"{told}: interpulse-admin topics doctor explains and repairs it")
+    return Finding(name, Level.OK, f"those of {topics} topics agree")
+
+
+async def _expiry(settings: ConnectionSettings, limits: Limits) -> list[Finding]:
+    found, now = [], time.time()
+    for name, url in (("web certificate", settings.admin_url), ("service certificate", settings.given_service_url)):
+        if url is None or not url.startswith(("https:", "pulsar+ssl:")):
+            continue
+        if settings.tls_insecure_allowed:
+            found.append(untold(name, "its certificate to those who trust any"))
+            continue
+        try:
+            end = await asyncio.to_thread(certificate_of_server, url, settings.tls_trust_certs_path)
+        except (OSError, ValueError) as error:
+            found.append(Finding(name, Level.CRITICAL, f"{url.split(',')[0]} shows none that can be trusted: {error}"))
+        else:
+            found.append(findings.running_out(name, end, now, limits))
+    credentials = settings.credentials()
+    token = (credentials.http_header() or "") if credentials is not None else ""
+    if token.startswith("Bearer "):
+        found.append(findings.running_out("own token", token_end(token.removeprefix("Bearer ")), now, limits))
+    return found
+
+
+def _not_looked(name: str, error: PulsarError) -> Finding:
+    return Finding(name, Level.CRITICAL, f"Could not look: {failure(error).message}")

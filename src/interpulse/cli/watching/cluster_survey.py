@@ -1,0 +1,89 @@
+"""Asks a cluster for its topics and their statistics, a few questions at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from interpulse.cli.support.running import failure
+from interpulse.model.errors import AuthorizationError, NotFound, PulsarError
+from interpulse.model.names import NamespaceName
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+
+__all__ = ["ClusterSurvey", "Found", "namespaces_of"]
+
+_QUESTIONS_AT_ONCE: Final = 8
+_LISTED_EACH_ROUNDS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One look at the cluster."""
+
+    stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By topic."""
+
+    matching: int = 0
+    """Topics that there are, of which the first ones were looked at."""
+
+    problems: Sequence[str] = ()
+    """One sentence for each kind of thing that could not be asked."""
+
+
+async def namespaces_of(admin: AdminClient) -> list[str]:
+    """Every namespace that the caller may list; those of brokers' own checks are left out."""
+    found: list[str] = []
+    for tenant in await admin.tenants.list():
+        try:
+            found += await admin.namespaces.list(tenant)
+        except AuthorizationError:
+            continue
+    return [name for name in found if not NamespaceName.parse(name).is_heartbeat]
+
+
+class ClusterSurvey:
+    """Looks at the topics of some namespaces, all of them if none is named, whose names match ``wanted``."""
+
+    def __init__(
+        self, admin: AdminClient, namespaces: Sequence[str], *, wanted: re.Pattern[str] | None, topics_max: int
+    ) -> None:
+        self._admin = admin
+        self._namespaces = namespaces
+        self._wanted = wanted
+        self._topics_max = topics_max
+        self._names: list[str] = []
+        self._rounds = 0
+
+    async def look(self) -> Found:
+        """Topics are listed at first and every ten rounds, statistics are asked for in each. Raises PulsarError if the
+        topics cannot be listed."""
+        if self._rounds % _LISTED_EACH_ROUNDS == 0:
+            self._names = await self._listed()
+        self._rounds += 1
+        stats: dict[str, Mapping[str, Any]] = {}
+        problems: dict[type[PulsarError], str] = {}
+        waiting = iter(self._names[: self._topics_max])
+        await asyncio.gather(*(self._ask(waiting, stats, problems) for _ in range(_QUESTIONS_AT_ONCE)))
+        return Found(stats, len(self._names), list(problems.values()))
+
+    async def _listed(self) -> list[str]:
+        names: list[str] = []
+        for namespace in self._namespaces or await namespaces_of(self._admin):
+            names += await self._admin.topics.list(namespace)
+        return sorted(name for name in names if self._wanted is None or self._wanted.search(name))
+
+    async def _ask(
+        self, waiting: Iterator[str], stats: dict[str, Mapping[str, Any]], problems: dict[type[PulsarError], str]
+    ) -> None:
+        for name in waiting:
+            try:
+                stats[name] = await self._admin.topics.stats(name)
+            except NotFound:
+                continue  # it went meanwhile
+            except PulsarError as error:
+                problems.setdefault(type(error), f"{name}: {failure(error).message}")

@@ -1,0 +1,44 @@
+"""When tokens and certificates run out."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import socket
+import ssl
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+__all__ = ["certificate_of_server", "token_end"]
+
+_TIMEOUT_S: Final = 10.0
+
+
+def token_end(token: str) -> float | None:
+    """The time in seconds since 1970; None for a token without end, or that is none. Its signature is not looked at."""
+    try:
+        payload = token.split(".")[1]
+        claims: Any = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        end = claims.get("exp")
+    except (IndexError, ValueError, binascii.Error, AttributeError):
+        return None
+    return float(end) if isinstance(end, int | float) else None
+
+
+def certificate_of_server(url: str, trust_certs_path: str | None) -> float | None:
+    """When the certificate that a server shows ends, in seconds since 1970; None if its address is not one of TLS.
+
+    Raises OSError if it does not answer, and for a certificate that is not trusted.
+    """
+    parts = urlsplit(url.split(",")[0])
+    ports = {"https": 443, "pulsar+ssl": 6651}
+    if parts.scheme not in ports or not parts.hostname:
+        return None
+    context = ssl.create_default_context(cafile=trust_certs_path)
+    address = (parts.hostname, parts.port or ports[parts.scheme])
+    plain = socket.create_connection(address, _TIMEOUT_S)
+    with plain, context.wrap_socket(plain, server_hostname=parts.hostname) as encrypted:
+        shown = encrypted.getpeercert() or {}
+    end = shown.get("notAfter")
+    return float(ssl.cert_time_to_seconds(end)) if isinstance(end, str) else None

@@ -1,0 +1,166 @@
+"""What ``check`` concludes from what it was told: one finding for each thing that an operator would look at. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from interpulse.cli.watching.metrics_text import Metrics
+
+__all__ = [
+    "METRICS",
+    "Finding",
+    "Level",
+    "Limits",
+    "backlog_age",
+    "disk",
+    "loop_lag",
+    "replication",
+    "running_out",
+    "untold",
+    "worst",
+]
+
+_GB: Final = 1e9
+_DAY_S: Final = 86_400
+
+_FREE, _SIZE, _FULL = (f"interpulse_data_directory_{each}" for each in ("free_bytes", "size_bytes", "full"))
+_FAILED: Final = "interpulse_log_failed_groups_total"
+_LAG: Final = "interpulse_event_loop_lag_seconds"
+_STATES: Final = "interpulse_replication_topics"
+_REAL_DISCONNECTED: Final = "pulsar_replication_disconnected_count"
+_REAL_CONNECTED: Final = "pulsar_replication_connected_count"
+_AGE: Final = "pulsar_storage_backlog_age_seconds"
+
+METRICS: Final = (
+    _FREE, _SIZE, _FULL, _FAILED, f"{_LAG}_bucket", _STATES, _REAL_DISCONNECTED, _REAL_CONNECTED, _AGE,
+)  # fmt: skip
+"""Those that are looked at."""
+
+
+class Level(IntEnum):
+    """How bad it is."""
+
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line."""
+
+    name: str
+    level: Level
+    sentence: str
+    told: bool = True
+    """False: the broker does not tell this."""
+
+    @property
+    def word(self) -> str:
+        return self.level.name.lower() if self.told else "untold"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "level": self.word, "sentence": self.sentence}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """From when on something is worth a warning."""
+
+    backlog_age_s: float = 3600
+    free_share: float = 0.1
+    loop_lag_s: float = 0.1
+    runs_out_s: float = 14 * _DAY_S
+
+
+def untold(name: str, what: str) -> Finding:
+    """The broker does not say it."""
+    return Finding(name, Level.OK, f"this broker does not tell {what}", told=False)
+
+
+def disk(metrics: Metrics, limits: Limits) -> Finding:
+    """The room on the disk of the broker, and whether it could be written to."""
+    free, size = metrics.total(_FREE), metrics.total(_SIZE)
+    if free is None or not size:
+        return untold("disk", "how much room its disk has")
+    told = f"{free / _GB:.1f} GB of {size / _GB:.1f} GB are free"
+    if metrics.total(_FULL):
+        return Finding("disk", Level.CRITICAL, f"{told}: producers are refused until there is more room")
+    if metrics.total(_FAILED):
+        return Finding("disk", Level.CRITICAL, "a write has failed: look at the disk, and at the log of the broker")
+    if free < limits.free_share * size:
+        return Finding("disk", Level.WARNING, f"{told}, less than {limits.free_share:.0%}")
+    return Finding("disk", Level.OK, told)
+
+
+def loop_lag(metrics: Metrics, limits: Limits) -> Finding:
+    """How late the broker comes to what is due."""
+    bound = metrics.quantile_bound(_LAG, 0.99)
+    if bound is None:
+        return untold("event loop", "how late its event loop is")
+    told = f"99 of 100 times it was at most {bound * 1000:g} ms late since the broker started"
+    if bound > limits.loop_lag_s:
+        return Finding("event loop", Level.WARNING, f"{told}: the machine has too little of something")
+    return Finding("event loop", Level.OK, told)
+
+
+def backlog_age(metrics: Metrics, limits: Limits) -> Finding:
+    """The messages that wait for the longest time."""
+    aged = [(sample.value, sample.labels.get("topic", "")) for sample in metrics.samples.get(_AGE, ())]
+    aged = [each for each in aged if each[0] >= 0]
+    if not aged:
+        return untold("backlog age", "how old unconsumed messages are (topics with a backlog quota have an age)")
+    oldest, topic = max(aged)
+    if oldest > limits.backlog_age_s:
+        late = sum(1 for seconds, _ in aged if seconds > limits.backlog_age_s)
+        sentence = f"{late} topics have messages that wait for more than {_duration(limits.backlog_age_s)}"
+        return Finding("backlog age", Level.WARNING, f"{sentence}; the oldest for {_duration(oldest)}, in {topic}")
+    return Finding("backlog age", Level.OK, f"the oldest message that waits is {_duration(oldest)} old")
+
+
+def replication(metrics: Metrics) -> Finding:
+    """Topics that are not copied: by our states, or by the replicators of a real broker."""
+    states = metrics.samples.get(_STATES)
+    if states is not None:
+        counts: dict[str, float] = {}
+        for sample in states:
+            state = sample.labels.get("state", "")
+            counts[state] = counts.get(state, 0) + sample.value
+        stuck = {state: count for state in ("HELD", "DISCONNECTED") if (count := counts.get(state, 0))}
+        if stuck:
+            told = " and ".join(f"{count:g} topics are {state}" for state, count in stuck.items())
+            remedy = "interpulse-admin namespaces replication-status says why"
+            return Finding("replication", Level.CRITICAL, f"{told}: {remedy}")
+        return Finding("replication", Level.OK, f"{sum(counts.values()):g} topics are replicated, none is held")
+    disconnected, connected = metrics.total(_REAL_DISCONNECTED), metrics.total(_REAL_CONNECTED)
+    if disconnected is None and connected is None:
+        return Finding("replication", Level.OK, "nothing is replicated from here")
+    if disconnected:
+        return Finding("replication", Level.CRITICAL, f"{disconnected:g} replicators are not connected")
+    return Finding("replication", Level.OK, f"{connected or 0:g} replicators are connected")
+
+
+def running_out(name: str, end: float | None, now: float, limits: Limits) -> Finding:
+    """A token or a certificate."""
+    if end is None:
+        return Finding(name, Level.OK, "it has no end")
+    left = end - now
+    if left <= 0:
+        return Finding(name, Level.CRITICAL, f"it ended {_duration(-left)} ago: renew it")
+    if left < limits.runs_out_s:
+        return Finding(name, Level.WARNING, f"it ends in {_duration(left)}: renew it")
+    return Finding(name, Level.OK, f"it ends in {_duration(left)}")
+
+
+def worst(findings: list[Finding]) -> Level:
+    """The level of all of them together, which is the exit code."""
+    return max((finding.level for finding in findings), default=Level.OK)
+
+
+def _duration(seconds: float) -> str:
+    for unit, name in ((_DAY_S, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds:.0f} s"

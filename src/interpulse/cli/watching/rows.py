@@ -1,0 +1,176 @@
+"""The rows of ``top``, made of the statistics of topics. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["TABLES", "Column", "Table", "shown", "sorted_rows"]
+
+Row = dict[str, Any]
+_MB: Final = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One figure: its name in JSON, its heading, and how it is written for people."""
+
+    key: str
+    heading: str
+    form: Callable[[Any], str] = str
+
+    @property
+    def is_number(self) -> bool:
+        return self.form is not str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One kind of rows; ``sort`` is the heading that they are sorted by unless another is named."""
+
+    rows: Callable[[str, Mapping[str, Any]], Iterable[Row]]
+    columns: tuple[Column, ...]
+    sort: str
+
+    @property
+    def headings(self) -> list[str]:
+        return [column.heading for column in self.columns]
+
+    def column(self, heading: str) -> Column:
+        return next(column for column in self.columns if column.heading == heading)
+
+
+def sorted_rows(table: Table, rows: Iterable[Row], heading: str) -> list[Row]:
+    """By that column, the largest numbers first and texts by the alphabet; equal ones by their names."""
+    column, names = table.column(heading), [column.key for column in table.columns if not column.is_number]
+    named = sorted(rows, key=lambda row: [str(row[key]) for key in names])
+    if column.is_number:
+        return sorted(named, key=lambda row: row[column.key] or 0, reverse=True)
+    return sorted(named, key=lambda row: str(row[column.key]))
+
+
+def shown(table: Table, rows: Sequence[Row]) -> list[list[str]]:
+    """The cells, written for people."""
+    return [
+        ["" if row[column.key] is None else column.form(row[column.key]) for column in table.columns] for row in rows
+    ]
+
+
+def _topics(topic: str, stats: Mapping[str, Any]) -> Iterator[Row]:
+    subscriptions = _objects(stats, "subscriptions")
+    yield {
+        "topic": topic,
+        **_rates(stats),
+        "backlog": sum(_number(each, "msgBacklog") for each in subscriptions.values()),
+        "storageSize": _number(stats, "storageSize"),
+        "producers": len(stats.get("publishers") or ()),
+        "subscriptions": len(subscriptions),
+        "consumers": sum(len(each.get("consumers") or ()) for each in subscriptions.values()),
+    }
+
+
+def _subscriptions(topic: str, stats: Mapping[str, Any]) -> Iterator[Row]:
+    for name, each in _objects(stats, "subscriptions").items():
+        yield {
+            "topic": topic,
+            "subscription": name,
+            "type": str(each.get("type") or ""),
+            "msgRateOut": _number(each, "msgRateOut"),
+            "msgThroughputOut": _number(each, "msgThroughputOut"),
+            "backlog": _number(each, "msgBacklog"),
+            "unacked": _number(each, "unackedMessages"),
+            "redelivered": _number(each, "msgRateRedeliver"),
+            "consumers": len(each.get("consumers") or ()),
+        }
+
+
+def _replication(topic: str, stats: Mapping[str, Any]) -> Iterator[Row]:
+    for cluster, each in _objects(stats, "replication").items():
+        told = each.get("status")  # a real broker tells less
+        status = told if isinstance(told, Mapping) else {}
+        state = status.get("state") or ("CONNECTED" if each.get("connected") else "DISCONNECTED")
+        yield {
+            "topic": topic,
+            "cluster": cluster,
+            "state": state,
+            "msgRateOut": _number(each, "msgRateOut"),
+            "msgThroughputOut": _number(each, "msgThroughputOut"),
+            "backlog": _number(each, "replicationBacklog"),
+            "delaySeconds": _number(each, "replicationDelayInSeconds"),
+            "reason": status.get("reason"),
+        }
+
+
+def _rates(stats: Mapping[str, Any]) -> Row:
+    return {key: _number(stats, key) for key in ("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut")}
+
+
+def _objects(stats: Mapping[str, Any], key: str) -> dict[str, Mapping[str, Any]]:
+    return {name: each for name, each in (stats.get(key) or {}).items() if isinstance(each, Mapping)}
+
+
+def _number(values: Mapping[str, Any], key: str) -> float:
+    value = values.get(key)
+    return value if isinstance(value, int | float) else 0
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.1f}"
+
+
+def _megabytes(value: float) -> str:
+    return f"{value / _MB:,.2f}"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+_OUT: Final = (Column("msgRateOut", "OUT/S", _rate), Column("msgThroughputOut", "OUT-MB/S", _megabytes))
+
+TABLES: Final[Mapping[str, Table]] = {
+    "topics": Table(
+        _topics,
+        (
+            Column("topic", "TOPIC"),
+            Column("msgRateIn", "IN/S", _rate),
+            Column("msgThroughputIn", "IN-MB/S", _megabytes),
+            *_OUT,
+            Column("backlog", "BACKLOG", _count),
+            Column("storageSize", "STORED-MB", _megabytes),
+            Column("producers", "PRODUCERS", _count),
+            Column("subscriptions", "SUBSCRIPTIONS", _count),
+            Column("consumers", "CONSUMERS", _count),
+        ),
+        sort="IN/S",
+    ),
+    "subscriptions": Table(
+        _subscriptions,
+        (
+            Column("topic", "TOPIC"),
+            Column("subscription", "SUBSCRIPTION"),
+            Column("type", "TYPE"),
+            *_OUT,
+            Column("backlog", "BACKLOG", _count),
+            Column("unacked", "UNACKED", _count),
+            Column("redelivered", "REDELIVERED/S", _rate),
+            Column("consumers", "CONSUMERS", _count),
+        ),
+        sort="BACKLOG",
+    ),
+    "replication": Table(
+        _replication,
+        (
+            Column("topic", "TOPIC"),
+            Column("cluster", "CLUSTER"),
+            Column("state", "STATE"),
+            *_OUT,
+            Column("backlog", "BACKLOG", _count),
+            Column("delaySeconds", "DELAY-S", _count),
+            Column("reason", "REASON"),
+        ),
+        sort="BACKLOG",
+    ),
+}
+"""By the word that ``top`` takes."""

@@ -1,0 +1,182 @@
+"""``interpulse top``: the topics, subscriptions or replications of a cluster that have most of something."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import re
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from interpulse.cli.admin.admin import connection_options
+from interpulse.cli.support.connection.settings import ConnectionSettings
+from interpulse.cli.support.formats import FORMATS, to_table
+from interpulse.cli.support.params import NAMESPACE
+from interpulse.cli.support.running import failure, open_admin
+from interpulse.cli.watching.cluster_survey import ClusterSurvey, Found
+from interpulse.cli.watching.rows import TABLES, Table, shown, sorted_rows
+from interpulse.model.errors import PulsarError
+from interpulse.model.names import NamespaceName
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+
+__all__ = ["top"]
+
+_HEADINGS: Final = {name: table.headings for name, table in TABLES.items()}
+
+
+class _Expression(click.ParamType["re.Pattern[str]"]):
+    name = "regex"
+
+    def convert(
+        self, value: str | re.Pattern[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> re.Pattern[str]:
+        try:
+            return re.compile(value)
+        except re.error as error:
+            self.fail(f"{value!r} is not a regular expression: {error}", param, ctx)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("kind", type=click.Choice(list(TABLES)), default="topics")
+@click.argument("namespaces", type=NAMESPACE, nargs=-1)
+@click.option("-s", "--sort", "heading", help="Column to sort by, as it is headed; for example BACKLOG.")
+@click.option("-f", "--filter", "wanted", type=_Expression(), help="Only topics whose complete name has this in it.")
+@click.option("-i", "--interval", type=click.FloatRange(min=0.5), default=2.0, show_default=True, help="Seconds.")
+@click.option(
+    "-n",
+    "--rows",
+    "row_count",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="Rows, where they are printed.",
+)
+@click.option(
+    "--topics-max",
+    type=click.IntRange(min=1),
+    default=500,
+    show_default=True,
+    help="Topics to ask about; of more the first ones by name.",
+)
+@click.option("--once", is_flag=True, help="Look once and end.")
+@click.option("-o", "--output", type=click.Choice(list(FORMATS)), help="With --once: all rows in this form.")
+@click.option("--admin-url", "webServiceUrl", help="Web service URL, http://localhost:8080 unless configured.")
+@connection_options
+def top(
+    kind: str,
+    namespaces: tuple[NamespaceName, ...],
+    heading: str | None,
+    wanted: re.Pattern[str] | None,
+    interval: float,
+    row_count: int,
+    topics_max: int,
+    once: bool,
+    output: str | None,
+    **flags: Any,
+) -> None:
+    """Watch KIND (topics, subscriptions or replication) of NAMESPACES, of all namespaces by default.
+
+    Works with Apache Pulsar too. Rates are the broker's own. Each topic is one question, eight at a time; of more than
+    --topics-max topics the first ones by name are asked about, and the heading says of how many. Asking about a topic
+    loads it at its broker: name namespaces, or narrow it with --filter, where there are many.
+
+    On a terminal with rich installed it is a screen: q ends, s sorts by the next column. Elsewhere a table is printed
+    in every round.
+    """
+    table = TABLES[kind]
+    sort = _heading(table, heading)
+    if output is not None and not once:
+        raise click.UsageError("--output is for --once")
+    settings = ConnectionSettings.resolve(flags)
+
+    async def watch() -> None:
+        async with open_admin(settings, settings.admin_url) as admin:
+            survey = ClusterSurvey(admin, [str(each) for each in namespaces], wanted=wanted, topics_max=topics_max)
+            if once:
+                _print(table, await survey.look(), sort, row_count, output, admin)
+            elif sys.stdout.isatty() and importlib.util.find_spec("rich"):
+                await _on_screen(table, survey, sort, interval, admin)
+            else:
+                await _in_lines(table, survey, sort, interval, row_count, admin)
+
+    try:
+        asyncio.run(watch())
+    except PulsarError as error:
+        raise failure(error) from error
+    except KeyboardInterrupt:
+        pass  # that is how it ends
+
+
+def _heading(table: Table, asked: str | None) -> str:
+    if asked is None:
+        return table.sort
+    for heading in table.headings:
+        if heading.lower() == asked.lower():
+            return heading
+    raise click.UsageError(f"There is no column {asked!r}; there is {', '.join(table.headings)}")
+
+
+def _rows(table: Table, found: Found) -> list[dict[str, Any]]:
+    return [row for topic, stats in found.stats.items() for row in table.rows(topic, stats)]
+
+
+def _title(found: Found, admin: AdminClient) -> str:
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    looked = f"{len(found.stats):,} of {found.matching:,} topics" if found.matching > len(found.stats) else ""
+    return f"{now}  {admin.web_url}  {looked or f'{found.matching:,} topics'}"
+
+
+def _print(table: Table, found: Found, sort: str, row_count: int, output: str | None, admin: AdminClient) -> None:
+    rows = sorted_rows(table, _rows(table, found), sort)
+    for problem in found.problems:
+        click.echo(f"Could not look: {problem}", err=True)
+    if output is not None:
+        click.echo(FORMATS[output](rows))
+        return
+    click.echo(_title(found, admin), err=True)
+    cells = [dict(zip(table.headings, row, strict=True)) for row in shown(table, rows[:row_count])]
+    click.echo(to_table(cells) if cells else "Nothing to show.")
+
+
+async def _in_lines(
+    table: Table, survey: ClusterSurvey, sort: str, interval: float, row_count: int, admin: AdminClient
+) -> None:
+    while True:
+        _print(table, await survey.look(), sort, row_count, None, admin)
+        click.echo()
+        await asyncio.sleep(interval)
+
+
+async def _on_screen(table: Table, survey: ClusterSurvey, sort: str, interval: float, admin: AdminClient) -> None:
+    from interpulse.cli.watching.screen import Screen, keys_pressed
+
+    ended = asyncio.Event()
+    with Screen(table, sort) as screen:
+
+        def on_key(key: str) -> None:
+            if key == "q":
+                ended.set()
+            elif key == "s":
+                screen.sort_by_next()
+
+        with keys_pressed(on_key):
+            found = await survey.look()
+            while not ended.is_set():
+                screen.show(_title(found, admin), _rows(table, found), tuple(found.problems))
+                try:
+                    await asyncio.wait_for(ended.wait(), interval)
+                except TimeoutError:
+                    found = await _looked_again(survey, found)
+
+
+async def _looked_again(survey: ClusterSurvey, before: Found) -> Found:
+    """A cluster that does not answer leaves what was seen last, with a sentence."""
+    try:
+        return await survey.look()
+    except PulsarError as error:
+        return Found(before.stats, before.matching, [failure(error).message])

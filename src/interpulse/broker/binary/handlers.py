@@ -32,13 +32,14 @@ def on_connect(connection: CommandConnection, frame: Frame) -> None:
     if connection.context.access is None:
         connection.accept()
     else:
-        session.admit(connection, connection.context.access, frame.command.connect)
+        connection.settle(session.admit(connection, connection.context.access, frame.command.connect))
 
 
 def on_auth_response(connection: CommandConnection, frame: Frame) -> None:
     """While authentication is off an answer changes nothing."""
     if connection.session is not None:
-        session.renew(connection, connection.session, frame.command.authResponse.response)
+        response = frame.command.authResponse.response
+        connection.settle(session.renew(connection, connection.session, response))
 
 
 def on_transaction(connection: CommandConnection, frame: Frame) -> None:

@@ -14,8 +14,8 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from interpulse.broker.access.authentication import BadCredentials
-from interpulse.broker.access.certificates import common_name
+from interpulse.broker.access.authentication import BadCredentials, PeerCertificate
+from interpulse.broker.access.certificates import peer_certificate
 from interpulse.broker.rest import (
     brokers,
     clusters,
@@ -145,7 +145,9 @@ class RestServer:
             headers.append(("Content-Type", answer.content_type))
         return web.Response(status=answer.status, body=answer.body, headers=headers)
 
-    def _call(self, request: web.BaseRequest, route: Route, params: dict[str, str], name: str) -> Call:
+    def _call(
+        self, request: web.BaseRequest, route: Route, params: dict[str, str], certificate: PeerCertificate | None
+    ) -> Call:
         """The call without its body."""
         path, _, query = request.raw_path.partition("?")
         return Call(
@@ -157,7 +159,7 @@ class RestServer:
             request_headers=request.headers,
             path=path,
             tls=request.secure,
-            common_name=name,
+            certificate=certificate,
         )
 
     async def _answer(self, request: web.BaseRequest) -> Answer:
@@ -165,9 +167,9 @@ class RestServer:
             return _refusal(414, f"The path and query may have {_PATH_BYTES_MAX} bytes, not {len(request.raw_path)}")
         path = request.raw_path.partition("?")[0]
         try:
-            name = common_name(request.get_extra_info("peercert"))
-            route, params = self._filter.find(self._router, request.method, path, request.headers, name)
-            call = self._call(request, route, params, name)
+            shown = peer_certificate(request.get_extra_info("peercert"))
+            route, params = await self._filter.find(self._router, request.method, path, request.headers, shown)
+            call = self._call(request, route, params, shown)
             await self._filter.check(call)
             if request.can_read_body:
                 call.body = await request.read()

@@ -1,6 +1,6 @@
 """REST calls: one keep-alive session, credentials, JSON, redirects, and errors of ``interpulse.model.errors``.
 
-This is the only module of the client that uses an HTTP library.
+This module and ``json_documents`` are the only ones of the client that use an HTTP library.
 """
 
 from __future__ import annotations

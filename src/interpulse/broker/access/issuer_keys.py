@@ -94,6 +94,7 @@ class IssuerKeys:
 
     async def _fetch(self) -> None:
         """A failure is remembered and told; keys that are there stay."""
+        await asyncio.sleep(0)  # a timeout needs a task, and what is started eagerly has one from its first wait on
         try:
             keys = await self._published()
         except (PulsarError, jwt.PyJWTError, IssuerUnavailable) as error:

@@ -47,6 +47,14 @@ class BrokerConfig:
     data_dir: str = _setting("./data", "Directory that holds everything durable; one process at a time may use it.")
     bind_address: str = _setting("127.0.0.1", "Address both ports listen on.")
     advertised_address: str = _setting("", "Host name clients are told to connect to; empty = the bind address.")
+    advertised_listeners: str = _setting(
+        "",
+        "Addresses for clients of several networks, in place of advertisedAddress: name:scheme://host:port with commas "
+        "between them. Clients choose a listener by its name.",
+    )
+    internal_listener_name: str = _setting(
+        "", "Listener of the other brokers, and of clients that name none; empty = the first one."
+    )
     broker_service_port: int | None = _setting(
         6650, "Port of the binary protocol; 0 = a free one, empty = none.", least=0, most=_PORT_MAX, can_be_off=True
     )

@@ -47,6 +47,7 @@ from interpulse.broker.rest.policies import (
     topic_policies,
 )
 from interpulse.model.errors import PulsarError
+from interpulse.rules.listeners import plan_listeners
 from interpulse.serving.tls import ServerTls, TlsListener
 from interpulse.serving.web_pages import KnownHosts
 
@@ -106,7 +107,9 @@ class RestServer:
         self._router = Router(ROUTES)
         config = context.dynamic.config
         anybody_let_in = context.access is None or bool(config.anonymous_user_role)
-        self._filter = AuthorizationFilter(context.access, KnownHosts.of(config) if anybody_let_in else None)
+        listeners = plan_listeners(config.advertised_listeners, config.internal_listener_name)
+        hosts = KnownHosts.of(config, also=listeners.hosts) if anybody_let_in else None
+        self._filter = AuthorizationFilter(context.access, hosts)
         self._connections = _Connections(self._serve, access_log=None, max_line_size=_LINE_BYTES_READ)
         self._runner = web.ServerRunner(self._connections, shutdown_timeout=_STOP_SECONDS)
 

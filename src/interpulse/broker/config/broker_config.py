@@ -424,6 +424,10 @@ class BrokerConfig:
     )
     broker_client_key_file_path: str = _setting("", "Private key of brokerClientCertificateFilePath (PEM).")
 
+    audit_log_file: str = _setting(
+        "", "File for who asked for which change, one JSON object per line; empty = in the log, as interpulse.audit."
+    )
+
     # --- limits of what operators ask
     subscription_backlog_scan_max_entries: int = _setting(
         10_000, "Most entries read to analyze a backlog.", least=1, most=LONG_MAX

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import socket
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -16,6 +17,7 @@ from aiohttp import web
 
 from interpulse.broker.access.authentication import BadCredentials, PeerCertificate
 from interpulse.broker.access.certificates import peer_certificate
+from interpulse.broker.access.change_log import note_change
 from interpulse.broker.rest import (
     brokers,
     clusters,
@@ -47,6 +49,7 @@ from interpulse.broker.rest.policies import (
     topic_policies,
 )
 from interpulse.model.errors import PulsarError
+from interpulse.model.permissions import Principal
 from interpulse.rules.listeners import plan_listeners
 from interpulse.serving.tls import ServerTls, TlsListener
 from interpulse.serving.web_pages import KnownHosts
@@ -79,6 +82,7 @@ _OFFERED: Final[tuple[Route, ...]] = (
 )
 ROUTES: Final = openapi.described(_OFFERED, not_offered=unsupported.ROUTES)
 
+_READING: Final = ("GET", "HEAD", "OPTIONS")
 _STOP_SECONDS: Final = 1.0
 _BACKLOG: Final = 1024
 _PATH_BYTES_MAX: Final = 8_190
@@ -141,7 +145,12 @@ class RestServer:
         await self._runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.Response:
-        answer = await self._answer(request)
+        caller = _Caller()
+        answer = await self._answer(request, caller)
+        if request.method not in _READING:
+            subject = request.raw_path.partition("?")[0]
+            reason = answer.body.decode() if answer.status >= 400 else ""
+            note_change(caller.principal, str(request.remote), request.method, subject, answer.status, reason)
         headers = [(name, value) for name, values in answer.headers.items() for value in _each(values)]
         headers.append(("X-Content-Type-Options", "nosniff"))
         if answer.body:
@@ -165,7 +174,7 @@ class RestServer:
             certificate=certificate,
         )
 
-    async def _answer(self, request: web.BaseRequest) -> Answer:
+    async def _answer(self, request: web.BaseRequest, caller: _Caller) -> Answer:
         if len(request.raw_path) > _PATH_BYTES_MAX:
             return _refusal(414, f"The path and query may have {_PATH_BYTES_MAX} bytes, not {len(request.raw_path)}")
         path = request.raw_path.partition("?")[0]
@@ -173,7 +182,10 @@ class RestServer:
             shown = peer_certificate(request.get_extra_info("peercert"))
             route, params = await self._filter.find(self._router, request.method, path, request.headers, shown)
             call = self._call(request, route, params, shown)
-            await self._filter.check(call)
+            try:
+                await self._filter.check(call)
+            finally:
+                caller.principal = call.principal
             if request.can_read_body:
                 call.body = await request.read()
             return await route.handler(call)
@@ -192,6 +204,13 @@ class RestServer:
         except Exception as error:
             logger.exception("request failed method=%s path=%s", request.method, path)
             return _refusal(500, f"{type(error).__name__}: {error}")
+
+
+@dataclass(slots=True)
+class _Caller:
+    """Who makes a call, once that is known."""
+
+    principal: Principal | None = None
 
 
 def _each(values: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from interpulse.broker.config.pulsar_keys import AUTHENTICATION_KEYS, BROKER_KEY
 
 OURS = {
     "autoTopicCreationLookupTimeoutMs",
+    "auditLogFile",
     "dataDir",
     "diskReserveInMB",
     "maxTopicsPerBatchLookup",

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm
 
 from tests.support.stub_web import Answer, Asked, StubWeb
@@ -58,6 +59,11 @@ class Issuer:
         right = {"iss": self.url, "aud": AUDIENCE, "iat": now, "nbf": now, "exp": now + self.lifetime_seconds}
         said = {name: value for name, value in (right | {"sub": role} | claims).items() if value is not None}
         return jwt.encode(said, self._keys[self.kid], algorithm="ES256", headers={"kid": self.kid})
+
+    @property
+    def public_key(self) -> bytes:
+        """The key that it signs by now, in DER form."""
+        return self._keys[self.kid].public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
     def key_file(self, path: Path, client_id: str, *, secret: str = SECRET_WORD) -> Path:
         """The file of a client, as issuers hand it out."""

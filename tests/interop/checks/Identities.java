@@ -1,6 +1,7 @@
 import java.net.URI;
 import java.net.URL;
 import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.admin.PulsarAdmin;
 import org.apache.pulsar.client.api.Authentication;
 import org.apache.pulsar.client.api.Producer;
@@ -9,16 +10,20 @@ import org.apache.pulsar.client.impl.auth.AuthenticationBasic;
 import org.apache.pulsar.client.impl.auth.oauth2.AuthenticationFactoryOAuth2;
 
 /**
- * SERVICE_URL WEB_URL TOPIC ISSUER AUDIENCE KEY_FILE KEY_FILE_OF_A_STRANGER: comes as a user with a password and with
- * tokens of the issuer; prints what comes of each attempt at both front ends.
+ * TOPIC ISSUER AUDIENCE KEY_FILE KEY_FILE_OF_A_STRANGER, then SERVICE_URL and WEB_URL of each cluster: comes as a user with
+ * a password and with tokens of the issuer; prints what comes of each attempt at both front ends.
  */
 public class Identities {
     public static void main(String[] args) throws Exception {
-        tell("right password", args, () -> basic("admin", "admin-word"));
-        tell("wrong password", args, () -> basic("admin", "word"));
-        tell("no grant", args, () -> basic("nobody", "word"));
-        tell("issuer", args, () -> oauth2(args, 5));
-        tell("issuer, no grant", args, () -> oauth2(args, 6));
+        for (int each = 5; each < args.length; each += 2) {
+            String service = args[each];
+            String web = args[each + 1];
+            tell("right password", service, web, args[0], () -> basic("admin", "admin-word"));
+            tell("wrong password", service, web, args[0], () -> basic("admin", "word"));
+            tell("no grant", service, web, args[0], () -> basic("nobody", "word"));
+            tell("issuer", service, web, args[0], () -> oauth2(args, 3));
+            tell("issuer, no grant", service, web, args[0], () -> oauth2(args, 4));
+        }
         System.exit(0);
     }
 
@@ -29,20 +34,22 @@ public class Identities {
     }
 
     private static Authentication oauth2(String[] args, int keyFile) throws Exception {
-        URL issuer = URI.create(args[3]).toURL();
-        return AuthenticationFactoryOAuth2.clientCredentials(issuer, URI.create(args[keyFile]).toURL(), args[4]);
+        URL issuer = URI.create(args[1]).toURL();
+        return AuthenticationFactoryOAuth2.clientCredentials(issuer, URI.create(args[keyFile]).toURL(), args[2]);
     }
 
-    private static void tell(String what, String[] args, Callable<Authentication> who) {
+    private static void tell(
+            String what, String service, String web, String topic, Callable<Authentication> who) {
         System.out.println(what + ", publishing: " + outcome(() -> {
-            try (PulsarClient client = PulsarClient.builder().serviceUrl(args[0]).authentication(who.call()).build();
-                    Producer<byte[]> producer = client.newProducer().topic(args[2]).create()) {
+            try (PulsarClient client = PulsarClient.builder().serviceUrl(service).authentication(who.call())
+                            .operationTimeout(5, TimeUnit.SECONDS).lookupTimeout(5, TimeUnit.SECONDS).build();
+                    Producer<byte[]> producer = client.newProducer().topic(topic).create()) {
                 producer.send(new byte[1]);
             }
             return null;
         }));
         System.out.println(what + ", administration: " + outcome(() -> {
-            try (PulsarAdmin admin = PulsarAdmin.builder().serviceHttpUrl(args[1]).authentication(who.call()).build()) {
+            try (PulsarAdmin admin = PulsarAdmin.builder().serviceHttpUrl(web).authentication(who.call()).build()) {
                 admin.tenants().getTenants();
             }
             return null;

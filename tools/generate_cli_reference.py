@@ -30,7 +30,8 @@ output of `pulsar-admin`. Both work against our own broker and against Apache Pu
 `tlsEnableHostnameVerification`); the file that `PULSAR_CLIENT_CONF` names, in the form of Pulsar's `client.conf`; the
 default. Authentication plug-ins are named as in Pulsar: `AuthenticationToken` with `token:...`, `file:...` or
 `env:NAME`, `AuthenticationBasic` with `{"userId":"...","password":"..."}`, `AuthenticationTls`, and
-`AuthenticationOAuth2` with `{"issuerUrl":"https://...","privateKey":"file:///...","audience":"..."}`. A URL may name several hosts
+`AuthenticationOAuth2` with `{"issuerUrl":"https://...","privateKey":"file:///...","audience":"..."}`. A URL may name
+several hosts
 (`http://a:8080,b:8080`): the next one is asked when one cannot be reached.
 
 **Output.** Lists come one item per line, pairs as `key    value`, objects as indented JSON, a policy that is not set as

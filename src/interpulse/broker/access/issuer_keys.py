@@ -131,6 +131,6 @@ def _public_key(described: object) -> PublicKey | None:
         return None
     try:
         key = jwt.PyJWK(described).key
-    except jwt.PyJWTError:
+    except (jwt.PyJWTError, ValueError, TypeError):  # numbers and letters that make no key
         return None
     return key if isinstance(key, RSAPublicKey | EllipticCurvePublicKey) else None

@@ -50,7 +50,13 @@ class OpenIdProvider:
         if signature not in signatures(key) or meant_for not in (None, signature):
             raise Refused("ALGORITHM_MISMATCH", f"the token is signed by {signature}, which its key is not for")
         claims = self._verified(text, key, signature, issuer)
-        return Identity(self._role(claims), float(claims["exp"]) + self._leeway_seconds)
+        return Identity(self._role(claims), self._end(claims["exp"]))
+
+    def _end(self, expiry: Any) -> float:
+        try:
+            return float(expiry) + self._leeway_seconds
+        except OverflowError:
+            raise Refused("INVALID_JWT_CLAIM", "the token expires at no time that there will be") from None
 
     def _unverified(self, credentials: bytes) -> tuple[str, str, str, str]:
         """The token, and what it says of its issuer, its key and its signature."""
@@ -60,12 +66,12 @@ class OpenIdProvider:
             text = credentials.decode("ascii")
             header = jwt.get_unverified_header(text)
             issuer = jwt.decode(text, options={"verify_signature": False}).get("iss")
-        except (UnicodeError, jwt.PyJWTError) as error:
+        except (UnicodeError, RecursionError, jwt.PyJWTError) as error:
             raise Refused("ERROR_DECODING_JWT", f"this is no token: {type(error).__name__}") from None
         if not isinstance(issuer, str) or issuer not in self._keys:
             raise Refused("UNSUPPORTED_ISSUER", f"the issuer {issuer!r:.200} is none of openIDAllowedTokenIssuers")
         signature, key_id = header.get("alg"), header.get("kid")
-        if signature not in _SIGNATURES:
+        if not isinstance(signature, str) or signature not in _SIGNATURES:
             raise Refused("UNSUPPORTED_ALGORITHM", f"the token is signed by {signature!r:.50}, which is not accepted")
         if not isinstance(key_id, str):
             raise Refused("ERROR_RETRIEVING_PUBLIC_KEY", "the token does not name the key that signed it (kid)")

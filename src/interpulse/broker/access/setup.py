@@ -15,7 +15,7 @@ from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.client.credentials import Credentials
-from interpulse.model.errors import PreconditionFailed
+from interpulse.model.errors import PreconditionFailed, PulsarError
 from interpulse.model.permissions import Principal
 from interpulse.serving.settings import words
 
@@ -204,8 +204,13 @@ def _openid_provider(config: BrokerConfig) -> Provider:
             f"openIDAllowedTokenIssuers={','.join(insecure)} does not begin with https://, and "
             "openIDRequireIssuersUseHttps=true asks for it"
         )
+    trusted = TlsOptions(config.open_id_token_issuer_trust_certs_file_path or None)
+    try:
+        trusted.context()
+    except PulsarError as error:
+        raise PreconditionFailed(f"openIDTokenIssuerTrustCertsFilePath: {error}") from error
     documents = JsonDocuments(
-        tls=TlsOptions(config.open_id_token_issuer_trust_certs_file_path or None),
+        tls=trusted,
         connect_timeout_ms=config.open_id_http_connection_timeout_millis,
         timeout_ms=config.open_id_http_connection_timeout_millis + config.open_id_http_read_timeout_millis,
     )

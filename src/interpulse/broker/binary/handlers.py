@@ -133,10 +133,12 @@ async def _noted(
     connection: CommandConnection, command: pb.BaseCommand, request: Any, work: Coroutine[Any, Any, None]
 ) -> None:
     """Do the work, and tell the audit log what came of it."""
-    name, code, reason = pb.BaseCommand.Type.Name(command.type), 0, ""
+    name = pb.BaseCommand.Type.Name(command.type)
     subject = request.topic if command.type == _TYPES.GET_OR_CREATE_SCHEMA else _read(connection, request.consumer_id)
+    code, reason = int(pb.UnknownError), "the broker failed, or the client went away"
     try:
         await work
+        code, reason = 0, ""
     except PulsarError as error:
         code, reason = int(error.wire_code), str(error)
         raise

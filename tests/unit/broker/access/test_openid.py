@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.utils import base64url_encode
 
 from interpulse.broker.access.authentication import Authentication, BadCredentials, Refused
-from interpulse.broker.access.issuer_keys import IssuerKeys, IssuerUnavailable
+from interpulse.broker.access.issuer_keys import IssuerKeys, IssuerUnavailable, _public_key
 from interpulse.broker.access.openid import OpenIdProvider
 from interpulse.broker.access.tokens import TokenProvider, TokenVerifier
 from interpulse.client.transport.json_documents import JsonDocuments
@@ -88,6 +89,7 @@ async def test_token_when_signed_by_another_than_the_issuers_key_then_is_refused
     good = issuer.token("app")
     claims = jwt.decode(good, options={"verify_signature": False})
     stranger = rsa.generate_private_key(65537, 2048)
+    nested = ".".join(base64url_encode(each).decode() for each in (b'{"alg":["ES256"]}', b"[" * 40_000, b""))
     attempts = {
         jwt.encode(claims, None, algorithm="none", headers={"kid": "first"}): "UNSUPPORTED_ALGORITHM",
         jwt.encode(claims, SECRET, algorithm="HS256", headers={"kid": "first"}): "UNSUPPORTED_ALGORITHM",
@@ -96,6 +98,7 @@ async def test_token_when_signed_by_another_than_the_issuers_key_then_is_refused
         jwt.encode(claims, stranger, algorithm="RS256"): "ERROR_RETRIEVING_PUBLIC_KEY",
         good[:-8] + "AAAAAAAA": "ERROR_VERIFYING_JWT_SIGNATURE",
         "abc": "ERROR_DECODING_JWT",
+        nested: "ERROR_DECODING_JWT",
         "x" * 100_000: "ERROR_DECODING_JWT",
     }
     asked = provider(issuer)
@@ -157,3 +160,20 @@ async def test_providers_when_two_take_tokens_then_each_lets_in_its_own(issuer: 
     with pytest.raises(BadCredentials):
         await asked.authenticate("token", b"abc")
     assert len(asked.meter.failures) == 2
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        None,
+        {"kty": "RSA"},
+        {"kid": "k"},
+        {"kid": "k", "kty": "RSA", "n": 5, "e": "AQAB"},
+        {"kid": "k", "kty": "RSA", "n": "!", "e": "AQAB"},
+        {"kid": "k", "kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"},
+        {"kid": "k", "kty": "oct", "k": "AAAA"},
+        {"kid": "k", "kty": "RSA", "use": "enc"},
+    ],
+)
+def test_key_when_it_is_none_for_signatures_then_is_left_out(described: object) -> None:
+    assert _public_key(described) is None

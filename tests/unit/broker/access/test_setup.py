@@ -60,6 +60,7 @@ def test_access_when_authentication_is_off_then_is_none() -> None:
         (TOKENS | PASSWORDS | {"basicAuthConf": "/not/there"}, "basicAuthConf cannot be used: it is neither file"),
         (TOKENS | PASSWORDS | {"basicAuthConf": "data:,bob"}, "basicAuthConf cannot be used: line 1 is not USER:HASH"),
         (TOKENS | PASSWORDS | {"basicAuthConf": "data:,bob:plain"}, "line 1: the hash of user bob is none of apr1"),
+        (TOKENS | OPENID | {"openIDTokenIssuerTrustCertsFilePath": "/no.pem"}, "TrustCertsFilePath: .*/no.pem"),
         (TOKENS | OPENID | {"openIDAllowedAudiences": ""}, "AuthenticationProviderOpenID needs openIDAllowed"),
         (TOKENS | OPENID | {"openIDAllowedTokenIssuers": ""}, "AuthenticationProviderOpenID needs openIDAllowed"),
         (TOKENS | OPENID | {"openIDAllowedTokenIssuers": "http://issuer"}, "http://issuer does not begin with https"),

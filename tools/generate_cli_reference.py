@@ -30,9 +30,10 @@ output of `pulsar-admin`. Both work against our own broker and against Apache Pu
 `tlsEnableHostnameVerification`); the context in use, which `interpulse context` keeps, and `--context` or the variable
 `INTERPULSE_CONTEXT` chooses for a single command; the file that `PULSAR_CLIENT_CONF` names, in the form of Pulsar's
 `client.conf`, without its address and credentials where a context is in use; the default. Authentication plug-ins are
-named as in Pulsar: `AuthenticationToken` with `token:...`, `file:...` or `env:NAME`, and `AuthenticationBasic` with
-`{"userId":"...","password":"..."}`. A URL may name several hosts (`http://a:8080,b:8080`): the next one is asked when
-one cannot be reached.
+named as in Pulsar: `AuthenticationToken` with `token:...`, `file:...` or `env:NAME`, `AuthenticationBasic` with
+`{"userId":"...","password":"..."}`, `AuthenticationTls`, and `AuthenticationOAuth2` with
+`{"issuerUrl":"https://...","privateKey":"file:///...","audience":"..."}`. A URL may name several hosts
+(`http://a:8080,b:8080`): the next one is asked when one cannot be reached.
 
 **Output.** Lists come one item per line, pairs as `key    value`, objects as indented JSON, a policy that is not set as
 `null`. Errors are one line on standard error: the broker's reason, then the HTTP status in parentheses.

@@ -1,6 +1,7 @@
 """The how-to pages followed like README: each by one reader, in order, from the built wheel."""
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -148,6 +149,17 @@ def test_security_page_when_tls_is_tried_then_clients_that_trust_it_get_in(reade
     walk = reader("shared", replaced={"standalone --tls": tried, ":6651": f":{binary}", ":8443": f":{web}"})
     outputs = walk.follow(steps("secure-a-broker.md", "8. TLS"))
     assert "persistent://public/default/sealed" in "".join(outputs.values())
+
+
+def test_security_page_when_passwords_are_tried_then_the_audit_log_names_the_user(
+    reader: WalkFactory, tmp_path: Path
+) -> None:
+    secrets = tmp_path / "etc"
+    secrets.mkdir()
+    walk = reader("shared", replaced={"/etc/interpulse": str(secrets)})
+    outputs = walk.follow(steps("secure-a-broker.md", "10. Passwords"))
+    noted = json.loads(next(said for said in outputs.values() if "change asked" in said).splitlines()[-1])
+    assert (noted["role"], noted["change"], noted["code"]) == ("admin", "PUT", 204)
 
 
 @pytest.mark.spark

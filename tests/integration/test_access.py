@@ -192,6 +192,33 @@ def test_refusal_when_logged_then_without_the_token(
     assert secret.rsplit(".", 1)[1] not in caplog.text
 
 
+# --- the audit log
+
+
+def test_change_when_asked_then_the_audit_log_says_by_whom_and_what_came_of_it(
+    token_broker: InProcessBroker, access_player: Player, caplog: pytest.LogCaptureFixture
+) -> None:
+    grants = "/admin/v2/namespaces/acme/app/permissions/noted"
+    with caplog.at_level(logging.INFO, "interpulse.audit"):
+        access_player.call("acme-admin", "POST", grants, ["functions"])
+        access_player.call("nobody", "DELETE", grants)
+        access_player.call(None, "DELETE", grants)
+        access_player.call("admin", "GET", "/admin/v2/tenants")
+        with logged_in(token_broker.service_url, "ncons") as client:
+            client.ask(commands.subscribe(1, 1, TOPIC, "leaving"))
+            client.ask(commands.encode(pb.CommandUnsubscribe(consumer_id=1, request_id=2)))
+    lines = [record.getMessage() for record in caplog.records if record.name == "interpulse.audit"]
+    begin = "change asked role"
+    assert lines[0] == (
+        f"{begin}=acme-admin original=- address=127.0.0.1 change=POST subject={grants} code=204 reason=-"
+    )
+    assert lines[1].startswith(f"{begin}=nobody original=- address=127.0.0.1 change=DELETE subject={grants} code=403")
+    assert lines[2].startswith(f"{begin}=- original=- address=127.0.0.1 change=DELETE subject={grants} code=401")
+    assert lines[3].startswith(f"{begin}=ncons original=- address=127.0.0.1:")
+    assert f"change=UNSUBSCRIBE subject={TOPIC} leaving code=0 reason=-" in lines[3]
+    assert len(lines) == 4
+
+
 # --- permissions that change
 
 

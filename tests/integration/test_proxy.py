@@ -20,6 +20,7 @@ import pytest
 
 from interpulse.client import AdminClient, Client
 from interpulse.client.credentials import Credentials
+from interpulse.client.tls import TlsOptions
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AuthenticationError, AuthorizationError, TopicNotFound
 from interpulse.storage.zookeeper.client import ZooKeeperClient
@@ -27,7 +28,7 @@ from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.front_ends.access import TOPIC, token
-from tests.support.certificates import Authority
+from tests.support.certificates import Authority, serial, until_replaced
 from tests.support.official_client import RECEIVE_MS, connected, receive
 from tests.support.proxies import ProxyInThread, proxy_in_thread, running_proxy
 from tests.support.raw_client import RawClient, entry
@@ -503,6 +504,32 @@ def test_client_when_the_proxy_ends_tls_then_works_as_without(behind: InProcessB
         trusting = ssl.create_default_context(cafile=str(authority.file))
         with urllib.request.urlopen(f"{proxy.app.web_url_tls}/admin/v2/clusters", context=trusting) as answer:
             assert json.load(answer) == ["standalone"]
+
+
+async def test_certificate_when_renewed_then_new_connections_get_it_and_open_ones_stay(
+    behind: InProcessBroker, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path / "authority")
+    own = authority.issue("localhost")
+    settings = {
+        "servicePortTls": 0,
+        "webServicePortTls": 0,
+        "tlsCertificateFilePath": own.certificate,
+        "tlsKeyFilePath": own.key,
+        "tlsCertRefreshCheckDurationSec": 0,
+    }
+    trusted = TlsOptions(str(authority.file))
+    async with (
+        running_proxy(behind.service_url, behind.web_url, **settings) as proxy,
+        Client(proxy.service_url_tls, tls=trusted) as client,
+    ):
+        producer = await client.create_producer("persistent://public/default/renewed")
+        urls = proxy.service_url_tls, proxy.web_url_tls
+        before = [await serial(url, authority) for url in urls]
+        authority.issue("localhost")
+        await until_replaced(urls, before, authority)
+        await producer.send(b"still here")
+        assert producer.is_connected
 
 
 async def test_clients_when_credentials_are_forwarded_then_brokers_decide_who_may_what(

@@ -19,7 +19,7 @@ from interpulse.model.errors import AuthenticationError, CertificateError, NotCo
 from interpulse.testing import InProcessBroker
 from interpulse.testing.settings import Setting
 from tests.front_ends.brokers import NO_JOB
-from tests.support.certificates import Authority, Certificate
+from tests.support.certificates import Authority, Certificate, serial, until_replaced
 from tests.support.shared_brokers import SharedBrokers, shared_brokers
 from tests.support.standalone_process import StandaloneProcess
 
@@ -241,26 +241,6 @@ async def test_certificate_when_replaced_then_counts_for_new_connections_and_tho
 async def producing(app: BrokerApp) -> list[str]:
     """The addresses of clients with producers."""
     return [each.address for each in app.binary_server._connections if each.producers]
-
-
-async def until_replaced(urls: tuple[str, ...], before: list[str], authority: Authority) -> None:
-    async with asyncio.timeout(60):
-        while any([await serial(url, authority) in before for url in urls]):  # noqa: ASYNC110  # files tell nobody
-            await asyncio.sleep(0.05)
-
-
-async def serial(url: str, authority: Authority) -> str:
-    def look() -> str:
-        context = ssl.create_default_context(cafile=str(authority.file))
-        with (
-            socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 30) as plain,
-            context.wrap_socket(plain, server_hostname="127.0.0.1") as encrypted,
-        ):
-            certificate = encrypted.getpeercert()
-            assert certificate is not None
-            return str(certificate["serialNumber"])
-
-    return await asyncio.to_thread(look)
 
 
 # --- several brokers

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import ipaddress
+import socket
+import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-__all__ = ["Authority", "Certificate"]
+__all__ = ["Authority", "Certificate", "serial", "until_replaced"]
 
 _DAY = datetime.timedelta(days=1)
 _MAY_SIGN = x509.KeyUsage(
@@ -106,3 +109,26 @@ class Authority:
             builder = builder.add_extension(_MAY_SIGN, critical=True)
         signed = builder.sign(self._key, hashes.SHA256())
         return signed.public_bytes(serialization.Encoding.PEM)
+
+
+async def until_replaced(urls: Sequence[str], before: Sequence[str], authority: Authority) -> None:
+    """Wait until these addresses show other certificates than those with the serial numbers ``before``."""
+    async with asyncio.timeout(60):
+        while any([await serial(url, authority) in before for url in urls]):  # noqa: ASYNC110  # files tell nobody
+            await asyncio.sleep(0.05)
+
+
+async def serial(url: str, authority: Authority) -> str:
+    """The serial number of the certificate that an address shows."""
+
+    def look() -> str:
+        context = ssl.create_default_context(cafile=str(authority.file))
+        with (
+            socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 30) as plain,
+            context.wrap_socket(plain, server_hostname="127.0.0.1") as encrypted,
+        ):
+            certificate = encrypted.getpeercert()
+            assert certificate is not None
+            return str(certificate["serialNumber"])
+
+    return await asyncio.to_thread(look)

@@ -126,7 +126,8 @@ class StubWeb:
 
             def serve(self) -> None:
                 raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                body = json.loads(raw) if raw else None
+                form = "form-urlencoded" in self.headers.get("Content-Type", "")
+                body = raw.decode() if form else json.loads(raw) if raw else None
                 asked = Asked(self.command, self.path, body, dict(self.headers))
                 stub.asked.append(asked)
                 answer = stub._next_answer(asked)

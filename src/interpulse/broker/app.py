@@ -77,6 +77,8 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.isolation import IsolationPolicies
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.rules.lookup import LookupTarget
+from interpulse.rules.placement import sent_to
 from interpulse.serving.admission import ConnectionQuota, sockets_max
 from interpulse.serving.listening import CannotListen
 from interpulse.serving.permits import LookupPermits
@@ -206,6 +208,8 @@ class BrokerApp:
         self.stores = await self._open_stores(self.config, opened)
         await self._bootstrap()
         self.this_broker = this_broker(self.addresses)
+        listeners = services.listeners.by_name or {INTERNAL_LISTENER: self.addresses}
+        self.this_addresses = BrokerAddresses(self.this_broker.broker_id, self.addresses, listeners)
         self.shared = await self._build_shared_ownership()
         self.others = self._build_others()
         await self._build_tenancy()
@@ -266,9 +270,7 @@ class BrokerApp:
         guarded = self.stores.guarded
         if guarded is None:
             return None
-        urls = self.addresses
-        me = BrokerAddresses(self.this_broker.broker_id, urls, {INTERNAL_LISTENER: urls})
-        report = LoadReport(me, VERSION, _LOAD_MANAGER)
+        report = LoadReport(self.this_addresses, VERSION, _LOAD_MANAGER)
         brokers = RegisteredBrokers(self.stores.metadata, report, self._clock)
         try:
             await brokers.check_others()
@@ -279,6 +281,9 @@ class BrokerApp:
         if self.config.zookeeper_session_expired_policy == SHUTDOWN:
             shared.on_lost = self.must_stop.set
         return shared
+
+    def _listener_targets(self) -> dict[str, LookupTarget]:
+        return {name: sent_to(self.this_addresses, name) for name in self.this_addresses.listeners}
 
     def _build_others(self) -> OtherBrokers | None:
         if self.shared is None:
@@ -346,7 +351,7 @@ class BrokerApp:
         self.inactive_topics = InactiveTopics(self.registry, self.deletion, self._current)
         self.inconsistencies = InconsistencyCounters(self._clock.now_ms)
         shared = self.shared
-        owners: Ownership = shared or SoleOwner(self.this_broker)
+        owners: Ownership = shared or SoleOwner(self.this_broker, self._listener_targets())
         self.permits = LookupPermits(lambda: self._current().max_concurrent_lookup_request)
         self.lookups = Lookups(
             self.namespaces,

@@ -11,6 +11,7 @@ from typing import Self
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.tls_settings import binary_tls, web_tls
 from interpulse.model.brokers import ListenerAddresses
+from interpulse.rules.listeners import Listeners, plan_listeners
 from interpulse.serving.listening import ServiceAddress, advertised_host
 from interpulse.serving.tls import ServerTls
 
@@ -46,13 +47,16 @@ class Services:
     """The taken addresses, and what clients are told of them."""
 
     addresses: ListenerAddresses
+    """Of the other brokers, and of clients that name no listener."""
+    listeners: Listeners
     binary: tuple[_TakenAddress, ...]
     web: tuple[_TakenAddress, ...]
 
     @classmethod
     def take(cls, config: BrokerConfig, opened: AsyncExitStack) -> Self:
         """Bind what the settings offer; ``opened`` closes it. Raises CannotListen, UnusableTls."""
-        host = advertised_host(config.advertised_address, listening=config.bind_address)
+        listeners = plan_listeners(config.advertised_listeners, config.internal_listener_name)
+        host = listeners.host or advertised_host(config.advertised_address, listening=config.bind_address)
         found: dict[str, _TakenAddress] = {}
         for scheme, name, port, tls in (
             ("pulsar", "binary service", config.broker_service_port, None),
@@ -67,8 +71,11 @@ class Services:
                     encrypted.context()  # refused before anything is opened
                 found[scheme] = _TakenAddress(address, opened.enter_context(address.bind()), encrypted)
         urls = {scheme: f"{scheme}://{host}:{service.port}" for scheme, service in found.items()}
+        own = ListenerAddresses(*(urls.get(scheme, "") for scheme in ("pulsar", "pulsar+ssl", "http", "https")))
+        internal = listeners.by_name.get(listeners.internal)
         return cls(
-            ListenerAddresses(*(urls.get(scheme, "") for scheme in ("pulsar", "pulsar+ssl", "http", "https"))),
+            own if internal is None else internal.filled_by(own),
+            listeners,
             tuple(found[scheme] for scheme in ("pulsar", "pulsar+ssl") if scheme in found),
             tuple(found[scheme] for scheme in ("http", "https") if scheme in found),
         )

@@ -1,4 +1,6 @@
-"""The credentials of a client: tokens, user names and certificates, in the forms of Pulsar's configuration files.
+"""The credentials of a client: tokens, passwords, certificates and issuers of tokens.
+
+They are named as in Pulsar's configuration files.
 
 A :class:`Credentials` value holds the *source* of the secret, not the secret: it can be sent to another process, and a
 token file that is renewed is read again for every new connection.
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+from interpulse.client.client_grant import ClientGrant
 from interpulse.model.errors import AuthenticationError
 
 __all__ = ["Credentials"]
@@ -21,6 +24,7 @@ __all__ = ["Credentials"]
 _TOKEN_NAMES = frozenset({"token", "AuthenticationToken"})
 _BASIC_NAMES = frozenset({"basic", "AuthenticationBasic"})
 _TLS_NAMES = frozenset({"tls", "AuthenticationTls"})
+_OAUTH2_NAMES = frozenset({"oauth2", "AuthenticationOAuth2"})
 _DISABLED_NAMES = frozenset({"none", "AuthenticationDisabled"})
 _CERTIFICATE = "tlsCertFile"
 _KEY = "tlsKeyFile"
@@ -30,13 +34,14 @@ _KEY = "tlsKeyFile"
 class Credentials:
     """One way to authenticate, over the binary protocol and over HTTP.
 
-    ``method`` is the name that travels in CONNECT. ``source`` is, for a token, ``token:...``, ``file:...``,
+    ``source`` is, for a token, ``token:...``, ``file:...``,
     ``env:NAME`` or the token itself; for basic authentication it is ``user:password``. For TLS it names the files of
     certificate and key, ``tlsCertFile:...,tlsKeyFile:...``, or is empty: the certificate that the connection shows
-    anyway authenticates the client, and nothing else is sent.
+    anyway authenticates the client, and nothing else is sent. For OAuth 2 it is JSON, see `ClientGrant`: the client
+    asks the issuer for tokens.
     """
 
-    method: Literal["token", "basic", "tls"]
+    method: Literal["token", "basic", "tls", "oauth2"]
     source: str = field(repr=False)
 
     @classmethod
@@ -50,6 +55,14 @@ class Credentials:
     @classmethod
     def tls(cls, certificate_path: str, key_path: str) -> Credentials:
         return cls("tls", json.dumps({_CERTIFICATE: certificate_path, _KEY: key_path}))
+
+    @classmethod
+    def oauth2(cls, issuer_url: str, private_key: str, *, audience: str = "", scope: str = "") -> Credentials:
+        """``private_key`` is the file that the issuer made for this client, ``file:///path``. Raises ValueError."""
+        given = {"issuerUrl": issuer_url, "privateKey": private_key, "audience": audience, "scope": scope}
+        credentials = cls("oauth2", json.dumps(given))
+        _ = credentials.grant  # refused here if it cannot be read
+        return credentials
 
     @classmethod
     def from_plugin(cls, plugin: str | None, params: str | None) -> Credentials | None:
@@ -69,10 +82,24 @@ class Credentials:
             credentials = cls("tls", params or "")
             _ = credentials.certificate  # refused here if it cannot be read
             return credentials
+        if name in _OAUTH2_NAMES:
+            credentials = cls("oauth2", params or "")
+            _ = credentials.grant
+            return credentials
         raise ValueError(
-            f"authentication plug-in {plugin} is not supported, only AuthenticationToken, AuthenticationTls and "
-            "AuthenticationBasic are"
+            f"authentication plug-in {plugin} is not supported, only AuthenticationToken, AuthenticationTls, "
+            "AuthenticationBasic and AuthenticationOAuth2 are"
         )
+
+    @property
+    def auth_method(self) -> str:
+        """The name that travels in CONNECT; what an issuer gives is a token."""
+        return "token" if self.method == "oauth2" else self.method
+
+    @property
+    def grant(self) -> ClientGrant:
+        """How an issuer is asked for tokens, of the method ``oauth2``; raises ValueError."""
+        return ClientGrant.parse(self.source)
 
     @property
     def certificate(self) -> tuple[str, str] | None:
@@ -85,6 +112,7 @@ class Credentials:
             return self.source
         if self.method == "tls":
             return ""
+        assert self.method == "token", "an issuer is asked by `IssuedTokens`"
         kind, separator, rest = self.source.partition(":")
         if separator and kind == "token":
             return rest

@@ -44,6 +44,15 @@ class ListenerAddresses:
     web_url: str = ""
     web_url_tls: str = ""
 
+    def filled_by(self, other: ListenerAddresses) -> ListenerAddresses:
+        """These, with the addresses of another where one is missing here."""
+        return ListenerAddresses(
+            self.service_url or other.service_url,
+            self.service_url_tls or other.service_url_tls,
+            self.web_url or other.web_url,
+            self.web_url_tls or other.web_url_tls,
+        )
+
     def service(self, *, tls: bool) -> str:
         """The address of the binary protocol for a caller, see `address_for`."""
         return address_for(self.service_url, self.service_url_tls, tls=tls)

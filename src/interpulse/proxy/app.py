@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
-import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -26,6 +26,7 @@ from interpulse.proxy.web_server import WebServer, WebSettings
 from interpulse.serving.listening import CannotListen, ServiceAddress, advertised_host
 from interpulse.serving.permits import LookupPermits
 from interpulse.serving.settings import ConfigError
+from interpulse.serving.tls import ExpiryLog, ServerTls
 from interpulse.serving.web_pages import KnownHosts
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.server import ServerProtocol
@@ -40,6 +41,7 @@ _FLAGS: Final = pb.FeatureFlags(
 )
 """Of connections that look up. Topic watchers need a broker, so clients behind a proxy ask for lists instead."""
 _OPERATION_TIMEOUT_MS: Final = 30_000
+_CERTIFICATE_CHECK_SECONDS_MIN: Final = 1
 
 
 class CannotStartProxy(Exception):
@@ -85,7 +87,9 @@ class ProxyApp:
     async def _start(self) -> None:
         config = self.config
         host = advertised_host(config.advertised_address, listening=config.bind_address, told_to_clients=False)
-        context = self._listening_context()
+        tls = ServerTls(config.tls_certificate_file_path, config.tls_key_file_path)
+        if config.service_port_tls is not None or config.web_service_port_tls is not None:
+            tls.context()  # refused before anything is opened
         await self._follow_brokers()
         binary = self._binary_server()
         self._opened.push_async_callback(binary.close)
@@ -97,13 +101,31 @@ class ProxyApp:
         web_port = await self._listen("web service", config.web_service_port, web.listen)
         self.web_url = f"http://{host}:{web_port}"
         if config.service_port_tls is not None:
-            listen = partial(binary.listen, context=context)
+            listen = partial(binary.listen_encrypted, tls=tls)
             port = await self._listen("binary service with TLS", config.service_port_tls, listen)
             self.service_url_tls = f"pulsar+ssl://{host}:{port}"
         if config.web_service_port_tls is not None:
-            listen = partial(web.listen, context=context)
+            listen = partial(web.listen_encrypted, tls=tls)
             web_port = await self._listen("web service with TLS", config.web_service_port_tls, listen)
             self.web_url_tls = f"https://{host}:{web_port}"
+        if self.service_url_tls or self.web_url_tls:
+            self._follow_certificates(ExpiryLog(tls), binary, web)
+
+    def _follow_certificates(self, expiry: ExpiryLog, binary: BinaryServer, web: WebServer) -> None:
+        async def look() -> None:
+            seconds = self.config.tls_cert_refresh_check_duration_sec or _CERTIFICATE_CHECK_SECONDS_MIN
+            while True:
+                expiry.look()
+                await asyncio.sleep(seconds)
+                await binary.refresh_certificates()
+                await web.refresh_certificates()
+
+        async def stop() -> None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        task = asyncio.create_task(look())
+        self._opened.push_async_callback(stop)
 
     async def _listen(self, service: str, port: int, listen: Callable[[socket.socket], Awaitable[None]]) -> int:
         address = ServiceAddress(service, self.config.bind_address, port)
@@ -130,21 +152,6 @@ class ProxyApp:
         except (ZooKeeperError, ValueError) as error:
             raise CannotStartProxy(f"metadataStoreUrl={config.metadata_store_url}: {error}") from error
         self._opened.push_async_callback(registered.stop)
-
-    def _listening_context(self) -> ssl.SSLContext | None:
-        config = self.config
-        if config.service_port_tls is None and config.web_service_port_tls is None:
-            return None
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        try:
-            context.load_cert_chain(config.tls_certificate_file_path, config.tls_key_file_path, password=_no_password)
-        except (OSError, ValueError) as error:
-            raise CannotStartProxy(
-                f"tlsCertificateFilePath={config.tls_certificate_file_path}, "
-                f"tlsKeyFilePath={config.tls_key_file_path}: {error}"
-            ) from error
-        return context
 
     def _binary_server(self) -> BinaryServer:
         config, tls = self.config, self.config.tls_enabled_with_broker
@@ -209,7 +216,3 @@ class ProxyApp:
             keep_alive_interval=self.config.keep_alive_interval_seconds,
             message_limit_announced=False,
         )
-
-
-def _no_password() -> str:
-    raise ValueError("the key is protected by a password; the proxy needs one without")

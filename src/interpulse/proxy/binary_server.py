@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import ssl
 from collections import Counter
 from typing import Final
 
 from interpulse.proxy.greeting import Greeting, GreetingContext
+from interpulse.serving.tls import ServerTls, TlsListener
 
 __all__ = ["BinaryServer"]
 
@@ -32,19 +32,32 @@ class BinaryServer:
         self._connections: set[Greeting] = set()
         self._by_ip: Counter[str] = Counter()
         self._releasing: set[asyncio.Task[None]] = set()
-        self._servers: list[asyncio.Server] = []
+        self._server: asyncio.Server | None = None
+        self._encrypted: TlsListener | None = None
         self._closed = False
 
-    async def listen(self, bound: socket.socket, context: ssl.SSLContext | None = None) -> None:
-        """Listen on a bound socket, which the server owns from now on; inside TLS with a ``context``."""
+    async def listen(self, bound: socket.socket) -> None:
+        """Listen on a bound socket, which the server owns from now on."""
         loop = asyncio.get_running_loop()
-        self._servers.append(await loop.create_server(self._new, sock=bound, ssl=context, backlog=_BACKLOG))
+        self._server = await loop.create_server(self._new, sock=bound, backlog=_BACKLOG)
+
+    async def listen_encrypted(self, bound: socket.socket, tls: ServerTls) -> None:
+        """The same inside TLS. Raises UnusableTls."""
+        self._encrypted = TlsListener(tls, bound, self._new, backlog=_BACKLOG)
+        await self._encrypted.start()
+
+    async def refresh_certificates(self) -> None:
+        """New connections get the certificates that the files hold now; see `TlsListener.refresh`."""
+        if self._encrypted is not None:
+            await self._encrypted.refresh()
 
     async def close(self) -> None:
         """Accept no more clients, send what waits (clients that do not read lose it), and disconnect."""
         self._closed = True
-        for server in self._servers:
-            server.close()
+        if self._server is not None:
+            self._server.close()
+        if self._encrypted is not None:
+            self._encrypted.close()
         for connection in list(self._connections):
             connection.close(_CLOSING_SECONDS)
         while self._connections or self._releasing:

@@ -27,6 +27,7 @@ from interpulse.model.errors import PulsarError
 from interpulse.proxy.brokers import Brokers
 from interpulse.proxy.targets import TargetRules
 from interpulse.serving.exposition import CONTENT_TYPE
+from interpulse.serving.tls import ServerTls, TlsListener
 from interpulse.serving.web_pages import KnownHosts, check_origin
 
 __all__ = ["WebServer", "WebSettings", "is_forwarded"]
@@ -108,8 +109,9 @@ class WebServer:
         self._metrics = metrics
         self._ready = ready
         self._calls = 0
-        server = web.Server(self._serve, access_log=None, max_line_size=_LINE_BYTES_MAX, auto_decompress=False)
-        self._runner = web.ServerRunner(server, shutdown_timeout=_STOP_SECONDS)
+        self._server = web.Server(self._serve, access_log=None, max_line_size=_LINE_BYTES_MAX, auto_decompress=False)
+        self._runner = web.ServerRunner(self._server, shutdown_timeout=_STOP_SECONDS)
+        self._encrypted: TlsListener | None = None
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
@@ -128,12 +130,24 @@ class WebServer:
         )
         await self._runner.setup()
 
-    async def listen(self, bound: socket.socket, context: ssl.SSLContext | None = None) -> None:
-        """Listen on a bound socket; inside TLS with a ``context``."""
-        await web.SockSite(self._runner, bound, ssl_context=context, backlog=_BACKLOG).start()
+    async def listen(self, bound: socket.socket) -> None:
+        """Listen on a bound socket, which the server owns from now on."""
+        await web.SockSite(self._runner, bound, backlog=_BACKLOG).start()
+
+    async def listen_encrypted(self, bound: socket.socket, tls: ServerTls) -> None:
+        """The same inside TLS. Raises UnusableTls."""
+        self._encrypted = TlsListener(tls, bound, self._server, backlog=_BACKLOG)
+        await self._encrypted.start()
+
+    async def refresh_certificates(self) -> None:
+        """New connections get the certificates that the files hold now; see `TlsListener.refresh`."""
+        if self._encrypted is not None:
+            await self._encrypted.refresh()
 
     async def stop(self) -> None:
         """Take no new calls, and end those that are under way."""
+        if self._encrypted is not None:
+            self._encrypted.close()
         await self._runner.cleanup()
         if self._session is not None:
             await self._session.close()

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 from urllib.parse import urlsplit
@@ -60,12 +60,12 @@ class KnownHosts:
     """What is called, as refusals name it."""
 
     @classmethod
-    def of(cls, config: NamedProgram, program: str = "broker") -> KnownHosts:
-        """What the program listens on and advertises, and what the operator adds."""
+    def of(cls, config: NamedProgram, program: str = "broker", also: Iterable[str] = ()) -> KnownHosts:
+        """What the program listens on and advertises, ``also`` by other settings, and what the operator adds."""
         bound = socket.gethostname() if is_every_address(config.bind_address) else config.bind_address
         given = words(config.web_service_allowed_hosts.lower())
         domains = tuple(name for name in given if name.startswith("."))
-        names = {"localhost", bound.lower(), config.advertised_address.lower(), *given}
+        names = {"localhost", bound.lower(), config.advertised_address.lower(), *map(str.lower, also), *given}
         return cls(
             frozenset(names - {"", "*", *domains}), (".localhost", *domains), any_name="*" in given, program=program
         )

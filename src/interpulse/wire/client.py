@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final
 
@@ -69,8 +69,9 @@ _NOT_HANDED_OUT: Final = frozenset(_STEPS[_State.CONNECTED]) - {None}
 class ClientProtocol:
     """One broker, seen from a client.
 
-    ``credentials`` is called for CONNECT and again whenever the broker asks. ``proxy_to_broker_url`` names the broker
-    (host:port) behind the address that was connected to. Times are seconds of one monotonic clock.
+    ``auth_data`` are the credentials of CONNECT; when the broker asks again, see :attr:`wants_credentials`.
+    ``proxy_to_broker_url`` names the broker (host:port) behind the address that was connected to. Times are seconds of
+    one monotonic clock.
     """
 
     def __init__(
@@ -79,13 +80,13 @@ class ClientProtocol:
         client_version: str,
         now: float,
         auth_method: str = "none",
-        credentials: Callable[[], bytes] = bytes,
+        auth_data: bytes = b"",
         proxy_to_broker_url: str | None = None,
         keep_alive_interval: float = 30.0,
     ) -> None:
         self._client_version = client_version
         self._auth_method = auth_method
-        self._credentials = credentials
+        self._wants_credentials = False
         self._keep_alive = KeepAlive(keep_alive_interval, now)
         self._request_id = -1
         self._state = _State.GREETING
@@ -96,7 +97,7 @@ class ClientProtocol:
             protocol_version=PROTOCOL_VERSION,
             feature_flags=pb.FeatureFlags(supports_auth_refresh=True, supports_broker_entry_metadata=True),
             auth_method=auth_method,
-            auth_data=credentials(),
+            auth_data=auth_data,
             proxy_to_broker_url=proxy_to_broker_url,
         )
         self._outgoing = [greeting]
@@ -157,7 +158,7 @@ class ClientProtocol:
         elif step is _Step.SEND_PONG:
             self._outgoing.append(commands.PONG)
         elif step is _Step.SEND_CREDENTIALS:
-            self._answer_challenge()
+            self._wants_credentials = True
         elif step is _Step.VIOLATION:
             raise self._violation(command)
         return step
@@ -168,13 +169,20 @@ class ClientProtocol:
         self._state = _State.FAILED
         return RemoteProtocolError(f"the first command is not CONNECTED but {_TYPES.Type.Name(command.type)}")
 
-    def _answer_challenge(self) -> None:
+    @property
+    def wants_credentials(self) -> bool:
+        """The broker has asked for credentials anew: give it some by :meth:`answer_challenge`."""
+        return self._wants_credentials
+
+    def answer_challenge(self, auth_data: bytes) -> None:
+        """AUTH_RESPONSE goes out."""
+        self._wants_credentials = False
         self._outgoing.append(
             commands.auth_response(
                 client_version=self._client_version,
                 protocol_version=PROTOCOL_VERSION,
                 auth_method=self._auth_method,
-                auth_data=self._credentials(),
+                auth_data=auth_data,
             )
         )
 

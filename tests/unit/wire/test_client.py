@@ -27,7 +27,7 @@ def connect(client: ClientProtocol, server: ServerProtocol) -> None:
 
 
 def test_greeting_when_both_ends_talk_then_they_agree() -> None:
-    client, server = make_pair(proxy_to_broker_url="127.0.0.1:6650", auth_method="token", credentials=lambda: b"jwt")
+    client, server = make_pair(proxy_to_broker_url="127.0.0.1:6650", auth_method="token", auth_data=b"jwt")
     connect(client, server)
     assert client.is_connected
     assert client.protocol_version == server.protocol_version == 21
@@ -76,11 +76,13 @@ def test_facts_about_the_broker_before_its_answer_are_a_local_protocol_error() -
 
 
 def test_challenge_when_it_comes_then_is_answered_with_fresh_credentials() -> None:
-    tokens = iter([b"old", b"new"])
-    client, server = make_pair(auth_method="token", credentials=lambda: next(tokens))
+    client, server = make_pair(auth_method="token", auth_data=b"old")
     connect(client, server)
     server.challenge("token")
     assert client.receive_data(server.data_to_send()) == []
+    assert client.wants_credentials
+    client.answer_challenge(b"new")
+    assert not client.wants_credentials
     (frame,) = server.receive_data(client.data_to_send())
     assert frame.command.authResponse.response.auth_data == b"new"
 

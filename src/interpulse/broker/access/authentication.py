@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from interpulse.broker.instruments import AccessMeter
 from interpulse.model.errors import AuthenticationError
 
-__all__ = ["Authentication", "BadCredentials", "Identity", "Provider", "Refused"]
+__all__ = ["Authentication", "BadCredentials", "Identity", "PeerCertificate", "Provider", "Refused"]
 
 
 class BadCredentials(AuthenticationError):
@@ -29,6 +31,29 @@ class Identity:
     expires_at: float | None = None
     """When the proof ends, in seconds since 1970; None = never."""
 
+    revoked: Callable[[], bool] | None = field(default=None, compare=False, repr=False)
+    """Tells whether the proof has been taken back since; None = it cannot be."""
+
+    renewable: bool = True
+    """Whether an open connection can bring a new proof; a certificate counts for the handshake alone."""
+
+    @property
+    def can_end(self) -> bool:
+        return self.expires_at is not None or self.revoked is not None
+
+    def has_ended(self, now: float) -> bool:
+        """``now`` in seconds since 1970."""
+        return (self.expires_at is not None and self.expires_at <= now) or (self.revoked is not None and self.revoked())
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCertificate:
+    """What counts of a certificate that a client showed, and that the handshake has checked."""
+
+    common_name: str
+    expires_at: float | None = None
+    """Seconds since 1970."""
+
 
 class Provider(Protocol):
     """One authentication method."""
@@ -38,8 +63,11 @@ class Provider(Protocol):
     method: str
     """As clients name it when they connect."""
 
-    def authenticate(self, credentials: bytes) -> Identity:
-        """Raises Refused."""
+    async def authenticate(self, credentials: bytes, certificate: PeerCertificate | None) -> Identity:
+        """Raises Refused. ``certificate`` is the one that the client showed to this broker.
+
+        Most providers wait for nothing, and answer in the turn of the loop that they are asked in.
+        """
         ...
 
 
@@ -53,7 +81,7 @@ class Refused(Exception):
 
 
 class Authentication:
-    """Asks the provider that the client's method belongs to."""
+    """Asks the providers that the client's method belongs to."""
 
     def __init__(
         self, providers: Iterable[Provider], *, anonymous_role: str = "", now: Callable[[], float] = time.time
@@ -62,49 +90,78 @@ class Authentication:
 
         ``now`` gives seconds since 1970.
         """
-        self._providers: Mapping[str, Provider] = {provider.method: provider for provider in providers}
+        self._providers: dict[str, list[Provider]] = {}
+        for provider in providers:
+            self._providers.setdefault(provider.method, []).append(provider)
         self._anonymous_role = anonymous_role
         self._now = now
         self.meter = AccessMeter()
 
-    def authenticate(self, method: str, credentials: bytes, *, common_name: str = "") -> Identity:
+    async def authenticate(
+        self, method: str, credentials: bytes, *, certificate: PeerCertificate | None = None
+    ) -> Identity:
         """The identity behind these credentials; raises BadCredentials.
 
-        ``common_name`` is that of the certificate that the client showed to this broker, "" if it showed none. With
-        the method "tls" nothing else counts, whatever the client sends.
+        Providers of one method, as those of tokens and of OpenID Connect, are asked in the order of the settings until
+        one accepts. ``certificate`` is the one that the client showed to this broker, None if it showed none.
         """
-        if method == _CERTIFICATE_METHOD:
-            credentials = common_name.encode()
-        provider = self._providers.get(method)
-        if provider is None:
+        providers = self._providers.get(method)
+        if providers is None:
             if self._anonymous_role:
                 return Identity(self._anonymous_role)
             raise BadCredentials(detail=f"authentication method {method[:100]!r} is not offered")
-        try:
-            identity = provider.authenticate(credentials)
-        except Refused as refusal:
-            self.meter.failures[provider.name, method, refusal.reason] += 1
-            self.meter.expired_tokens += refusal.expired
-            raise BadCredentials(detail=str(refusal)) from None
-        self.meter.successes[provider.name, method] += 1
-        if method == _TOKEN and identity.expires_at is not None:
-            self.meter.token_minutes.add(max(0.0, identity.expires_at - self._now()) / 60)
-        return identity
+        refusals = []
+        for provider in providers:
+            try:
+                identity = await provider.authenticate(credentials, certificate)
+            except Refused as refusal:
+                refusals.append(refusal)
+                continue
+            self._accepted(provider, identity)
+            return identity
+        self._refused(providers, refusals)
+        raise BadCredentials(detail="; ".join(map(str, refusals)))
 
-    def authenticate_http(self, headers: Mapping[str, str], *, common_name: str = "") -> Identity:
-        """The same for the headers of a call, which may come with any case of their names; they win over the name."""
+    async def authenticate_http(
+        self, headers: Mapping[str, str], *, certificate: PeerCertificate | None = None
+    ) -> Identity:
+        """The same for the headers of a call, which may come with any case of their names.
+
+        They win over the certificate.
+        """
         scheme, _, credentials = headers.get("Authorization", "").partition(" ")
         # Logs name the method. What stands in the place of an unknown scheme may be a token, so it is not taken over.
         method = _METHODS_BY_SCHEME.get(scheme.lower(), "unknown" if scheme else "none")
-        if not scheme and common_name and _CERTIFICATE_METHOD in self._providers:
-            method = _CERTIFICATE_METHOD
+        if not scheme and certificate is not None and certificate.common_name and _CERTIFICATE in self._providers:
+            method = _CERTIFICATE
+        sent = credentials.strip().encode(errors="replace")
         try:
-            sent = credentials.strip().encode(errors="replace")
-            return self.authenticate(method, sent, common_name=common_name)
+            return await self.authenticate(method, _decoded(method, sent), certificate=certificate)
         except BadCredentials as error:
             raise BadCredentials("Authentication required", error.detail) from None
 
+    def _accepted(self, provider: Provider, identity: Identity) -> None:
+        self.meter.successes[provider.name, provider.method] += 1
+        if provider.method == _TOKEN and identity.expires_at is not None:
+            self.meter.token_minutes.add(max(0.0, identity.expires_at - self._now()) / 60)
+
+    def _refused(self, providers: Iterable[Provider], refusals: Iterable[Refused]) -> None:
+        for provider, refusal in zip(providers, refusals, strict=True):
+            self.meter.failures[provider.name, provider.method, refusal.reason] += 1
+            self.meter.expired_tokens += refusal.expired
+
 
 _TOKEN: Final = "token"
-_CERTIFICATE_METHOD: Final = "tls"
-_METHODS_BY_SCHEME: Final = {"bearer": "token", "basic": "basic"}
+_BASIC: Final = "basic"
+_CERTIFICATE: Final = "tls"
+_METHODS_BY_SCHEME: Final = {"bearer": _TOKEN, "basic": _BASIC}
+
+
+def _decoded(method: str, sent: bytes) -> bytes:
+    """Credentials as they come over the binary protocol; HTTP wraps user and password in base64."""
+    if method != _BASIC:
+        return sent
+    try:
+        return base64.b64decode(sent, validate=True)
+    except binascii.Error:
+        return b""

@@ -5,12 +5,13 @@ The handshake has checked it; what counts here is the common name, which is the 
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
 from typing import Any
 
-from interpulse.broker.access.authentication import Identity, Refused
+from interpulse.broker.access.authentication import Identity, PeerCertificate, Refused
 
-__all__ = ["CertificateProvider", "common_name"]
+__all__ = ["CertificateProvider", "peer_certificate"]
 
 
 class CertificateProvider:
@@ -19,18 +20,20 @@ class CertificateProvider:
     name = "tls"
     method = "tls"
 
-    def authenticate(self, credentials: bytes) -> Identity:
-        """``credentials`` are the common name, see `Authentication.authenticate`. Raises Refused without one."""
-        role = credentials.decode()
-        if not role:
+    async def authenticate(self, credentials: bytes, certificate: PeerCertificate | None) -> Identity:
+        """The name in the certificate, until the certificate ends; nothing else counts, whatever the client sends."""
+        if certificate is None or not certificate.common_name:
             raise Refused(
                 "INVALID_CERTS",
                 "the connection is not inside TLS, or its client showed no certificate with a name",
             )
-        return Identity(role)
+        return Identity(certificate.common_name, certificate.expires_at, renewable=False)
 
 
-def common_name(certificate: Mapping[str, Any] | None) -> str:
-    """The most specific common name of a checked certificate, given as ``ssl`` gives it; "" = none."""
-    names = [value for part in (certificate or {}).get("subject", ()) for key, value in part if key == "commonName"]
-    return str(names[-1]) if names else ""
+def peer_certificate(shown: Mapping[str, Any] | None) -> PeerCertificate | None:
+    """A checked certificate, given as ``ssl`` gives it, with its most specific common name ("" = none)."""
+    if not shown:
+        return None
+    names = [value for part in shown.get("subject", ()) for key, value in part if key == "commonName"]
+    end = shown.get("notAfter")
+    return PeerCertificate(str(names[-1]) if names else "", float(ssl.cert_time_to_seconds(end)) if end else None)

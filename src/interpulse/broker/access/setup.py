@@ -15,7 +15,7 @@ from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.client.credentials import Credentials
-from interpulse.model.errors import PreconditionFailed
+from interpulse.model.errors import PreconditionFailed, PulsarError
 from interpulse.model.permissions import Principal
 from interpulse.serving.settings import words
 
@@ -136,9 +136,9 @@ def _provider(name: str, config: BrokerConfig) -> Provider:
     simple = name.rpartition(".")[2]
     make = _MAKERS.get(simple)
     if make is None:
-        reason = _REASONS.get(simple, "it is not known")
         raise PreconditionFailed(
-            f"authenticationProviders={name} is not offered by this broker: {reason}; offered: {', '.join(_MAKERS)}"
+            f"authenticationProviders={name} is not offered by this broker: it is not known; offered: "
+            f"{', '.join(_MAKERS)}"
         )
     return make(config)
 
@@ -172,6 +172,67 @@ def _certificate_provider(config: BrokerConfig) -> Provider:
     return CertificateProvider()
 
 
+def _password_provider(config: BrokerConfig) -> Provider:
+    from interpulse.broker.access.passwords import PasswordFile, PasswordProvider, UnusablePasswords
+
+    if not config.basic_auth_conf:
+        raise PreconditionFailed(
+            "AuthenticationProviderBasic needs basicAuthConf, the users as `htpasswd` writes them: file:///path"
+        )
+    try:
+        users = _usable("basicAuthConf", lambda: PasswordFile(config.basic_auth_conf))
+    except UnusablePasswords as error:
+        raise PreconditionFailed(f"basicAuthConf cannot be used: {error}") from None
+    return PasswordProvider(users.users)
+
+
+def _openid_provider(config: BrokerConfig) -> Provider:
+    from interpulse.broker.access.issuer_keys import IssuerKeys
+    from interpulse.broker.access.openid import OpenIdProvider
+    from interpulse.client.tls import TlsOptions
+    from interpulse.client.transport.json_documents import JsonDocuments
+
+    issuers, audiences = words(config.open_id_allowed_token_issuers), words(config.open_id_allowed_audiences)
+    if not issuers or not audiences:
+        raise PreconditionFailed(
+            "AuthenticationProviderOpenID needs openIDAllowedTokenIssuers, whose tokens are accepted, and "
+            "openIDAllowedAudiences, what they have to be for"
+        )
+    insecure = [each for each in issuers if not each.startswith("https://")]
+    if config.open_id_require_issuers_use_https and insecure:
+        raise PreconditionFailed(
+            f"openIDAllowedTokenIssuers={','.join(insecure)} does not begin with https://, and "
+            "openIDRequireIssuersUseHttps=true asks for it"
+        )
+    trusted = TlsOptions(config.open_id_token_issuer_trust_certs_file_path or None)
+    try:
+        trusted.context()
+    except PulsarError as error:
+        raise PreconditionFailed(f"openIDTokenIssuerTrustCertsFilePath: {error}") from error
+    documents = JsonDocuments(
+        tls=trusted,
+        connect_timeout_ms=config.open_id_http_connection_timeout_millis,
+        timeout_ms=config.open_id_http_connection_timeout_millis + config.open_id_http_read_timeout_millis,
+    )
+    keys = {
+        issuer: IssuerKeys(
+            issuer,
+            documents,
+            https_required=config.open_id_require_issuers_use_https,
+            refresh_seconds=config.open_id_cache_refresh_after_write_seconds,
+            expiry_seconds=config.open_id_cache_expiration_seconds,
+            missing_seconds=config.open_id_key_id_cache_miss_refresh_seconds,
+        )
+        for issuer in issuers
+    }
+    return OpenIdProvider(
+        keys,
+        audiences,
+        role_claim=config.open_id_role_claim or "sub",
+        leeway_seconds=config.open_id_accepted_time_leeway_seconds,
+    )
+
+
 def _token_key(config: BrokerConfig) -> bytes | PublicKey:
     """The secret key wins over the public one, as in Pulsar. Errors never show what was given: it may be the key."""
     from interpulse.broker.access.signing_keys import public_key, read_key, secret_key, signatures
@@ -201,7 +262,6 @@ def _usable(setting: str, read: Callable[[], Key]) -> Key:
 _MAKERS: Final[Mapping[str, Callable[[BrokerConfig], Provider]]] = {
     "AuthenticationProviderToken": _token_provider,
     "AuthenticationProviderTls": _certificate_provider,
-}
-_REASONS: Final = {
-    "AuthenticationProviderBasic": "it needs the password hashes of htpasswd, tokens do the same without a file",
+    "AuthenticationProviderBasic": _password_provider,
+    "AuthenticationProviderOpenID": _openid_provider,
 }

@@ -33,6 +33,7 @@ __all__ = [
     "PrivateKey",
     "PublicKey",
     "UnusableKey",
+    "file_stamp",
     "new_key_pair",
     "private_key",
     "public_key",
@@ -60,11 +61,19 @@ def read_key(source: str) -> bytes:
     """The bytes of a key given as ``file:...``, ``data:...``, the path of a file, or base64. Raises UnusableKey."""
     if source.startswith("data:"):
         return _data(source)
-    if source.startswith("file:"):
-        return _file(Path(url2pathname(urlsplit(source).path)))
-    if _is_file(source):
-        return _file(Path(source))
+    path = _path(source)
+    if path is not None:
+        return _file(path)
     return _base64(source, "it is neither file:..., data:..., the path of a file that is there, nor base64")
+
+
+def file_stamp(source: str) -> tuple[int, ...] | None:
+    """Changes when the file that `read_key` reads does; None where it reads none, or none that is there."""
+    path = None if source.startswith("data:") else _path(source)
+    try:
+        return None if path is None else (path.stat().st_mtime_ns, path.stat().st_size, path.stat().st_ino)
+    except OSError:
+        return None
 
 
 def secret_key(raw: bytes) -> bytes:
@@ -130,6 +139,12 @@ def _data(source: str) -> bytes:
         if head.endswith(";base64")
         else unquote_to_bytes(body)
     )
+
+
+def _path(source: str) -> Path | None:
+    if source.startswith("file:"):
+        return Path(url2pathname(urlsplit(source).path))
+    return Path(source) if _is_file(source) else None
 
 
 def _is_file(text: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import jwt
 from jwt.types import Options
 
-from interpulse.broker.access.authentication import Identity, Refused
+from interpulse.broker.access.authentication import Identity, PeerCertificate, Refused
 from interpulse.broker.access.signing_keys import PrivateKey, PublicKey, signatures
 
 __all__ = ["BadToken", "ExpiredToken", "Token", "TokenProvider", "TokenVerifier", "create_token", "show_token"]
@@ -109,7 +109,7 @@ class TokenProvider:
     def __init__(self, verifier: TokenVerifier) -> None:
         self._verifier = verifier
 
-    def authenticate(self, credentials: bytes) -> Identity:
+    async def authenticate(self, credentials: bytes, certificate: PeerCertificate | None) -> Identity:
         try:
             token = self._verifier.verify(credentials.decode("ascii"))
         except UnicodeError:

@@ -59,6 +59,7 @@ def _on_topic(operation: TopicOperation, refusal: str, without_tenant: Callable[
         except TenantNotFound:
             raise without_tenant(topic) from None
 
+    check.__name__ = f"topic {operation}"
     return check
 
 
@@ -71,6 +72,7 @@ def _on_namespace(operation: NamespaceOperation, command: str) -> Check:
         except TenantNotFound:
             raise _failed(command) from None
 
+    check.__name__ = f"namespace {operation}"
     return check
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
+from interpulse.broker.access.change_log import note_change
 from interpulse.broker.binary import consumers, lookup, producers, schemas, topic_watchers, topics
 from interpulse.broker.binary.authorization_filter import handle_if_authorized
 from interpulse.broker.binary.transport import session
 from interpulse.broker.binary.transport.command_connection import CommandConnection, Handlers
-from interpulse.model.errors import NotAllowed, UnsupportedVersion
+from interpulse.model.errors import NotAllowed, PulsarError, UnsupportedVersion
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import AckRun, Frame, LookupRun, PartitionsRun, Received, SendRun
@@ -32,13 +33,14 @@ def on_connect(connection: CommandConnection, frame: Frame) -> None:
     if connection.context.access is None:
         connection.accept()
     else:
-        session.admit(connection, connection.context.access, frame.command.connect)
+        connection.settle(session.admit(connection, connection.context.access, frame.command.connect))
 
 
 def on_auth_response(connection: CommandConnection, frame: Frame) -> None:
     """While authentication is off an answer changes nothing."""
     if connection.session is not None:
-        session.renew(connection, connection.session, frame.command.authResponse.response)
+        response = frame.command.authResponse.response
+        connection.settle(session.renew(connection, connection.session, response))
 
 
 def on_transaction(connection: CommandConnection, frame: Frame) -> None:
@@ -69,6 +71,9 @@ _UNSUPPORTED: Final = (
     _TYPES.WATCH_TC_ASSIGNMENTS,
     _TYPES.WATCH_TC_ASSIGNMENTS_CLOSE,
 )
+
+# What the admin API changes too; the audit log has it from both.
+_CHANGING: Final = frozenset({_TYPES.UNSUBSCRIBE, _TYPES.SEEK, _TYPES.GET_OR_CREATE_SCHEMA})
 
 INLINE: Final[dict[int, Inline]] = {
     _TYPES.SEND: producers.on_send,
@@ -115,9 +120,37 @@ def work_on(connection: CommandConnection, command: pb.BaseCommand) -> Coroutine
         raise RemoteProtocolError(f"{pb.BaseCommand.Type.Name(command.type)} is not for a broker to receive")
     field, handler = entry
     request = getattr(command, field)
-    if connection.session is None:
-        return handler(connection, request)
-    return handle_if_authorized(connection, connection.session, command.type, request, handler)
+    session = connection.session
+    work = (
+        handler(connection, request)
+        if session is None
+        else handle_if_authorized(connection, session, command.type, request, handler)
+    )
+    return _noted(connection, command, request, work) if command.type in _CHANGING else work
+
+
+async def _noted(
+    connection: CommandConnection, command: pb.BaseCommand, request: Any, work: Coroutine[Any, Any, None]
+) -> None:
+    """Do the work, and tell the audit log what came of it."""
+    name = pb.BaseCommand.Type.Name(command.type)
+    subject = request.topic if command.type == _TYPES.GET_OR_CREATE_SCHEMA else _read(connection, request.consumer_id)
+    code, reason = int(pb.UnknownError), "the broker failed, or the client went away"
+    try:
+        await work
+        code, reason = 0, ""
+    except PulsarError as error:
+        code, reason = int(error.wire_code), str(error)
+        raise
+    finally:
+        principal = None if connection.session is None else connection.session.principal
+        note_change(principal, connection.address.lstrip("/"), name, subject, code, reason)
+
+
+def _read(connection: CommandConnection, consumer_id: int) -> str:
+    """The topic and the subscription of a consumer, "" for none."""
+    opened = connection.consumers.get(consumer_id)
+    return "" if opened is None else f"{opened.topic.name} {opened.consumer.subscription_name}"
 
 
 HANDLERS: Final = Handlers(INLINE, RUNS, work_on)

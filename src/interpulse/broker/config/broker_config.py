@@ -57,6 +57,14 @@ class BrokerConfig:
     data_dir: str = _setting("./data", "Directory that holds everything durable; one process at a time may use it.")
     bind_address: str = _setting("127.0.0.1", "Address both ports listen on.")
     advertised_address: str = _setting("", "Host name clients are told to connect to; empty = the bind address.")
+    advertised_listeners: str = _setting(
+        "",
+        "Addresses for clients of several networks, in place of advertisedAddress: name:scheme://host:port with commas "
+        "between them. Clients choose a listener by its name.",
+    )
+    internal_listener_name: str = _setting(
+        "", "Listener of the other brokers, and of clients that name none; empty = the first one."
+    )
     broker_service_port: int | None = _setting(
         6650, "Port of the binary protocol; 0 = a free one, empty = none.", least=0, most=_PORT_MAX, can_be_off=True
     )
@@ -331,8 +339,74 @@ class BrokerConfig:
     token_allowed_clock_skew_seconds: int = _setting(
         0, "How long a token stays valid after it has expired, in seconds.", least=0
     )
+    basic_auth_conf: str = _setting(
+        "",
+        "Users and the hashes of their passwords, as htpasswd writes them: file:..., data:;base64,... or base64.",
+        secret=True,
+    )
+    open_id_allowed_token_issuers: str = _setting(
+        "",
+        "Issuers of OpenID Connect whose tokens are accepted, as https:// addresses with commas between them.",
+        key="openIDAllowedTokenIssuers",
+    )
+    open_id_allowed_audiences: str = _setting(
+        "", "Audiences of tokens for this broker; a token has to name one.", key="openIDAllowedAudiences"
+    )
+    open_id_role_claim: str = _setting("sub", "Claim of such a token that holds the role.", key="openIDRoleClaim")
+    open_id_accepted_time_leeway_seconds: int = _setting(
+        0,
+        "By how much the clocks of issuers may differ from that of this broker, in seconds.",
+        least=0,
+        key="openIDAcceptedTimeLeewaySeconds",
+    )
+    open_id_token_issuer_trust_certs_file_path: str = _setting(
+        "",
+        "Certificates that those of issuers are checked against (PEM); empty = those of the system.",
+        key="openIDTokenIssuerTrustCertsFilePath",
+    )
+    open_id_require_issuers_use_https: bool = _setting(
+        True, "Issuers are called by https:// alone.", key="openIDRequireIssuersUseHttps"
+    )
+    open_id_cache_refresh_after_write_seconds: int = _setting(
+        18 * 3600,
+        "After how long the keys of an issuer are fetched anew, in seconds.",
+        least=1,
+        key="openIDCacheRefreshAfterWriteSeconds",
+    )
+    open_id_cache_expiration_seconds: int = _setting(
+        24 * 3600,
+        "How long keys of an issuer are used that cannot be fetched anew, in seconds.",
+        least=1,
+        key="openIDCacheExpirationSeconds",
+    )
+    open_id_key_id_cache_miss_refresh_seconds: int = _setting(
+        300,
+        "How often keys are fetched anew because a token names one that is not among them, in seconds.",
+        least=1,
+        key="openIDKeyIdCacheMissRefreshSeconds",
+    )
+    open_id_http_connection_timeout_millis: int = _setting(
+        10_000,
+        "How long connecting to an issuer may take, in milliseconds.",
+        least=1,
+        key="openIDHttpConnectionTimeoutMillis",
+    )
+    open_id_http_read_timeout_millis: int = _setting(
+        10_000,
+        "How long the answer of an issuer may take, in milliseconds.",
+        least=1,
+        key="openIDHttpReadTimeoutMillis",
+    )
+    open_id_fallback_discovery_mode: str = _setting(
+        "DISABLED",
+        "Discovery of issuers by Kubernetes, which is not offered.",
+        choices=("DISABLED",),
+        key="openIDFallbackDiscoveryMode",
+    )
     authentication_refresh_check_seconds: int = _setting(
-        60, "How often clients whose tokens have expired are asked for new ones, in seconds; 0 = never.", least=0
+        60,
+        "How often clients whose credentials have ended are asked for new ones, in seconds; 0 = never.",
+        least=0,
     )
     authenticate_metrics_endpoint: bool = _setting(False, "The metrics endpoint requires authentication.")
     authorization_enabled: bool = _setting(False, "The broker checks the permissions of clients.")
@@ -364,6 +438,10 @@ class BrokerConfig:
         "", "Certificate that the replication job and this broker show then (PEM)."
     )
     broker_client_key_file_path: str = _setting("", "Private key of brokerClientCertificateFilePath (PEM).")
+
+    audit_log_file: str = _setting(
+        "", "File for who asked for which change, one JSON object per line; empty = in the log, as interpulse.audit."
+    )
 
     # --- limits of what operators ask
     subscription_backlog_scan_max_entries: int = _setting(

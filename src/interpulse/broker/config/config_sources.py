@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.config.listener_settings import listener_problems
 from interpulse.broker.config.pulsar_keys import PULSAR_KEYS, TLS_KEYS
 from interpulse.broker.config.tls_settings import tls_problems
 from interpulse.serving.settings import ConfigError
@@ -30,7 +31,7 @@ _IN_CLUSTER: Final = Program(
     config=BrokerConfig,
     pulsar_keys=PULSAR_KEYS,
     protecting_keys=TLS_KEYS,
-    address_keys=frozenset({"advertisedListeners", "bindAddresses"}),
+    address_keys=frozenset({"bindAddresses"}),
     refusal=(
         "this broker does not offer it. Take it out: services inside TLS are brokerServicePortTls and "
         "webServicePortTls at advertisedAddress, their certificates are PEM files (tlsCertificateFilePath, "
@@ -56,7 +57,7 @@ def load_config(
     loaded = (_IN_CLUSTER if in_cluster else _ALONE).load(
         file_text=file_text, file_name=file_name, environment=environment, settings=settings, options=options
     )
-    problems = tls_problems(loaded.config)
+    problems = [*tls_problems(loaded.config), *listener_problems(loaded.config)]
     if problems:
         raise ConfigError(*problems)
     return loaded

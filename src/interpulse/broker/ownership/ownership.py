@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, Protocol
@@ -12,7 +12,7 @@ from interpulse.model.errors import UnknownListener
 from interpulse.model.names import NamespaceName
 from interpulse.rules.lookup import LookupTarget, Owner
 
-__all__ = ["NO_OPTIONS", "Bundle", "LookupOptions", "Ownership", "SoleOwner", "this_broker"]
+__all__ = ["NO_LISTENERS", "NO_OPTIONS", "Bundle", "LookupOptions", "Ownership", "SoleOwner", "this_broker"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class LookupOptions:
 
 
 NO_OPTIONS: Final = LookupOptions()
+NO_LISTENERS: Final[Mapping[str, LookupTarget]] = {}
 
 
 class Bundle(NamedTuple):
@@ -56,12 +57,19 @@ class Ownership(Protocol):
 class SoleOwner:
     """One broker that owns every bundle of its cluster."""
 
-    def __init__(self, broker: LookupTarget) -> None:
+    def __init__(self, broker: LookupTarget, listeners: Mapping[str, LookupTarget] = NO_LISTENERS) -> None:
+        """``listeners``: the same broker as clients of each of them reach it."""
         self._broker = broker
+        self._listeners = listeners
 
     async def prepare(self, bundles: Sequence[Bundle], options: LookupOptions) -> Owner:
-        """This broker, which has no listeners but the one it does not name."""
-        return partial(_no_listener, options.listener_name) if options.listener_name else self._own
+        """This broker, as clients of the listener reach it."""
+        if not options.listener_name:
+            return self._own
+        target = self._listeners.get(options.listener_name)
+        if target is None:
+            return partial(_no_listener, options.listener_name)
+        return lambda namespace, bundle: target
 
     def known(self) -> Owner:
         return self._own

@@ -12,13 +12,15 @@ import logging
 import socket
 import time
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from interpulse.broker.access.authentication import BadCredentials
-from interpulse.broker.access.certificates import common_name
+from interpulse.broker.access.authentication import BadCredentials, PeerCertificate
+from interpulse.broker.access.certificates import peer_certificate
+from interpulse.broker.access.change_log import note_change
 from interpulse.broker.config.broker_config import HTTP_HEADER_BYTES_READ
 from interpulse.broker.rest import (
     brokers,
@@ -52,6 +54,8 @@ from interpulse.broker.rest.policies import (
 )
 from interpulse.broker.rest.web_connections import WebConnections
 from interpulse.model.errors import PulsarError
+from interpulse.model.permissions import Principal
+from interpulse.rules.listeners import plan_listeners
 from interpulse.serving.admission import ConnectionQuota
 from interpulse.serving.request_rate import RequestRate
 from interpulse.serving.tls import ServerTls, TlsListener
@@ -85,6 +89,7 @@ _OFFERED: Final[tuple[Route, ...]] = (
 )
 ROUTES: Final = openapi.described(_OFFERED, not_offered=unsupported.ROUTES)
 
+_READING: Final = ("GET", "HEAD", "OPTIONS")
 _STOP_SECONDS: Final = 1.0
 _BACKLOG: Final = 1024
 _BODY_BYTES_MAX: Final = 1024 * 1024
@@ -102,7 +107,9 @@ class RestServer:
         self._router = Router(ROUTES)
         config = context.dynamic.config
         anybody_let_in = context.access is None or bool(config.anonymous_user_role)
-        self._filter = AuthorizationFilter(context.access, KnownHosts.of(config) if anybody_let_in else None)
+        listeners = plan_listeners(config.advertised_listeners, config.internal_listener_name)
+        hosts = KnownHosts.of(config, also=listeners.hosts) if anybody_let_in else None
+        self._filter = AuthorizationFilter(context.access, hosts)
         self._idle_seconds = config.http_server_idle_timeout / 1000
         self._header_bytes_max = config.http_max_request_header_size
         self._body_bytes_max = config.http_max_request_size if config.http_max_request_size > 0 else _BODY_BYTES_MAX
@@ -144,7 +151,12 @@ class RestServer:
         await self._runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        answer = await self._answer(request)
+        caller = _Caller()
+        answer = await self._answer(request, caller)
+        if request.method not in _READING:
+            subject = request.raw_path.partition("?")[0]
+            reason = answer.body.decode() if answer.status >= 400 else ""
+            note_change(caller.principal, str(request.remote), request.method, subject, answer.status, reason)
         headers = [(name, value) for name, values in answer.headers.items() for value in _each(values)]
         headers.append(("X-Content-Type-Options", "nosniff"))
         if answer.body or answer.parts is not None:
@@ -155,7 +167,9 @@ class RestServer:
             )
         return web.Response(status=answer.status, body=answer.body, headers=headers)
 
-    def _call(self, request: web.BaseRequest, route: Route, params: dict[str, str], name: str) -> Call:
+    def _call(
+        self, request: web.BaseRequest, route: Route, params: dict[str, str], certificate: PeerCertificate | None
+    ) -> Call:
         """The call without its body."""
         path, _, query = request.raw_path.partition("?")
         return Call(
@@ -167,7 +181,7 @@ class RestServer:
             request_headers=request.headers,
             path=path,
             tls=request.secure,
-            common_name=name,
+            certificate=certificate,
         )
 
     def _refused_unread(self, request: web.BaseRequest) -> Answer | None:
@@ -197,16 +211,19 @@ class RestServer:
             raise _BodyTooLate from error
         return bytes(body)
 
-    async def _answer(self, request: web.BaseRequest) -> Answer:
+    async def _answer(self, request: web.BaseRequest, caller: _Caller) -> Answer:
         refused = self._refused_unread(request)
         if refused is not None:
             return refused
         path = request.raw_path.partition("?")[0]
         try:
-            name = common_name(request.get_extra_info("peercert"))
-            route, params = self._filter.find(self._router, request.method, path, request.headers, name)
-            call = self._call(request, route, params, name)
-            await self._filter.check(call)
+            shown = peer_certificate(request.get_extra_info("peercert"))
+            route, params = await self._filter.find(self._router, request.method, path, request.headers, shown)
+            call = self._call(request, route, params, shown)
+            try:
+                await self._filter.check(call)
+            finally:
+                caller.principal = call.principal
             if request.can_read_body:
                 call.body = await self._body(request)
             return await route.handler(call)
@@ -227,6 +244,13 @@ class RestServer:
         except Exception as error:
             logger.exception("request failed method=%s path=%s", request.method, path)
             return _refusal(500, f"{type(error).__name__}: {error}")
+
+
+@dataclass(slots=True)
+class _Caller:
+    """Who makes a call, once that is known."""
+
+    principal: Principal | None = None
 
 
 class _BodyTooLate(Exception):

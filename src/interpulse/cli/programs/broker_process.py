@@ -13,7 +13,7 @@ from interpulse import __version__
 from interpulse.cli.programs.serving import CannotStart, announce, load_settings, run, stop_signal
 from interpulse.cli.programs.trial_tls import with_trial_certificates
 from interpulse.cli.support.codec import codec_name
-from interpulse.cli.support.logs import LogFormat, configure_logging
+from interpulse.cli.support.logs import LogFormat, configure_audit_log, configure_logging
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider
@@ -53,6 +53,10 @@ def run_broker(
         loaded, notes = load(settings), []
     codec = codec_name()
     configure_logging(log_level, log_format)
+    if loaded.config.audit_log_file:
+        from interpulse.broker.access.change_log import AUDIT_LOGGER
+
+        configure_audit_log(AUDIT_LOGGER, loaded.config.audit_log_file)
     _logger.info("starting version=%s codec=%s", __version__, codec)
     for warning in loaded.warnings:
         _logger.warning("settings without effect reason=%s", warning)

@@ -7,11 +7,13 @@ that form filled in; the JSON object has the event and the fields apart, as the 
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 from datetime import UTC, datetime
 from functools import cache
 from importlib.util import find_spec
+from logging.handlers import WatchedFileHandler
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -22,7 +24,7 @@ from interpulse.cli.support.option_groups import option_group
 if TYPE_CHECKING:
     import structlog
 
-__all__ = ["LogFormat", "configure_logging", "event_and_fields", "log_options"]
+__all__ = ["LogFormat", "configure_audit_log", "configure_logging", "event_and_fields", "log_options"]
 
 LogFormat = Literal["console", "json"]
 
@@ -64,6 +66,23 @@ def configure_logging(level: str = "WARNING", log_format: LogFormat = "console")
     root.setLevel(level.upper())
     logging.captureWarnings(True)
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # not shown, so not looked up
+
+
+def configure_audit_log(name: str, path: str) -> None:
+    """Send what the logger of this name says to a file instead, which may be moved away at any time.
+
+    The file is for this user alone. Raises UsageError if it cannot be written.
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+        handler = WatchedFileHandler(path, encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"auditLogFile={path} cannot be written: {error.strerror}") from error
+    handler.setFormatter(_LateFormatter("json", colors=False))
+    logger = logging.getLogger(name)
+    logger.handlers[:] = [handler]
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
 
 
 def event_and_fields(text: str, values: tuple[Any, ...]) -> tuple[str, dict[str, Any]] | None:

@@ -15,6 +15,7 @@ from typing import Final, cast
 import interpulse
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.transport.answers import ANSWERS, failure_of
+from interpulse.client.transport.issued_tokens import IssuedTokens
 from interpulse.client.transport.registered_handlers import (
     ConsumerListener,
     ProducerListener,
@@ -45,10 +46,13 @@ class _Pending:
 class Connection(asyncio.Protocol):
     """Made by :meth:`open`. When it is lost, every request fails with NotConnected and every listener is told."""
 
-    def __init__(self, address: BrokerAddress, protocol: ClientProtocol, config: ClientConfig) -> None:
+    def __init__(
+        self, address: BrokerAddress, protocol: ClientProtocol, config: ClientConfig, issued: IssuedTokens | None
+    ) -> None:
         self.address = address
         self._protocol = protocol
         self._config = config
+        self._issued = issued
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._ready: asyncio.Future[None] = self._loop.create_future()
@@ -64,24 +68,30 @@ class Connection(asyncio.Protocol):
         self._flush_scheduled = False
         self._writable = True
         self._tick: asyncio.TimerHandle | None = None
+        self._renewal: asyncio.Task[None] | None = None
         self._lost = asyncio.Event()
         self._broken: Exception | None = None
 
     @classmethod
-    async def open(cls, address: BrokerAddress, config: ClientConfig) -> Connection:
-        """Connect and greet. Raises NotConnected, OperationTimeout, or what the broker refuses the greeting with."""
+    async def open(cls, address: BrokerAddress, config: ClientConfig, issued: IssuedTokens | None = None) -> Connection:
+        """Connect and greet. ``issued`` gives the tokens of credentials that are those of an issuer.
+
+        Raises NotConnected, OperationTimeout, or what the broker refuses the greeting with; AuthenticationError where
+        there are no credentials to greet with.
+        """
         loop = asyncio.get_running_loop()
         credentials = config.credentials
+        token = "" if issued is None else await issued.current()
         protocol = ClientProtocol(
             client_version=CLIENT_VERSION,
             now=loop.time(),
-            auth_method=credentials.method if credentials else "none",
-            credentials=(lambda: credentials.secret().encode()) if credentials else bytes,
+            auth_method=credentials.auth_method if credentials else "none",
+            auth_data=token.encode() if issued else credentials.secret().encode() if credentials else b"",
             proxy_to_broker_url=address.behind,
             keep_alive_interval=config.keep_alive_interval_ms / 1000,
         )
         context = config.encryption.context() if address.tls else None
-        connection = cls(address, protocol, config)
+        connection = cls(address, protocol, config, issued)
         try:
             async with asyncio.timeout(config.connect_timeout_ms / 1000):
                 await loop.create_connection(lambda: connection, address.host, address.port, ssl=context)
@@ -185,6 +195,8 @@ class Connection(asyncio.Protocol):
 
     async def closed(self) -> None:
         """Return when nothing of the connection is left."""
+        if self._renewal is not None:
+            await asyncio.gather(self._renewal, return_exceptions=True)
         try:
             async with asyncio.timeout(_LINGER_S):
                 await self._lost.wait()
@@ -199,6 +211,8 @@ class Connection(asyncio.Protocol):
         self._failure = failure
         if self._tick is not None:
             self._tick.cancel()
+        if self._renewal is not None:
+            self._renewal.cancel()
         if not self._ready.done():
             self._ready.set_exception(failure)
             self._ready.exception()
@@ -241,6 +255,8 @@ class Connection(asyncio.Protocol):
         except PulsarError as refusal:
             self._fail(refusal)
             return
+        if self._protocol.wants_credentials and self._renewal is None:
+            self._renewal = self._loop.create_task(self._renew_credentials())
         self._say()
         if not self._ready.done() and self._protocol.is_connected:
             self._ready.set_result(None)
@@ -263,6 +279,21 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._writable = True
         self._flush()
+
+    async def _renew_credentials(self) -> None:
+        """The broker asks for credentials, since those of the greeting have ended."""
+        credentials = self._config.credentials
+        try:
+            if self._issued is not None:
+                secret = await self._issued.current(refused=True)
+            else:
+                secret = credentials.secret() if credentials else ""
+        except PulsarError as failure:
+            self._fail(failure)
+            return
+        self._protocol.answer_challenge(secret.encode())
+        self._renewal = None
+        self._say()
 
     def _say(self) -> None:
         """Send the frames of the protocol itself: greeting, PING, PONG."""

@@ -6,6 +6,7 @@ import asyncio
 
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.transport.connection import Connection
+from interpulse.client.transport.issued_tokens import IssuedTokens
 from interpulse.model.errors import AlreadyClosed
 
 __all__ = ["ConnectionPool"]
@@ -16,6 +17,7 @@ class ConnectionPool:
 
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
+        self._issued = IssuedTokens.of(config.credentials, config.tls)
         self._opening: dict[BrokerAddress, asyncio.Task[Connection]] = {}
         self._closed = False
 
@@ -25,7 +27,7 @@ class ConnectionPool:
             raise AlreadyClosed("the client is closed")
         task = self._opening.get(address)
         if task is None or (task.done() and not _is_usable(task)):
-            task = asyncio.get_running_loop().create_task(Connection.open(address, self._config))
+            task = asyncio.get_running_loop().create_task(Connection.open(address, self._config, self._issued))
             task.add_done_callback(_mark_seen)
             self._opening[address] = task
         return await asyncio.shield(task)

@@ -1,6 +1,6 @@
 """REST calls: one keep-alive session, credentials, JSON, redirects, and errors of ``interpulse.model.errors``.
 
-This is the only module of the client that uses an HTTP library.
+This module and ``json_documents`` are the only ones of the client that use an HTTP library.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from interpulse.client.credentials import Credentials
 from interpulse.client.json_readers import Read, UnexpectedJson, ignored
 from interpulse.client.tls import KeptContext, TlsOptions
 from interpulse.client.transport.http_errors import HttpAnswer, Kind, error_for_response
+from interpulse.client.transport.issued_tokens import IssuedTokens
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import (
     AlreadyClosed,
@@ -93,6 +94,7 @@ class HttpSession(AsyncCloses):
         self._trusted = trusted
         self._timeout_ms = timeout_ms
         self._tls = (tls or TlsOptions()).showing(credentials, self._roots[0])
+        self._issued = IssuedTokens.of(credentials, tls)
         self._kept_context = KeptContext(self._tls)
         self._session: aiohttp.ClientSession | None = None
         self._sockets: WeakSet[socket.socket] = WeakSet()
@@ -220,7 +222,7 @@ class HttpSession(AsyncCloses):
         headers = {"Accept": JSON}
         if payload is not None or method in ("PUT", "POST"):
             headers["Content-Type"] = content_type
-        authorization = None if self._credentials is None else self._credentials.http_header()
+        authorization = await self._authorization()
         if authorization is not None:
             headers["Authorization"] = authorization
         session, context = self._open(), self._ssl(url)
@@ -251,6 +253,11 @@ class HttpSession(AsyncCloses):
             content,
             response.headers,
         )
+
+    async def _authorization(self) -> str | None:
+        if self._issued is not None:
+            return f"Bearer {await self._issued.current()}"
+        return None if self._credentials is None else self._credentials.http_header()
 
     async def _raise_refusal(self, url: str, error: aiohttp.ClientError) -> None:
         refusal = self._tls.refusal(_root(url), error.__cause__)

@@ -79,6 +79,9 @@ class ProxyConfig:
     )
     tls_certificate_file_path: str = setting("", "Certificate of the proxy (PEM), for its ports with TLS.")
     tls_key_file_path: str = setting("", "Private key of tlsCertificateFilePath (PEM).")
+    tls_cert_refresh_check_duration_sec: int = setting(
+        300, "How often the proxy looks whether these files changed, in seconds; 0 = every second.", least=0
+    )
     web_service_allowed_hosts: str = setting(
         "",
         "Further names by which the admin API may be called, with commas between them; "

@@ -146,7 +146,7 @@ async def _address(config: PipelineConfig, admin: AdminClient, remote: str) -> C
     data: ClusterData = await admin.clusters.get(remote)
     try:
         credentials = credentials_of(remote, data)
-        if credentials is not None and credentials.method == "basic":
+        if credentials is not None and credentials.method not in ("token", "tls"):
             raise RemoteClusterUnavailable(
                 f"Cluster {remote}: messages are replicated with tokens or certificates only"
             )

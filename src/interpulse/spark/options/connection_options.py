@@ -55,7 +55,7 @@ _ACCESS: Final[Mapping[str, Option]] = {
         str,
         None,
         text="how the parameters of `pulsar.client.authParams` are meant, with its Java name: AuthenticationToken "
-        "(which it is without), AuthenticationTls, AuthenticationBasic",
+        "(which it is without), AuthenticationTls, AuthenticationBasic, AuthenticationOAuth2",
     ),
     "trust_certs_file": Option(
         "tlsTrustCertsFile",

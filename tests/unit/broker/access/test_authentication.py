@@ -15,12 +15,12 @@ def authentication(anonymous_role: str = "") -> Authentication:
     return Authentication([TokenProvider(TokenVerifier(SECRET))], anonymous_role=anonymous_role)
 
 
-def test_credentials_when_good_then_tell_the_role_and_are_counted() -> None:
+async def test_credentials_when_good_then_tell_the_role_and_are_counted() -> None:
     asked = authentication()
-    assert asked.authenticate("token", signed(sub="app", exp=9_999_999_999).encode()) == Identity(
+    assert await asked.authenticate("token", signed(sub="app", exp=9_999_999_999).encode()) == Identity(
         "app", 9_999_999_999.0
     )
-    assert asked.authenticate_http({"Authorization": f"Bearer {signed(sub='app')}"}) == Identity("app")
+    assert await asked.authenticate_http({"Authorization": f"Bearer {signed(sub='app')}"}) == Identity("app")
     assert asked.meter.successes == {(PROVIDER, "token"): 2}
     assert not asked.meter.failures
     assert asked.meter.token_minutes.counts == [0, 0, 0, 0, 1], "the one that expires, some day"
@@ -35,36 +35,36 @@ def test_credentials_when_good_then_tell_the_role_and_are_counted() -> None:
         (signed(sub="app", exp=1).encode(), "INVALID_TOKEN", 1),
     ],
 )
-def test_credentials_when_bad_then_the_reason_stays_secret_and_they_are_counted(
+async def test_credentials_when_bad_then_the_reason_stays_secret_and_they_are_counted(
     credentials: bytes, reason: str, expired: int
 ) -> None:
     asked = authentication("guest")  # a role for people without credentials is none for people with bad ones
     with pytest.raises(BadCredentials, match=r"^Failed to authenticate$") as refusal:
-        asked.authenticate("token", credentials)
+        await asked.authenticate("token", credentials)
     assert refusal.value.detail
     assert asked.meter.failures == {(PROVIDER, "token", reason): 1}
     assert asked.meter.expired_tokens == expired
 
 
 @pytest.mark.parametrize("method", ["none", "", "basic", "sasl"])
-def test_method_when_not_offered_then_only_an_anonymous_role_lets_in(method: str) -> None:
+async def test_method_when_not_offered_then_only_an_anonymous_role_lets_in(method: str) -> None:
     with pytest.raises(BadCredentials, match=r"^Failed to authenticate$"):
-        authentication().authenticate(method, b"x")
-    assert authentication("guest").authenticate(method, b"x") == Identity("guest")
+        await authentication().authenticate(method, b"x")
+    assert await authentication("guest").authenticate(method, b"x") == Identity("guest")
 
 
 @pytest.mark.parametrize(
     "header", [None, "Basic YTpi", "Digest x", "Bearer", "Bearer abc", signed(sub="app"), "Bearer ü"]
 )
-def test_call_when_without_good_credentials_then_is_told_to_bring_some(header: str | None) -> None:
+async def test_call_when_without_good_credentials_then_is_told_to_bring_some(header: str | None) -> None:
     headers = {} if header is None else {"Authorization": header}
     with pytest.raises(BadCredentials, match=r"^Authentication required$") as refusal:
-        authentication().authenticate_http(headers)
+        await authentication().authenticate_http(headers)
     assert refusal.value.http_status == 401
     assert signed(sub="app") not in refusal.value.detail  # it goes to the log
 
 
-def test_call_when_without_credentials_then_is_anonymous_where_there_is_such_a_role() -> None:
-    assert authentication("guest").authenticate_http({}) == Identity("guest")
+async def test_call_when_without_credentials_then_is_anonymous_where_there_is_such_a_role() -> None:
+    assert await authentication("guest").authenticate_http({}) == Identity("guest")
     with pytest.raises(BadCredentials):
-        authentication("guest").authenticate_http({"Authorization": "Bearer abc"})
+        await authentication("guest").authenticate_http({"Authorization": "Bearer abc"})

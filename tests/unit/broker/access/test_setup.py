@@ -27,6 +27,12 @@ TOKENS = {
     "authenticationEnabled": "true",
     "authenticationProviders": "org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
 }
+PASSWORDS = {"authenticationProviders": "AuthenticationProviderBasic"}
+OPENID = {
+    "authenticationProviders": "AuthenticationProviderOpenID",
+    "openIDAllowedTokenIssuers": "https://issuer",
+    "openIDAllowedAudiences": "pulsar",
+}
 KEY = {"tokenSecretKey": "data:;base64," + base64.b64encode(SECRET).decode()}
 
 
@@ -50,7 +56,14 @@ def test_access_when_authentication_is_off_then_is_none() -> None:
             TOKENS | {"authenticationProviders": "com.example.Mine"},
             "com.example.Mine is not offered .* it is not known",
         ),
-        (TOKENS | {"authenticationProviders": "AuthenticationProviderBasic"}, "not offered .* htpasswd"),
+        (TOKENS | {"authenticationProviders": "AuthenticationProviderBasic"}, "needs basicAuthConf"),
+        (TOKENS | PASSWORDS | {"basicAuthConf": "/not/there"}, "basicAuthConf cannot be used: it is neither file"),
+        (TOKENS | PASSWORDS | {"basicAuthConf": "data:,bob"}, "basicAuthConf cannot be used: line 1 is not USER:HASH"),
+        (TOKENS | PASSWORDS | {"basicAuthConf": "data:,bob:plain"}, "line 1: the hash of user bob is none of apr1"),
+        (TOKENS | OPENID | {"openIDTokenIssuerTrustCertsFilePath": "/no.pem"}, "TrustCertsFilePath: .*/no.pem"),
+        (TOKENS | OPENID | {"openIDAllowedAudiences": ""}, "AuthenticationProviderOpenID needs openIDAllowed"),
+        (TOKENS | OPENID | {"openIDAllowedTokenIssuers": ""}, "AuthenticationProviderOpenID needs openIDAllowed"),
+        (TOKENS | OPENID | {"openIDAllowedTokenIssuers": "http://issuer"}, "http://issuer does not begin with https"),
         (TOKENS, "needs tokenSecretKey or tokenPublicKey"),
         (TOKENS | {"tokenSecretKey": "file:///not/there"}, "tokenSecretKey cannot be used: /not/there cannot be read"),
         (TOKENS | {"tokenSecretKey": "c2hvcnQ="}, "at least 32 bytes"),
@@ -65,13 +78,14 @@ def test_settings_when_they_cannot_be_meant_then_are_refused_by_name(settings: d
         access(settings)
 
 
-def test_settings_when_a_public_key_is_given_then_its_tokens_are_accepted(tmp_path: Path) -> None:
+async def test_settings_when_a_public_key_is_given_then_its_tokens_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / "public.key"
     path.write_bytes(base64.b64decode(PUBLIC))
     built = access(TOKENS | {"tokenPublicKey": path.as_uri(), "tokenPublicAlg": "ES256"})
     assert built is not None
     token = create_token(CURVE, "app", signature="ES256")
-    assert built.authentication.authenticate("token", token.encode()).role == "app"
+    identity = await built.authentication.authenticate("token", token.encode())
+    assert identity.role == "app"
 
 
 def test_settings_when_authorization_is_off_then_proxies_are_not_checked() -> None:

@@ -12,6 +12,7 @@ from interpulse.broker.config.pulsar_keys import AUTHENTICATION_KEYS, BROKER_KEY
 
 OURS = {
     "autoTopicCreationLookupTimeoutMs",
+    "auditLogFile",
     "dataDir",
     "diskReserveInMB",
     "maxTopicsPerBatchLookup",
@@ -152,7 +153,6 @@ def test_stock_file_when_nothing_was_changed_in_it_then_starts() -> None:
         "brokerClientTlsEnabledWithKeyStore=true",
         "replicationTlsEnabled=true",
         "bindAddresses=external:pulsar+ssl://0.0.0.0:6651",
-        "advertisedListeners=internal:pulsar://a:6650,external:https://b:8443",
     ],
 )
 def test_encryption_when_asked_for_in_a_way_that_is_not_offered_then_is_refused_by_key(line: str) -> None:
@@ -271,3 +271,17 @@ def test_broker_that_is_alone_refuses_to_be_sent_to_a_cluster() -> None:
 )
 def test_session_timeout_has_two_names(given: list[str], expected: int) -> None:
     assert load_config(settings=given, in_cluster=True).config.session_timeout_ms == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        (["advertisedListeners=a:b"], "advertisedListeners=a:b: a:b is not name:scheme://host:port"),
+        (["advertisedListeners=a:pulsar://h:1", "advertisedAddress=h"], "exclude each other"),
+        (["advertisedListeners=a:pulsar+ssl://h:1"], r"has pulsar\+ssl://h:1, and brokerServicePortTls is empty"),
+        (["internalListenerName=a"], "internalListenerName=a is none of the listeners"),
+    ],
+)
+def test_listeners_when_they_contradict_other_settings_then_are_refused(settings: list[str], why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        load_config(settings=settings)

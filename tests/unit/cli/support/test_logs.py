@@ -8,11 +8,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
 
-from interpulse.cli.support.logs import _renderer, configure_logging
+from interpulse.cli.support.logs import _renderer, configure_audit_log, configure_logging
 
 
 @pytest.fixture(autouse=True)
@@ -129,3 +130,30 @@ def test_command_when_the_client_warns_then_the_line_has_its_time(program: str, 
     )
     ended = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
     assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z \[warning  \] trying again topic=t ", ended.stderr)
+
+
+def test_audit_log_when_a_file_is_named_then_has_the_lines_of_its_logger_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "audit.log"
+    audit = logging.getLogger("interpulse.test-audit")
+    configure_audit_log(audit.name, str(path))
+    try:
+        audit.info("change asked role=%s code=%d", "admin", 204)
+        path.rename(tmp_path / "audit.1")
+        audit.info("change asked role=%s code=%d", "bob", 401)
+        logging.getLogger("interpulse.other").warning("elsewhere")
+    finally:
+        audit.handlers[0].close()
+        audit.handlers.clear()
+        audit.propagate = True
+    (line,) = path.read_text().splitlines()
+    said = json.loads(line)
+    assert (said["event"], said["role"], said["code"], said["logger"]) == ("change asked", "bob", 401, audit.name)
+    assert (tmp_path / "audit.1").stat().st_mode & 0o777 == 0o600
+    assert "change asked" not in caplog.text
+
+
+def test_audit_log_when_its_file_cannot_be_written_then_names_it(tmp_path: Path) -> None:
+    with pytest.raises(click.UsageError, match=r"auditLogFile=.*cannot be written"):
+        configure_audit_log("interpulse.test-audit", str(tmp_path / "none" / "audit.log"))

@@ -31,6 +31,9 @@ class CommandConnection(SinkConnection, SessionConnection, WatchingConnection, P
     def receives_broker_entry_metadata(self) -> bool:
         """Whether the client understands broker entry metadata, and the broker exposes it."""
 
+    def settle(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work on the credentials of the client; most is done at once, what waits goes on as a task."""
+
     def answer_failure(self, command: pb.BaseCommand, error: PulsarError) -> None:
         """Send the failure in the form that answers this command."""
 

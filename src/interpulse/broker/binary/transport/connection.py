@@ -17,7 +17,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, cast
 
-from interpulse.broker.access.certificates import common_name
+from interpulse.broker.access.authentication import PeerCertificate
+from interpulse.broker.access.certificates import peer_certificate
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.transport.eager_start import start_eagerly
@@ -74,8 +75,8 @@ class ClientConnection(asyncio.Protocol):
         self.loop = asyncio.get_running_loop()
         self.address = ""
         self.ip = ""
-        self.common_name = ""
-        """Of the certificate that the client showed."""
+        self.certificate: PeerCertificate | None = None
+        """The one that the client showed."""
         self.lost = False
         self.let_in: bool | None = None
         """None until its client was accepted or refused."""
@@ -117,7 +118,7 @@ class ClientConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self.ip = str(peer[0]) if peer else ""
         self.address = f"/{peer[0]}:{peer[1]}" if peer else ""
-        self.common_name = common_name(transport.get_extra_info("peercert"))
+        self.certificate = peer_certificate(transport.get_extra_info("peercert"))
         self._keep_alive_timer = self.loop.call_at(self._protocol.next_tick, self._tick)
         self._on_made(self)
 
@@ -230,6 +231,19 @@ class ClientConnection(asyncio.Protocol):
         """Send ``error`` to a connected client and close the connection; ``reason`` is for the log."""
         self.output.send(commands.error_of(-1, error))
         self.drop(reason)
+
+    def settle(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work on the credentials of the client; most is done at once, what waits goes on as a task."""
+        left = start_eagerly(work)
+        if left is not None:
+            self._keep(self.loop.create_task(self._settled(left)))
+
+    async def _settled(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception:  # a fault of the broker ends this connection alone
+            _logger.exception("credentials not settled address=%s", self.address)
+            self.drop("fault of the broker")
 
     @property
     def accepts_auth_challenge(self) -> bool:
@@ -367,7 +381,9 @@ class ClientConnection(asyncio.Protocol):
             if left is None:
                 return
             answered = left
-        task = self.loop.create_task(answered)
+        self._keep(self.loop.create_task(answered))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._request_answered)
 

@@ -1,8 +1,9 @@
 """The identity of one connection's client, while authentication is on.
 
-CONNECT brings the credentials. Credentials that expire are checked every ``authenticationRefreshCheckSeconds``: the
-client is asked for new ones over the same connection, which is closed if none come until the next check, or if they
-are those of another role.
+CONNECT brings the credentials. Credentials that can end, by a date or because they are taken back, are checked every
+``authenticationRefreshCheckSeconds``: the client is asked for new ones over the same connection, which is closed if
+none come until the next check, or if they are those of another role. A certificate cannot be shown again: with it ends
+the connection.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from interpulse.broker.access.authentication import BadCredentials, Identity
+from interpulse.broker.access.authentication import BadCredentials, Identity, PeerCertificate
 from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
 from interpulse.broker.binary.transport.topic_watcher import TopicWatcher
@@ -30,9 +31,10 @@ _logger = logging.getLogger(__name__)
 class SessionConnection(Protocol):
     """What a session needs of its connection."""
 
-    common_name: str
+    certificate: PeerCertificate | None
     consumers: dict[int, OpenConsumer]
     loop: asyncio.AbstractEventLoop
+    lost: bool
     producers: dict[int, OpenProducer]
     session: Session | None
     topic_watchers: dict[int, TopicWatcher]
@@ -89,10 +91,10 @@ class Session:
         """Whether it may call itself one; without authorization its name alone decides."""
         return self.authorization is None or self.authorization.is_replicator(self.principal)
 
-    def renew(self, method: str, credentials: bytes) -> None:
+    async def renew(self, method: str, credentials: bytes) -> None:
         """Take new credentials; raises BadCredentials for bad ones and for those of another role."""
-        name = self._connection.common_name
-        identity = self._access.authentication.authenticate(method, credentials, common_name=name)
+        shown = self._connection.certificate
+        identity = await self._access.authentication.authenticate(method, credentials, certificate=shown)
         if identity.role != self._identity.role:
             raise BadCredentials(detail=f"new credentials are those of {identity.role}, not of {self._identity.role}")
         self._identity = identity
@@ -146,46 +148,49 @@ class Session:
 
     def _watch(self) -> None:
         self.close()
-        if self._identity.expires_at is not None and self._access.refresh_check_seconds:
+        if self._identity.can_end and self._access.refresh_check_seconds and not self._connection.lost:
             self._timer = self._connection.loop.call_later(self._access.refresh_check_seconds, self._check)
 
     def _check(self) -> None:
-        expires_at = self._identity.expires_at
-        if expires_at is not None and expires_at <= self._now():
-            if self._challenged or not self._connection.accepts_auth_challenge:
-                self._connection.drop(f"credentials of {self.principal.role} have expired")
+        if self._identity.has_ended(self._now()):
+            askable = self._identity.renewable and self._connection.accepts_auth_challenge
+            if self._challenged or not askable:
+                self._connection.drop(f"credentials of {self.principal.role} have ended")
                 return
             self._challenged = True
             self._connection.challenge(self._method)
         self._watch()
 
 
-def admit(connection: SessionConnection, access: Access, connect: pb.CommandConnect) -> None:
+async def admit(connection: SessionConnection, access: Access, connect: pb.CommandConnect) -> None:
     """Decide on CONNECT: accept the client with its identity, or refuse it."""
     try:
-        session = _session(connection, access, connect)
+        session = await _session(connection, access, connect)
     except PulsarError as error:
         detail = error.detail if isinstance(error, BadCredentials) else str(error)
         told = error if isinstance(error, BadCredentials) else AuthorizationError("Invalid roles.")
-        connection.refuse(told, detail)
+        if not connection.lost:
+            connection.refuse(told, detail)
         return
-    connection.session = session
-    connection.accept()
+    if not connection.lost:
+        connection.session = session
+        connection.accept()
 
 
-def renew(connection: SessionConnection, session: Session, response: pb.AuthData) -> None:
+async def renew(connection: SessionConnection, session: Session, response: pb.AuthData) -> None:
     """Take the answer to a challenge, or end the connection."""
     try:
-        session.renew(response.auth_method_name, response.auth_data)
+        await session.renew(response.auth_method_name, response.auth_data)
     except BadCredentials as error:
-        connection.close_with_error(error, error.detail)
+        if not connection.lost:
+            connection.close_with_error(error, error.detail)
 
 
-def _session(connection: SessionConnection, access: Access, connect: pb.CommandConnect) -> Session:
-    method = connect.auth_method_name or "none"
-    identity = access.authentication.authenticate(method, connect.auth_data, common_name=connection.common_name)
+async def _session(connection: SessionConnection, access: Access, connect: pb.CommandConnect) -> Session:
+    authentication, method = access.authentication, connect.auth_method_name or "none"
+    identity = await authentication.authenticate(method, connect.auth_data, certificate=connection.certificate)
     original = connect.original_principal or None
     if original is not None and access.original_authenticated:
         data = connect.original_auth_data.encode()
-        original = access.authentication.authenticate(connect.original_auth_method, data).role
+        original = (await authentication.authenticate(connect.original_auth_method, data)).role
     return Session(connection, access, method, identity, access.principal(identity.role, original))

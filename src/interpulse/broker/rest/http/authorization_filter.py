@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from interpulse.broker.access.authentication import PeerCertificate
 from interpulse.broker.access.setup import Access
 from interpulse.broker.rest.http.call import Call, Route
 from interpulse.broker.rest.http.required_permissions import open_to_all
@@ -24,15 +25,20 @@ class AuthorizationFilter:
         self._access = access
         self._hosts = hosts
 
-    def find(
-        self, router: Router, method: str, path: str, headers: Mapping[str, str], common_name: str = ""
+    async def find(
+        self,
+        router: Router,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        certificate: PeerCertificate | None = None,
     ) -> tuple[Route, dict[str, str]]:
         """What `Router.find` finds. Only authenticated callers learn which paths there are not."""
         try:
             return router.find(method, path)
         except (NotFound, MethodNotAllowed):
             if self._access is not None:
-                self._access.authentication.authenticate_http(headers, common_name=common_name)
+                await self._access.authentication.authenticate_http(headers, certificate=certificate)
             raise
 
     async def check(self, call: Call) -> None:
@@ -42,7 +48,7 @@ class AuthorizationFilter:
             self._check_no_web_page(call)
         if access is None or (required is open_to_all and not _needs_credentials(access, call.route)):
             return
-        identity = access.authentication.authenticate_http(call.request_headers, common_name=call.common_name)
+        identity = await access.authentication.authenticate_http(call.request_headers, certificate=call.certificate)
         original = call.request_headers.get(_ORIGINAL_PRINCIPAL)
         call.principal = access.principal(identity.role, original, same_allowed=True)
         if access.authorization is not None:

@@ -11,6 +11,7 @@ from math import isfinite
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
+from interpulse.broker.access.authentication import PeerCertificate
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.fields import (
@@ -125,8 +126,8 @@ class Call:
     tls: bool = False
     """It came inside TLS."""
 
-    common_name: str = ""
-    """Of the certificate that the caller showed there."""
+    certificate: PeerCertificate | None = None
+    """The one that the caller showed there."""
 
     def param(self, name: str, *, form_encoded: bool = False) -> str:
         """A decoded part of the path; raises InvalidRequest if its encoding is none."""

@@ -1,7 +1,7 @@
 """The permissions that routes require, asked once, before the handler runs, and whether the resource exists or not.
 
 Statuses and sentences are Pulsar's: 401 where a topic, a tenant or the cluster is concerned, 403 for namespaces and
-policies.
+policies. The reference of permissions tells them by their ``__name__``.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def on_namespace(operation: NamespaceOperation) -> RequiredPermission:
         subscription = call.param("subscription", form_encoded=True) if "subscription" in call.params else None
         await authorization.check_namespace(principal, operation, call.namespace, subscription)
 
+    check.__name__ = f"namespace {operation}"
     return check
 
 
@@ -60,6 +61,7 @@ def on_topic(operation: TopicOperation) -> RequiredPermission:
         subscription = call.subscription if "subscription" in call.params else None
         await authorization.check_topic(principal, operation, call.topic, subscription)
 
+    check.__name__ = f"topic {operation}"
     return check
 
 

@@ -334,4 +334,4 @@ async def test_permissions_when_they_are_taken_away_while_something_is_opened_th
 
 
 def test_identity_when_shown_then_holds_no_secret() -> None:
-    assert repr(Identity("app", 1.0)) == "Identity(role='app', expires_at=1.0)"
+    assert repr(Identity("app", 1.0)) == "Identity(role='app', expires_at=1.0, renewable=True)"

@@ -1,0 +1,136 @@
+"""The keys that an issuer of OpenID Connect publishes: fetched when first needed, kept, and fetched anew.
+
+One question at a time goes to an issuer, however many clients wait, and not more than one a second while it fails. Keys
+that are old are asked for anew by one client, while all others are served with what is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from interpulse.broker.access.signing_keys import PublicKey
+from interpulse.client.transport.json_documents import JsonDocuments
+from interpulse.model.errors import PulsarError
+
+__all__ = ["IssuerKeys", "IssuerUnavailable"]
+
+_logger = logging.getLogger(__name__)
+
+_KEYS_MAX: Final = 100
+_PAUSE_SECONDS: Final = 1.0
+_DISCOVERY: Final = "/.well-known/openid-configuration"
+
+
+class IssuerUnavailable(Exception):
+    """A key cannot be found; ``str()`` says why, for the log."""
+
+
+class IssuerKeys:
+    """The keys of one issuer, by their ids."""
+
+    def __init__(
+        self,
+        issuer: str,
+        documents: JsonDocuments,
+        *,
+        https_required: bool = True,
+        refresh_seconds: float = 64_800,
+        expiry_seconds: float = 86_400,
+        missing_seconds: float = 300,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Keys older than ``refresh_seconds`` are fetched anew, older than ``expiry_seconds`` they are not used.
+
+        For an id that is not among them they are fetched anew once in ``missing_seconds``: an issuer that changed its
+        keys signs by the new ones at once.
+        """
+        self._issuer = issuer
+        self._documents = documents
+        self._https_required = https_required
+        self._refresh_seconds = refresh_seconds
+        self._expiry_seconds = expiry_seconds
+        self._missing_seconds = missing_seconds
+        self._now = now
+        self._fetching = asyncio.Lock()
+        self._keys: dict[str, tuple[PublicKey, str | None]] = {}
+        self._fetched_at: float | None = None
+        self._tried_at: float | None = None
+        self._failure = ""
+
+    async def find(self, key_id: str) -> tuple[PublicKey, str | None]:
+        """A key and the one signature it is for, None = any that fits it. Raises IssuerUnavailable."""
+        if self._is_due(key_id) and not (self._fetching.locked() and key_id in self._usable()):
+            async with self._fetching:
+                if self._is_due(key_id):
+                    await self._fetch()
+        found = self._usable().get(key_id)
+        if found is None:
+            raise IssuerUnavailable(
+                self._failure or f"the issuer {self._issuer} publishes no key {key_id[:100]!r} that can be used here"
+            )
+        return found
+
+    def _usable(self) -> dict[str, tuple[PublicKey, str | None]]:
+        return self._keys if self._age() < self._expiry_seconds else {}
+
+    def _age(self) -> float:
+        return float("inf") if self._fetched_at is None else self._now() - self._fetched_at
+
+    def _is_due(self, key_id: str) -> bool:
+        if self._failure and self._tried_at is not None and self._now() - self._tried_at < _PAUSE_SECONDS:
+            return False
+        age = self._age()
+        return age >= min(self._refresh_seconds, self._expiry_seconds) or (
+            key_id not in self._keys and age >= self._missing_seconds
+        )
+
+    async def _fetch(self) -> None:
+        """A failure is remembered and told; keys that are there stay."""
+        await asyncio.sleep(0)  # a timeout needs a task, and what is started eagerly has one from its first wait on
+        try:
+            keys = await self._published()
+        except (PulsarError, jwt.PyJWTError, IssuerUnavailable) as error:
+            self._failure = f"the keys of the issuer {self._issuer} cannot be fetched: {error}"
+            _logger.warning("keys not fetched issuer=%s reason=%s", self._issuer, error)
+        else:
+            self._keys, self._fetched_at, self._failure = keys, self._now(), ""
+            _logger.info("keys fetched issuer=%s keys=%d", self._issuer, len(keys))
+        self._tried_at = self._now()
+
+    async def _published(self) -> dict[str, tuple[PublicKey, str | None]]:
+        described = await self._documents.get(self._issuer.removesuffix("/") + _DISCOVERY)
+        if described.get("issuer") != self._issuer:
+            raise IssuerUnavailable(f"it calls itself {described.get('issuer')!r:.200}")
+        url = described.get("jwks_uri")
+        if not isinstance(url, str) or (self._https_required and not url.startswith("https://")):
+            raise IssuerUnavailable(f"its jwks_uri is {url!r:.200}, which does not begin with https://")
+        listed = (await self._documents.get(url)).get("keys")
+        if not isinstance(listed, list):
+            raise IssuerUnavailable(f"{url} lists no keys")
+        keys: dict[str, tuple[PublicKey, str | None]] = {}
+        for each in listed[:_KEYS_MAX]:
+            key = _public_key(each)
+            if key is not None:
+                keys[each["kid"]] = key, each.get("alg")
+        return keys
+
+
+def _public_key(described: object) -> PublicKey | None:
+    """None for a key that is for something else than signing, or of a kind that is not accepted."""
+    if not isinstance(described, dict) or not isinstance(described.get("kid"), str):
+        return None
+    if described.get("use", "sig") != "sig":
+        return None
+    try:
+        key = jwt.PyJWK(described).key
+    except (jwt.PyJWTError, ValueError, TypeError):  # numbers and letters that make no key
+        return None
+    return key if isinstance(key, RSAPublicKey | EllipticCurvePublicKey) else None

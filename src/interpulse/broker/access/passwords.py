@@ -1,0 +1,141 @@
+"""Users and passwords, from a file of htpasswd.
+
+Hashing takes milliseconds and is done in a thread, a few at a time; what was right once is known from then on by a
+keyed digest of it, until the line of the user changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from passlib.context import CryptContext
+
+from interpulse.broker.access.authentication import Identity, PeerCertificate, Refused
+from interpulse.broker.access.signing_keys import UnusableKey, file_stamp, read_key
+
+__all__ = ["PasswordFile", "PasswordProvider", "UnusablePasswords", "read_passwords"]
+
+_logger = logging.getLogger(__name__)
+
+_SCHEMES: Final = ("apr_md5_crypt", "des_crypt", "md5_crypt", "sha256_crypt", "sha512_crypt")
+"""``$apr1$`` and the crypt of two letters are those of Pulsar, the others those of crypt(3)."""
+
+_HASHED_AT_ONCE: Final = 2
+_WAITING_MAX: Final = 200
+"""More clients than this, each with another password, are an attack: they are refused without being looked at."""
+_KNOWN_MAX: Final = 1000
+_BYTES_MAX: Final = 4096
+
+
+class UnusablePasswords(ValueError):
+    """The users cannot be read; ``str()`` names the line and shows no hash."""
+
+
+def read_passwords(content: bytes) -> dict[str, str]:
+    """The hash of each user; raises UnusablePasswords. Empty lines and those that begin with # are left out."""
+    users: dict[str, str] = {}
+    for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        user, colon, stored = text.partition(":")
+        if not user or not colon:
+            raise UnusablePasswords(f"line {number} is not USER:HASH, as `htpasswd -nm USER` prints it")
+        if CryptContext(_SCHEMES).identify(stored) is None:
+            raise UnusablePasswords(
+                f"line {number}: the hash of user {user} is none of apr1 (`htpasswd -m`) and crypt (`htpasswd -d`)"
+            )
+        users[user] = stored
+    return users
+
+
+class PasswordFile:
+    """The users of ``basicAuthConf``, read again when its file changed."""
+
+    def __init__(self, source: str) -> None:
+        """``source`` is ``file:...``, ``data:...``, a path or base64. Raises UnusableKey and UnusablePasswords."""
+        self._source = source
+        self._stamp = file_stamp(source)
+        self._users = read_passwords(read_key(source))
+
+    def users(self) -> Mapping[str, str]:
+        """The hash of each user now; a file that cannot be read changes nothing, and the log tells."""
+        stamp = file_stamp(self._source)
+        if stamp != self._stamp:
+            self._stamp = stamp
+            try:
+                self._users = read_passwords(read_key(self._source))
+            except (UnusableKey, UnusablePasswords) as error:
+                _logger.error("users cannot be read, the earlier ones stay setting=basicAuthConf error=%s", error)
+            else:
+                _logger.info("users read again setting=basicAuthConf users=%d", len(self._users))
+        return self._users
+
+
+class PasswordProvider:
+    """Pulsar's AuthenticationProviderBasic: the user is the role, until their line in the file changes."""
+
+    name = "AuthenticationProviderBasic"
+    method = "basic"
+
+    def __init__(self, users: Callable[[], Mapping[str, str]]) -> None:
+        self._users = users
+        self._context = CryptContext(_SCHEMES)
+        self._digest_key = secrets.token_bytes(32)
+        self._known: OrderedDict[bytes, str] = OrderedDict()  # what was right, and the hash that it was right for
+        self._hashing = asyncio.Semaphore(_HASHED_AT_ONCE)
+        self._waiting = 0
+
+    async def authenticate(self, credentials: bytes, certificate: PeerCertificate | None) -> Identity:
+        """``credentials`` are ``user:password``."""
+        user, password = _user_and_password(credentials)
+        stored = self._users().get(user)
+        digest = hmac.digest(self._digest_key, credentials, hashlib.sha256)
+        if stored is None or self._known.get(digest) != stored:
+            if not await self._is_right(password, stored) or stored is None:
+                raise Refused("INVALID_AUTH_DATA", f"user {user[:100]!r} is unknown, or the password is wrong")
+            self._remember(digest, stored)
+        return Identity(user, revoked=lambda: self._users().get(user) != stored)
+
+    async def _is_right(self, password: str, stored: str | None) -> bool:
+        """An unknown user takes as long as a wrong password."""
+        if self._waiting >= _WAITING_MAX:
+            raise Refused("BUSY", f"{_WAITING_MAX} passwords wait to be looked at")
+        self._waiting += 1
+        try:
+            async with self._hashing:
+                return await asyncio.to_thread(self._verify, password, stored)
+        finally:
+            self._waiting -= 1
+
+    def _verify(self, password: str, stored: str | None) -> bool:
+        try:
+            if stored is None:
+                self._context.dummy_verify()
+                return False
+            return bool(self._context.verify(password, stored))
+        except ValueError:  # a password that no hash is made of
+            return False
+
+    def _remember(self, digest: bytes, stored: str) -> None:
+        self._known[digest] = stored
+        self._known.move_to_end(digest)
+        if len(self._known) > _KNOWN_MAX:
+            self._known.popitem(last=False)
+
+
+def _user_and_password(credentials: bytes) -> tuple[str, str]:
+    try:
+        user, colon, password = credentials.decode().partition(":")
+    except UnicodeError:
+        raise Refused("INVALID_AUTH_DATA", "user and password are not UTF-8") from None
+    if not user or not colon or len(credentials) > _BYTES_MAX:
+        raise Refused("INVALID_AUTH_DATA", f"the credentials are not USER:PASSWORD of at most {_BYTES_MAX} bytes")
+    return user, password

@@ -1,0 +1,78 @@
+"""Writes ``docs/reference/permissions.md`` from the routes of the admin API and the commands of the binary protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from interpulse.broker.binary.authorization_filter import CHECKS
+from interpulse.broker.rest.server import ROUTES
+from interpulse.model.names import TopicName
+from interpulse.model.permissions import Action, NamespaceOperation, Permissions, TopicOperation
+from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.rules.permissions import may_on_namespace, may_on_topic
+from interpulse.wire import pulsar_api_pb2 as pb
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "permissions.md"
+
+_HEAD = """# Permissions
+
+Written by `tools/generate_permission_reference.py`; do not edit.
+
+What a role needs for each command of the binary protocol and each call of the admin API, while
+`authorizationEnabled=true`. Super users (`superUserRoles`) may do everything, and the administrators of a tenant
+everything in it that does not say *super users*. A refusal is the same whether the topic exists or not. How to grant:
+[secure a broker](../howto/secure-a-broker.md#4-permissions).
+
+"""
+
+_SAID: Final[Mapping[str, str]] = {
+    "open_to_all": "nothing, not even credentials",
+    "any_role": "any role that is authenticated",
+    "super_user": "super users",
+    "tenant_admin": "administrators of the tenant",
+    "tenant_itself": "administrators of the tenant",
+    "on_policy": "administrators of the tenant",
+    "_nothing": "nothing more: what it is about was checked when it was opened, or is topic by topic",
+    "_to_produce": "`produce`; with an initial subscription `consume` as well",
+    "_to_subscribe": "`consume`",
+}
+_TOPIC: Final = TopicName.parse("persistent://a/b/c")
+
+
+def page() -> str:
+    """The whole page."""
+    return "".join((_HEAD, *_commands(), *_calls()))
+
+
+def _commands() -> Iterator[str]:
+    yield "## Commands of the binary protocol\n\n| command | needs |\n| --- | --- |\n"
+    for kind, check in CHECKS.items():
+        yield f"| `{pb.BaseCommand.Type.Name(kind)}` | {_needs(check.__name__)} |\n"
+
+
+def _calls() -> Iterator[str]:
+    yield "\n## Calls of the admin API\n\n| call | needs |\n| --- | --- |\n"
+    for route in sorted(ROUTES, key=lambda route: (route.path, route.method)):
+        yield f"| `{route.method} {route.path}` | {_needs(route.required.__name__)} |\n"
+
+
+def _needs(name: str) -> str:
+    if name in _SAID:
+        return _SAID[name]
+    level, _, operation = name.partition(" ")
+    actions = [f"`{action}`" for action in Action if _is_enough(action, level, operation)]
+    return f"{' or '.join(actions)} on the {level}" if actions else "administrators of the tenant"
+
+
+def _is_enough(action: Action, level: str, operation: str) -> bool:
+    """Asks the rule itself."""
+    policies = NamespacePolicies(granted=Permissions().grant("role", [action]))
+    if level == "topic":
+        return may_on_topic("role", TopicOperation(operation), _TOPIC, policies)
+    return may_on_namespace("role", NamespaceOperation(operation), policies)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -48,8 +48,9 @@ def page() -> str:
 
 def _commands() -> Iterator[str]:
     yield "## Commands of the binary protocol\n\n| command | needs |\n| --- | --- |\n"
+    names = pb.BaseCommand.Type.DESCRIPTOR.values_by_number
     for kind, check in CHECKS.items():
-        yield f"| `{pb.BaseCommand.Type.Name(kind)}` | {_needs(check.__name__)} |\n"
+        yield f"| `{names[kind].name}` | {_needs(check.__name__)} |\n"
 
 
 def _calls() -> Iterator[str]:

@@ -56,7 +56,6 @@ from interpulse.broker.tenancy.isolation_policies import IsolationPolicyRecords
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap, check_cluster
 from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.broker.tenancy.tenants import Tenants
-from interpulse.broker.topics.change_events.change_events import ChangeEvents
 from interpulse.broker.topics.deletion import Deletion
 from interpulse.broker.topics.expansion import AdminRemotes, Expansion
 from interpulse.broker.topics.inactivity import InactiveTopics
@@ -82,6 +81,7 @@ from interpulse.serving.tls import ExpiryLog
 from interpulse.storage.disk_space import DiskSpace
 
 if TYPE_CHECKING:
+    from interpulse.broker.topics.change_events.change_events import ChangeEvents
     from interpulse.client.client import Client
 
 __all__ = ["BrokerApp", "CannotServe"]
@@ -350,6 +350,8 @@ class BrokerApp:
         """Policies of topics as the other brokers are told them, if there are others."""
         if self.shared is None:
             return None
+        from interpulse.broker.topics.change_events.change_events import ChangeEvents  # as the client below
+
         return ChangeEvents(
             self.stores.metadata,
             self.namespaces.expected_versions,

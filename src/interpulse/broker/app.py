@@ -57,7 +57,6 @@ from interpulse.broker.tenancy.isolation_policies import IsolationPolicyRecords
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap, check_cluster
 from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.broker.tenancy.tenants import Tenants
-from interpulse.broker.topics.change_events.change_events import ChangeEvents
 from interpulse.broker.topics.deletion import Deletion
 from interpulse.broker.topics.expansion import AdminRemotes, Expansion
 from interpulse.broker.topics.inactivity import InactiveTopics
@@ -88,6 +87,7 @@ from interpulse.storage.disk_space import DiskSpace
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
 
+    from interpulse.broker.topics.change_events.change_events import ChangeEvents
     from interpulse.client.client import Client
 
 __all__ = ["BrokerApp", "CannotServe"]
@@ -367,6 +367,8 @@ class BrokerApp:
         """Policies of topics as the other brokers are told them, if there are others."""
         if self.shared is None:
             return None
+        from interpulse.broker.topics.change_events.change_events import ChangeEvents  # as the client below
+
         return ChangeEvents(
             self.stores.metadata,
             self.namespaces.expected_versions,

@@ -234,7 +234,7 @@ class Deletion:
         record = TopicPolicyRecord() if self._events is None else await stored_record(self._store, name)
         yield
         if self._events is not None and record != await stored_record(self._store, name):
-            self._events.forget(name.base, record)
+            await self._events.forget(name.base, record)
 
     # --- a namespace
 

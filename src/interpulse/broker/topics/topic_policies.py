@@ -44,8 +44,8 @@ class PolicyEvents(Protocol):
     async def tell(self, name: TopicName, before: TopicPolicyRecord, after: TopicPolicyRecord) -> TopicPolicyRecord:
         """Tell what changed; ``after`` as it is to be stored then."""
 
-    def forget(self, name: TopicName, record: TopicPolicyRecord) -> None:
-        """Tell, in the background, that the topic was deleted."""
+    async def forget(self, name: TopicName, record: TopicPolicyRecord) -> None:
+        """Tell that the topic was deleted, which had these policies."""
 
 
 class TopicPolicyRecords:

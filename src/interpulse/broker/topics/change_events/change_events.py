@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interpulse.broker import metadata_paths as keys
@@ -30,7 +31,6 @@ from interpulse.model.errors import (
     OperationTimeout,
     PulsarError,
     ServiceNotReady,
-    TopicNotFound,
 )
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import CHANGE_EVENTS, NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
@@ -51,7 +51,8 @@ _READ_SECONDS_MAX: Final = 30.0
 _MESSAGE_MS_MAX: Final = 5_000
 _RETRY_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 _LEFT_EVERY_SECONDS: Final = 60.0
-_TOLD_AGAIN_SECONDS: Final = (0.0, 1.0, 5.0, 30.0, 120.0)
+_DELETION_SECONDS_MAX: Final = 5.0
+_TOLD_AGAIN_SECONDS: Final = (1.0, 5.0, 30.0, 120.0)
 
 _Levels = dict[tuple[TopicName, bool], tuple[TopicPolicies | None, Position]]
 """What was told last of a topic, by level, and where."""
@@ -104,7 +105,8 @@ class ChangeEvents:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._client is not None:
-            await self._client.close()
+            with suppress(PulsarError):  # nothing is under way any more
+                await self._client.close()
 
     # --- what the records of policies need
 
@@ -148,30 +150,33 @@ class ChangeEvents:
             self._begin(name.namespace_name)
         return told
 
-    def forget(self, name: TopicName, record: TopicPolicyRecord) -> None:
-        """The topic was deleted, and its policies with it: that is told in the background."""
-        self._spawn(self._tell_deletion(name, record))
+    async def forget(self, name: TopicName, record: TopicPolicyRecord) -> None:
+        """Tell that the topic was deleted, and with it these policies; what cannot be told now is told later."""
+        try:
+            async with asyncio.timeout(_DELETION_SECONDS_MAX):
+                await self._tell_deletion(name, record)
+        except (PulsarError, TimeoutError) as error:
+            log.warning("deletion of policies not told yet topic=%s error=%r", name, error)
+            self._spawn(self._tell_deletion_later(name, record))
+
+    async def _tell_deletion_later(self, name: TopicName, record: TopicPolicyRecord) -> None:
+        for seconds in _TOLD_AGAIN_SECONDS:
+            await asyncio.sleep(seconds)
+            with suppress(PulsarError):
+                await self._tell_deletion(name, record)
+                return
+        log.error("policies of a deleted topic stay: delete them before it is created again topic=%s", name)
+
+    async def _tell_deletion(self, name: TopicName, record: TopicPolicyRecord) -> None:
+        """Unless policies were set since then, for a topic of the same name."""
+        newest = (await self._records(name.namespace_name)).get(name, TopicPolicyRecord())
+        if newest.told in ({}, record.told) and await self._is_told(name.namespace_name):
+            await self.tell(name, record, TopicPolicyRecord())
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _tell_deletion(self, name: TopicName, record: TopicPolicyRecord) -> None:
-        problem: PulsarError | None = None
-        for seconds in _TOLD_AGAIN_SECONDS:
-            await asyncio.sleep(seconds)
-            try:
-                if await self._is_told(name.namespace_name):
-                    await self.tell(name, record, TopicPolicyRecord())
-                return
-            except NamespaceNotFound:
-                return
-            except PulsarError as error:
-                problem = error
-        log.error(
-            "policies of a deleted topic stay, delete them before it is created again topic=%s error=%s", name, problem
-        )
 
     # --- following
 
@@ -197,22 +202,26 @@ class ChangeEvents:
         """Until the events are gone, or nothing here needs them."""
         failures = 0
         try:
-            while await self._is_told(namespace) or await self._untold(namespace):
+            while True:
                 try:
+                    if not await self._is_told(namespace) and not await self._untold(namespace):
+                        return
                     await self._follow_while_connected(namespace, caught_up)
-                except (TopicNotFound, NamespaceNotFound):
-                    break
+                except NamespaceNotFound:
+                    return
                 except PulsarError as error:
                     self._problems[namespace] = error
                     log.warning("policies of topics not followed namespace=%s error=%s", namespace, error)
-                await asyncio.sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
+                except Exception:
+                    log.exception("policies of topics not followed namespace=%s", namespace)
                 failures = 0 if caught_up.is_set() else failures + 1
-        except (MetadataError, NamespaceNotFound) as error:
-            log.warning("policies of topics not followed any more namespace=%s error=%s", namespace, error)
+                await asyncio.sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
         finally:
             caught_up.set()  # whoever waits finds no events
             self._problems.pop(namespace, None)
-            self._followers.pop(namespace, None)
+            follower = self._followers.get(namespace)
+            if follower is not None and follower.caught_up is caught_up:
+                del self._followers[namespace]
 
     async def _follow_while_connected(self, namespace: NamespaceName, caught_up: asyncio.Event) -> None:
         if not await self._is_told(namespace):

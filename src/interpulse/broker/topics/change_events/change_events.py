@@ -165,7 +165,7 @@ class ChangeEvents:
             with suppress(PulsarError):
                 await self._tell_deletion(name, record)
                 return
-        log.error("policies of a deleted topic stay: delete them before it is created again topic=%s", name)
+        log.error("policies of a deleted topic stay and would be those of the next one topic=%s", name)
 
     async def _tell_deletion(self, name: TopicName, record: TopicPolicyRecord) -> None:
         """Unless policies were set since then, for a topic of the same name."""
@@ -226,7 +226,7 @@ class ChangeEvents:
     async def _follow_while_connected(self, namespace: NamespaceName, caught_up: asyncio.Event) -> None:
         if not await self._is_told(namespace):
             await self._tell_untold(namespace)
-        reader = await self._reader(namespace, EARLIEST)
+        reader = await self._reader(namespace)
         try:
             told, upto = await self._rest_of(reader)
             await self._store_all(told)
@@ -243,17 +243,17 @@ class ChangeEvents:
             await reader.close()
 
     async def _read_to_end(self, namespace: NamespaceName) -> None:
-        reader = await self._reader(namespace, EARLIEST)
+        reader = await self._reader(namespace)
         try:
             told, _ = await self._rest_of(reader)
             await self._store_all(told)
         finally:
             await reader.close()
 
-    async def _reader(self, namespace: NamespaceName, start: Position) -> Reader:
+    async def _reader(self, namespace: NamespaceName) -> Reader:
         return await self._cluster_client().create_reader(
             str(_events_of(namespace)),
-            start,
+            EARLIEST,
             read_compacted=True,
             force_topic_creation=False,
             subscription_prefix="__system_reader",

@@ -25,6 +25,17 @@ def test_packet_when_a_real_broker_wrote_it_then_ours_is_the_same(entry: dict[st
     assert digest.open(ours, ledger, number) == Packet(ledger, number, confirmed, length, payload)
 
 
+@pytest.mark.parametrize("kind", list(DigestType))
+@pytest.mark.parametrize("count", [1, 3])
+def test_fronts_when_made_for_a_run_then_are_those_of_packets_sealed_alone(kind: DigestType, count: int) -> None:
+    digest = Digest(kind, b"secret")
+    payloads = [b"x" * size for size in range(count)]
+    lengths = [100 + size for size in range(count)]
+    fronts = digest.fronts(7, 5, 4, lengths, payloads)
+    run = [front + payload for front, payload in zip(fronts, payloads, strict=True)]
+    assert run == [digest.seal(7, 5 + each, 4, lengths[each], payloads[each]) for each in range(count)]
+
+
 def test_master_key_when_the_password_is_empty_then_as_recorded() -> None:
     assert Digest(DigestType.CRC32C).master_key == COMPUTED["master key of empty password"]
 

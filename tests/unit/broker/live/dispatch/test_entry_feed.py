@@ -9,6 +9,7 @@ import pytest
 
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch import entry_feed
+from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.broker.live.registry import upkeep
 from interpulse.broker.live.requests import SubType
 from interpulse.model.errors import PersistenceError, PulsarError
@@ -33,6 +34,34 @@ async def test_backlog_is_read_in_pieces_as_permits_come(bench: Any) -> None:
     assert got == list(range(50))
     await bench.publish(topic, 50)
     assert sink.numbers() == [50]
+
+
+async def test_backlog_of_batches_when_permits_are_few_then_no_more_of_them_are_looked_at(
+    bench: Any, monkeypatch: Any
+) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    producer, _ = await bench.producer(topic)
+    for number in range(40):
+        producer.publish(number, -1, 10, bench.entry(number, num_messages_in_batch=10))
+    await bench.restart()
+    topic = await bench.topic()
+    looked_at: list[Position] = []
+    get = EntryMetadataCache.get
+
+    def counted(cache: EntryMetadataCache, position: Position, entry: bytes) -> Any:
+        looked_at.append(position)
+        return get(cache, position, entry)
+
+    monkeypatch.setattr(EntryMetadataCache, "get", counted)
+    consumer, sink = await bench.consumer(topic, permits=20)
+    got = sink.numbers()
+    while len(got) < 40:
+        consumer.flow(20)
+        await bench.settle()
+        got += sink.numbers()
+    assert got == list(range(40))
+    assert len(looked_at) <= 2 * 40  # each of them, and the one behind those that are sent
 
 
 async def test_read_begun_before_a_seek_is_not_delivered(bench: Any) -> None:

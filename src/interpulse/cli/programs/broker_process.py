@@ -6,8 +6,7 @@ import asyncio
 import gc
 import logging
 from functools import partial
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from interpulse import __version__
 from interpulse.cli.programs.serving import CannotStart, announce, load_settings, run, stop_signal
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["run_broker"]
 
 _logger = logging.getLogger(__name__)
-
-_BROKER_PACKAGES: Final = ("prometheus_client", "structlog")
 
 
 def run_broker(
@@ -64,9 +61,10 @@ def _stores_of_cluster() -> OpenStores:
 
 
 def _check_broker_extra() -> None:
-    missing = [name.replace("_", "-") for name in _BROKER_PACKAGES if find_spec(name) is None]
-    if missing:
-        raise CannotStart(f"a broker needs {' and '.join(missing)} as well: pip install 'interpulse[broker]'")
+    from interpulse.broker.packages import MODULES, need_for
+
+    if need := need_for(*MODULES):
+        raise CannotStart(need)
 
 
 def _load(

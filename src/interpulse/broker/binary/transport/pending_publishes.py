@@ -71,7 +71,7 @@ class PendingPublishes:
 
     @property
     def full(self) -> bool:
-        """A limit is reached: the connection stops reading."""
+        """A limit is reached: the connection stops reading, and is told when the buffer has room again."""
         if self.count >= self._count_max or self.bytes >= self._bytes_max:
             return True
         if not self.count or not self._buffer.full:

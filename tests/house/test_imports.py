@@ -18,7 +18,8 @@ before = set(sys.modules)
 import {module}
 loaded = sorted({{name.split(".")[0] for name in set(sys.modules) - before}})
 rooms = sorted(".".join(name.split(".")[:2]) for name in sys.modules if name.startswith("interpulse."))
-print(json.dumps({{"loaded": loaded, "rooms": rooms, "threads": threading.active_count()}}))
+modules = sorted(name for name in sys.modules if name.startswith("interpulse."))
+print(json.dumps({{"loaded": loaded, "rooms": rooms, "modules": modules, "threads": threading.active_count()}}))
 """
 
 
@@ -37,7 +38,7 @@ def observe_import(module: str) -> dict[str, list[str] | int]:
         ("interpulse", {"asyncio", "aiohttp", "google", "pyspark", "pulsar", "cramjam", "fastavro"}),
         ("interpulse.client", {"pyspark", "pyarrow", "pulsar", "uvloop"}),
         ("interpulse.sync", {"pyspark", "pyarrow", "pulsar", "uvloop"}),
-        ("interpulse.broker.app", {"pyspark", "pyarrow", "pulsar"}),
+        ("interpulse.broker.app", {"pyspark", "pyarrow", "pulsar", "cramjam", "jwt", "prometheus_client", "re2"}),
         ("interpulse.cli.main", {"asyncio", "aiohttp", "google", "pyspark", "pulsar"}),
         ("pyspark_interpulse", {"aiohttp", "pulsar", "uvloop"}),
     ],
@@ -61,6 +62,13 @@ def test_import_when_fresh_then_stays_out_of_other_rooms(module: str, closed_roo
     observed = observe_import(module)
     assert isinstance(observed["rooms"], list)
     assert closed_rooms.isdisjoint(observed["rooms"])
+
+
+def test_broker_when_imported_then_loads_no_client_of_messages() -> None:
+    """Its calls to other brokers are HTTP: what produces and consumes would be 2 MB of an idle broker."""
+    observed = observe_import("interpulse.broker.app")
+    assert isinstance(observed["modules"], list)
+    assert "interpulse.client.client" not in observed["modules"]
 
 
 def test_help_when_asked_then_costs_less_than_half_a_second() -> None:

@@ -40,18 +40,11 @@ _MODULES: Final = {
 }
 
 
-_PACKAGES: Final = {"jwt": "pyjwt", "prometheus_client": "prometheus-client", "re2": "google-re2"}
-"""Modules whose packages have another name."""
-
-
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    try:
-        return getattr(import_module(_MODULES[name]), name)
-    except ModuleNotFoundError as error:
-        module = (error.name or "interpulse").partition(".")[0]
-        if module == "interpulse":
-            raise
-        package = _PACKAGES.get(module, module)
-        raise ImportError(f"a broker needs {package} as well: pip install 'interpulse[broker]'") from error
+    from interpulse.broker.packages import MODULES, need_for
+
+    if need := need_for(*MODULES):
+        raise ImportError(need)
+    return getattr(import_module(_MODULES[name]), name)

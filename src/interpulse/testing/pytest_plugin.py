@@ -122,7 +122,7 @@ def _marked_settings(item: pytest.Item) -> dict[str, Setting]:
 @contextmanager
 def _failing_in_one_sentence() -> Iterator[None]:
     """An error that the user can correct fails the test with its message, without a traceback."""
-    from interpulse.testing import ConfigError
+    from interpulse.serving.settings import ConfigError
 
     try:
         yield

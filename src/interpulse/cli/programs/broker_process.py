@@ -7,7 +7,6 @@ import gc
 import logging
 import os
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from interpulse import __version__
@@ -28,7 +27,6 @@ __all__ = ["run_broker"]
 
 _logger = logging.getLogger(__name__)
 
-_BROKER_PACKAGES: Final = ("prometheus_client", "structlog")
 _LAST_EXPORT_MS_MAX: Final = 2000
 
 
@@ -68,9 +66,10 @@ def _stores_of_cluster() -> OpenStores:
 
 
 def _check_broker_extra() -> None:
-    missing = [name.replace("_", "-") for name in _BROKER_PACKAGES if find_spec(name) is None]
-    if missing:
-        raise CannotStart(f"a broker needs {' and '.join(missing)} as well: pip install 'interpulse[broker]'")
+    from interpulse.broker.packages import MODULES, need_for
+
+    if need := need_for(*MODULES):
+        raise CannotStart(need)
 
 
 def _load(

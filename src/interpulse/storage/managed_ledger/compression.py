@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-import cramjam
 from google.protobuf.message import DecodeError, Message
 
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
@@ -32,6 +31,8 @@ def packed(record: bytes) -> bytes:
 
 def compressed(record: bytes) -> bytes:
     """The record, compressed with LZ4 whatever its size."""
+    import cramjam  # loaded with the first record that is long enough
+
     head = pb.CompressedRecordHead(compressionType=_LZ4, uncompressedSize=len(record)).SerializeToString()
     body = bytes(cramjam.lz4.compress_block(record, store_size=False))
     return _MAGIC + len(head).to_bytes(4, "big") + head + body
@@ -70,6 +71,8 @@ def _decompressed(kind: int, body: bytes, size: int) -> bytes:
         raise ValueError(f"the record is compressed with {_NAMES.get(kind, kind)}; only LZ4 is supported")
     if not 0 <= size <= _SIZE_MAX:
         raise ValueError(f"the record is said to have {size} bytes; at most {_SIZE_MAX} are read")
+    import cramjam
+
     target = bytearray(size)
     try:
         count = cramjam.lz4.decompress_block_into(body, target)

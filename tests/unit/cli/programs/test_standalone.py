@@ -39,7 +39,8 @@ def test_settings_when_they_cannot_be_used_then_one_sentence_and_exit_code_2(
 
 
 def test_broker_when_its_extra_is_not_installed_then_one_sentence_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interpulse.cli.programs.broker_process._BROKER_PACKAGES", ("structlog", "absent_package"))
+    modules = {"structlog": "structlog", "absent_package": "absent-package"}
+    monkeypatch.setattr("interpulse.broker.packages.MODULES", modules)
     ended = CliRunner().invoke(standalone, [])
     assert ended.exit_code == 2
     assert ended.stderr == "Error: a broker needs absent-package as well: pip install 'interpulse[broker]'\n"

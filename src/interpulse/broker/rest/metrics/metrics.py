@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.exposition import generate_latest
-
 from interpulse.broker.rest.http.call import Answer, Call, Route
 from interpulse.broker.rest.http.required_permissions import open_to_all
 from interpulse.broker.rest.metrics.metrics_broker import write_broker
@@ -32,9 +29,17 @@ async def get_metrics(call: Call) -> Answer:
     )
     write_broker(page, context.instruments, cluster, context.this_broker.broker_id.rpartition(":")[0])
     write_replication(page, context.replication_survey, survey, cluster)
-    process = CollectorRegistry()
-    ProcessCollector(registry=process)
-    return Answer(200, await page.render_in_turns() + generate_latest(process), CONTENT_TYPE)
+    return Answer(200, await page.render_in_turns() + _process_metrics(), CONTENT_TYPE)
+
+
+def _process_metrics() -> bytes:
+    """Of the process: CPU, memory, files. The library is loaded with the first scrape, a broker may have none."""
+    from prometheus_client import CollectorRegistry, ProcessCollector
+    from prometheus_client.exposition import generate_latest
+
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    return generate_latest(registry)
 
 
 ROUTES: Final = (Route("GET", "/metrics", get_metrics, open_to_all),)

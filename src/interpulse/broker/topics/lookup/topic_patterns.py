@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import re2
-
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import TopicName
 
@@ -30,6 +28,8 @@ class TopicPattern:
 
     def __init__(self, text: str) -> None:
         """Raises InvalidTopicName, as Pulsar does, for what is not a pattern of RE2."""
+        import re2  # loaded with the first pattern: most brokers are never asked for one
+
         options = re2.Options()
         options.log_errors = False  # the answer says it; the library would write to stderr
         options.max_mem = _MEMORY_BYTES_MAX

@@ -76,6 +76,8 @@ _HOMES: Final = {
     "DefaultCryptoKeyReader": "interpulse.client.encryption.key_reader",
     "EncryptionKeyInfo": "interpulse.client.encryption.key_reader",
     "DeadLetterPolicy": "interpulse.client.consuming.consumer_config",
+    "DefaultCryptoKeyReader": "interpulse.client.encryption.key_reader",
+    "EncryptionKeyInfo": "interpulse.client.encryption.key_reader",
     "Entry": "interpulse.client.consuming.entry_reader",
     "EntryReader": "interpulse.client.consuming.entry_reader",
     "EntrySender": "interpulse.client.producing.entry_sender",

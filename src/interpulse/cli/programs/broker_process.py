@@ -30,7 +30,6 @@ _logger = logging.getLogger(__name__)
 _LAST_EXPORT_MS_MAX: Final = 2000
 
 
-
 def run_broker(
     config_file: str | None,
     settings: tuple[str, ...],

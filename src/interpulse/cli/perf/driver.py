@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
@@ -77,6 +78,7 @@ class Driver:
         self._loop = asyncio.get_running_loop()
         self._schedule = load.schedule(self._loop.time())
         self._outstanding = Outstanding(load.outstanding_max)
+        self._begun = 0
         self._failure: BaseException | None = None
 
     async def drive(self, begin: Callable[[int, float], Awaitable[None]]) -> None:
@@ -85,25 +87,28 @@ class Driver:
         Ends with the load, and waits for the answers that are still to come, ten seconds at most. Raises CommandFailed
         if something failed and the load is to end then.
         """
-        begun = 0
+        end = self._schedule.start + self._load.duration_s if self._load.duration_s else None
         try:
-            while not self._schedule.is_over(begun, self._loop.time()):
-                begun = await self._begin_due(begun, begin)
+            with contextlib.suppress(TimeoutError):  # the time is up, whatever is waited for
+                async with asyncio.timeout_at(end):
+                    while not self._schedule.is_over(self._begun, self._loop.time()):
+                        await self._begin_due(begin)
             async with asyncio.timeout(_ANSWERS_WAIT_S):
                 await self._outstanding.none()
+            self._check_failure()
         except TimeoutError:
             self._run.warn(f"no answer came for the last ones within {_ANSWERS_WAIT_S:.0f} s; they are not counted")
         finally:
-            missed = self._schedule.missed(begun, self._loop.time())
+            missed = self._schedule.missed(self._begun, self._loop.time())
             self._run.note(unanswered=self._outstanding.count, notSent=missed)
             if missed > self._load.rate * _MISSED_S:
                 self._run.warn(f"{missed} came due and were not sent: the run was behind its schedule when it ended")
 
-    async def _begin_due(self, begun: int, begin: Callable[[int, float], Awaitable[None]]) -> int:
+    async def _begin_due(self, begin: Callable[[int, float], Awaitable[None]]) -> None:
         now = self._loop.time()
-        due = min(self._schedule.due(now) - begun, _BEGUN_AT_ONCE)
+        due = min(self._schedule.due(now) - self._begun, _BEGUN_AT_ONCE)
         if due <= 0:
-            await asyncio.sleep(max(0.0, self._schedule.intended(begun, now) - now))
+            await asyncio.sleep(max(0.0, self._schedule.intended(self._begun, now) - now))
         for _ in range(due):
             if self._outstanding.is_full:
                 if self._load.rate:
@@ -111,16 +116,15 @@ class Driver:
                 await self._outstanding.room()
             self._check_failure()
             now = self._loop.time()
-            if self._load.duration_s and self._schedule.is_over(begun, now):
+            if self._load.duration_s and self._schedule.is_over(self._begun, now):
                 break
-            intended = self._schedule.intended(begun, now)
+            intended = self._schedule.intended(self._begun, now)
             self._run.generator.sends(now - intended)
             self._outstanding.add()
-            await begin(begun, intended)
-            begun += 1
+            self._begun += 1
+            await begin(self._begun - 1, intended)
         if due > 0:
             await asyncio.sleep(0)
-        return begun
 
     def answered(self, size: int, intended: float) -> None:
         """The event that was due then is done."""

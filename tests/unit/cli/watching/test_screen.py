@@ -2,10 +2,6 @@
 
 import io
 
-import pytest
-
-pytest.importorskip("rich")
-
 from rich.console import Console
 
 from interpulse.cli.watching.rows import TABLES

@@ -1,0 +1,63 @@
+"""An open load against answers that the test chooses."""
+
+import asyncio
+
+import pytest
+
+from interpulse.cli.perf import driver as module
+from interpulse.cli.perf.driver import Driver, Load
+from interpulse.cli.perf.latencies import Latencies
+from interpulse.cli.perf.measured_run import MeasuredRun, RunOptions
+from interpulse.cli.perf.report import PRODUCED
+from interpulse.cli.support.running import CommandFailed
+from interpulse.model.errors import NotConnected
+
+
+def new_run() -> MeasuredRun:
+    return MeasuredRun(PRODUCED, RunOptions(10, None, False), Latencies(value_max=10**9, units_per_ms=1000))
+
+
+def load(**changes: float) -> Load:
+    return Load(**({"rate": 0, "count_max": 0, "duration_s": 0, "warmup_s": 0, "outstanding_max": 10,
+                    "ends_on_failure": False} | changes))  # fmt: skip
+
+
+async def test_load_when_nothing_is_answered_then_ends_when_its_time_is_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(module, "_ANSWERS_WAIT_S", 0.01)
+    begun = []
+
+    async def begin(index: int, intended: float) -> None:
+        begun.append(index)
+
+    run = new_run()
+    await Driver(run, load(rate=1000, duration_s=0.1, outstanding_max=3)).drive(begin)
+    assert begun == [0, 1, 2]
+    assert "no answer came for the last ones" in capsys.readouterr().err
+    assert run.messages == 0
+
+
+async def test_latency_when_the_answer_before_hangs_then_counts_from_the_time_that_was_meant() -> None:
+    run = new_run()
+    driver = Driver(run, load(rate=100, count_max=5, outstanding_max=1))
+    loop = asyncio.get_running_loop()
+
+    async def begin(index: int, intended: float) -> None:
+        loop.call_later(0.2 if index == 0 else 0, driver.answered, 1, intended)
+
+    await driver.drive(begin)
+    latencies = run._latencies.take(None, 0, 1)
+    assert (run.messages, latencies.count) == (5, 5)
+    assert latencies.p50 >= 150  # the others were due 10 to 40 ms after the first, which hung for 200
+
+
+async def test_load_when_one_fails_and_it_is_to_end_then_raises() -> None:
+    run = new_run()
+    driver = Driver(run, load(count_max=3, ends_on_failure=True))
+
+    async def begin(index: int, intended: float) -> None:
+        driver.failed(NotConnected("away"))
+
+    with pytest.raises(CommandFailed, match="--exit-on-failure ends the run then"):
+        await driver.drive(begin)

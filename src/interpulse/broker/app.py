@@ -24,6 +24,7 @@ from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
 from interpulse.broker.config.broker_config import SHUTDOWN, BrokerConfig, ConfigError
 from interpulse.broker.config.dynamic_config import DynamicConfig
+from interpulse.broker.console.front_end import ConsoleFrontEnd
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
@@ -208,6 +209,7 @@ class BrokerApp:
         for service in services.binary:
             await service.open(self.binary_server.start, self.binary_server.start_encrypted)
         rest_server = RestServer(self.context)
+        rest_server.mount(ConsoleFrontEnd(self.context, rest_server.calls))
         opened.push_async_callback(rest_server.stop)
         for service in services.web:
             await service.open(rest_server.start, rest_server.start_encrypted)

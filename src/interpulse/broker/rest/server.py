@@ -1,6 +1,6 @@
 """The HTTP server: finds the handler, and turns whatever it raises into a status and a reason.
 
-The only file of the broker that knows the HTTP library, and the only place where errors become JSON.
+The only file of the admin API that knows the HTTP library, and the only place where its errors become JSON.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ import asyncio
 import json
 import logging
 import socket
-from typing import Final
-from urllib.parse import parse_qsl
+from typing import Final, Protocol
 
 from aiohttp import web
 
@@ -34,10 +33,10 @@ from interpulse.broker.rest import (
     topics,
     unsupported,
 )
-from interpulse.broker.rest.http.authorization_filter import AuthorizationFilter
-from interpulse.broker.rest.http.call import Answer, Call, Route
+from interpulse.broker.rest.admin_calls import AdminCalls, SentCall
+from interpulse.broker.rest.http.call import Answer, Route
 from interpulse.broker.rest.http.context import RestContext
-from interpulse.broker.rest.http.routing import MethodNotAllowed, Router
+from interpulse.broker.rest.http.routing import MethodNotAllowed
 from interpulse.broker.rest.metrics import metrics
 from interpulse.broker.rest.policies import (
     namespace_policies,
@@ -48,9 +47,8 @@ from interpulse.broker.rest.policies import (
 )
 from interpulse.model.errors import PulsarError
 from interpulse.serving.tls import ServerTls, TlsListener
-from interpulse.serving.web_pages import KnownHosts
 
-__all__ = ["ROUTES", "RestServer"]
+__all__ = ["ROUTES", "MountedFrontEnd", "RestServer"]
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +84,20 @@ _LINE_BYTES_READ: Final = 256 * 1024
 """A path that is too long is still read, so that the answer has the form of all others."""
 
 
+class MountedFrontEnd(Protocol):
+    """What answers all paths below one, on the ports of the admin API."""
+
+    path: str
+
+    async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request; raises nothing."""
+        ...
+
+    def close(self) -> None:
+        """End the answers that go on and on."""
+        ...
+
+
 class _Connections(web.Server):
     """Hangs up on those that were accepted just before the end and come in after it."""
 
@@ -103,12 +115,14 @@ class RestServer:
     def __init__(self, context: RestContext) -> None:
         self._context = context
         self._encrypted: TlsListener | None = None
-        self._router = Router(ROUTES)
-        config = context.dynamic.config
-        anybody_let_in = context.access is None or bool(config.anonymous_user_role)
-        self._filter = AuthorizationFilter(context.access, KnownHosts.of(config) if anybody_let_in else None)
+        self.calls = AdminCalls(context, ROUTES)
+        self._mounted: MountedFrontEnd | None = None
         self._connections = _Connections(self._serve, access_log=None, max_line_size=_LINE_BYTES_READ)
         self._runner = web.ServerRunner(self._connections, shutdown_timeout=_STOP_SECONDS)
+
+    def mount(self, front_end: MountedFrontEnd) -> None:
+        """Let this one answer its paths; the server closes it."""
+        self._mounted = front_end
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket, which the server owns from now on."""
@@ -133,11 +147,17 @@ class RestServer:
     async def stop(self) -> None:
         """Take no new connections, and end those that are open."""
         self._connections.closed = True
+        if self._mounted is not None:
+            self._mounted.close()
         if self._encrypted is not None:
             self._encrypted.close()
         await self._runner.cleanup()
 
-    async def _serve(self, request: web.BaseRequest) -> web.Response:
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        mounted = self._mounted
+        path = request.raw_path.partition("?")[0]
+        if mounted is not None and (path == mounted.path or path.startswith(f"{mounted.path}/")):
+            return await mounted.serve(request)
         answer = await self._answer(request)
         headers = [(name, value) for name, values in answer.headers.items() for value in _each(values)]
         headers.append(("X-Content-Type-Options", "nosniff"))
@@ -145,33 +165,26 @@ class RestServer:
             headers.append(("Content-Type", answer.content_type))
         return web.Response(status=answer.status, body=answer.body, headers=headers)
 
-    def _call(self, request: web.BaseRequest, route: Route, params: dict[str, str], name: str) -> Call:
-        """The call without its body."""
-        path, _, query = request.raw_path.partition("?")
-        return Call(
-            self._context,
-            route,
-            params,
-            dict(parse_qsl(query, keep_blank_values=True)) if query else {},
-            content_type=request.content_type,
-            request_headers=request.headers,
-            path=path,
-            tls=request.secure,
-            common_name=name,
-        )
-
     async def _answer(self, request: web.BaseRequest) -> Answer:
         if len(request.raw_path) > _PATH_BYTES_MAX:
             return _refusal(414, f"The path and query may have {_PATH_BYTES_MAX} bytes, not {len(request.raw_path)}")
         path = request.raw_path.partition("?")[0]
+
+        async def read_body() -> bytes:
+            return await request.read() if request.can_read_body else b""
+
         try:
-            name = common_name(request.get_extra_info("peercert"))
-            route, params = self._filter.find(self._router, request.method, path, request.headers, name)
-            call = self._call(request, route, params, name)
-            await self._filter.check(call)
-            if request.can_read_body:
-                call.body = await request.read()
-            return await route.handler(call)
+            return await self.calls.answer(
+                SentCall(
+                    request.method,
+                    request.raw_path,
+                    request.headers,
+                    common_name(request.get_extra_info("peercert")),
+                    request.secure,
+                    request.content_type,
+                    read_body,
+                )
+            )
         except BadCredentials as error:
             logger.warning("authentication failed address=%s reason=%s", request.remote, error.detail)
             return _refusal(error.http_status, str(error), {"WWW-Authenticate": "Bearer"})

@@ -36,9 +36,13 @@ class ActionRow:
 
 PAGE_ROWS: Final[dict[str, PageRow]] = {
     "overview": PageRow(),
+    "replication": PageRow(),
 }
 
 ACTION_ROWS: Final[dict[str, ActionRow]] = {
+    "expand-topic": ActionRow(
+        {"topic": GONE, "partitions": "3"}, TENANT, 403, f"topics update-partitioned-topic {GONE} -p 3"
+    ),
     "unload-topic": ActionRow({"topic": GONE}, TENANT, 401, f"topics unload {GONE}"),
     "create-missed-partitions": ActionRow(
         {"topic": TOPIC}, f"{TENANT} nprod ncons tprod tcons", 401, f"topics create-missed-partitions {TOPIC}"

@@ -77,6 +77,8 @@ class ConsoleFrontEnd:
         """End the streams of events; a stop does not wait for visitors who watch."""
         for task in self._streams:
             task.cancel()
+        if self._site is not None:
+            self._site.close()
 
     async def _load(self) -> Site:
         if self._loading is None:

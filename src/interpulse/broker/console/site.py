@@ -15,6 +15,7 @@ from interpulse.broker.console.pages.catalogue import HOME, PAGES, STREAMS
 from interpulse.broker.console.visit import ServedElsewhere, Visit, Visitor
 from interpulse.broker.console.web.addresses import ROOT, action_url, page_url, read_query, safe_next
 from interpulse.broker.console.web.form_tokens import FormTokens
+from interpulse.broker.console.web.kept_views import KeptViews
 from interpulse.broker.console.web.rendering import Renderer
 from interpulse.broker.console.web.response import Cookie, Response, html, json_document, redirect
 from interpulse.broker.console.web.security import HEADERS, check_source
@@ -75,8 +76,13 @@ class Site:
         self._hosts = known_hosts(context)
         self._sessions = Sessions(time.monotonic)
         self._tokens = FormTokens()
+        self._views = KeptViews(time.monotonic)
         self._files = StaticFiles()
         self._renderer = Renderer(self._files.url)
+
+    def close(self) -> None:
+        """Look for nothing any more."""
+        self._views.close()
 
     async def answer(
         self,
@@ -225,7 +231,9 @@ class Site:
         )
 
     def _visit(self, visitor: Visitor, query: Mapping[str, str]) -> Visit:
-        return Visit(visitor, self._calls, self._context, query, time.time_ns() // 1_000_000, self._read_only)
+        return Visit(
+            visitor, self._calls, self._context, query, time.time_ns() // 1_000_000, self._views, self._read_only
+        )
 
     @property
     def _read_only(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
+from interpulse.broker.console.web.kept_views import KeptViews
 from interpulse.broker.rest.admin_calls import AdminCalls, SentCall
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.routing import MethodNotAllowed
@@ -74,6 +75,9 @@ class Visit:
 
     query: Mapping[str, str]
     now_ms: int
+    views: KeptViews
+    """For what takes long to find out; a key has the role in it where roles see different things."""
+
     read_only: bool = False
 
     async def read(self, path: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from interpulse.broker.console.pages import overview
+from interpulse.broker.console.pages import overview, replication
 from interpulse.broker.console.pages.page import Page
 from interpulse.broker.console.visit import Visit
 from interpulse.broker.console.web.response import EventStream
@@ -14,7 +14,10 @@ __all__ = ["HOME", "PAGES", "STREAMS"]
 
 HOME: Final = "overview"
 
-_PAGES: Final = (Page("overview", "Overview", overview.build),)
+_PAGES: Final = (
+    Page("overview", "Overview", overview.build),
+    Page("replication", "Replication", replication.build),
+)
 PAGES: Final[dict[str, Page]] = {page.name: page for page in _PAGES}
 
 STREAMS: Final[dict[str, Callable[[Visit], Awaitable[EventStream]]]] = {}

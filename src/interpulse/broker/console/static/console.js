@@ -1,6 +1,8 @@
 // Charts of what a stream of events sends. Everything else on the pages works without this file.
 "use strict";
 
+document.documentElement.classList.add("scripted");
+
 const POINTS_MAX = 600;
 
 function colour(name) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -74,10 +75,12 @@ class _Looked:
 async def build(visit: Visit) -> OverviewModel:
     health = await visit.attempt("/readyz")
     version = await visit.attempt(admin_path("brokers", "version"))
-    view = await visit.views.get(("overview", visit.visitor.role), lambda: _look(visit))
+    text, role = visit.text("text").strip(), visit.visitor.role
+    view, search = await asyncio.gather(
+        visit.views.get(("overview", role), lambda: _look(visit)),
+        visit.views.get(("search", role, text), lambda: _search(visit, text)),
+    )
     looked = view.value or _Looked(LoadedTopics(), [], 0)
-    text = visit.text("text").strip()
-    search = await visit.views.get(("search", visit.visitor.role, text), lambda: _search(visit, text))
     found = search.value or Found()
     return OverviewModel(
         version=version.value or "",

@@ -42,9 +42,10 @@ class ConsoleFrontEnd:
         self._site: Site | None = None
         self._loading: asyncio.Task[Site] | None = None
         self._streams: set[asyncio.Task[None]] = set()
-        if not self._available.on and self._available.reason == MISSING_EXTRA:
-            level = logging.WARNING if context.dynamic.config.console_enabled == "true" else logging.INFO
-            _logger.log(level, "no console reason=%s", MISSING_EXTRA)
+        if self._available.reason == MISSING_EXTRA and context.dynamic.config.console_enabled == "true":
+            _logger.warning("no console reason=%s", MISSING_EXTRA)
+        elif self._available.reason == MISSING_EXTRA:
+            _logger.info("no console reason=%s", MISSING_EXTRA)
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request, answered; what goes wrong is a page, too."""

@@ -48,6 +48,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class OverviewModel:
+    """The broker, the topics that are loaded in it, and what was searched for."""
+
     version: str
     healthy: bool
     problem: str
@@ -73,6 +75,7 @@ class _Looked:
 
 
 async def build(visit: Visit) -> OverviewModel:
+    """For everybody, of the namespaces that they may list the topics of."""
     health = await visit.attempt("/readyz")
     version = await visit.attempt(admin_path("brokers", "version"))
     text, role = visit.text("text").strip(), visit.visitor.role

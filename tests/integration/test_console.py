@@ -91,3 +91,25 @@ async def test_console_when_turned_off_then_says_how_to_turn_it_on(setting: dict
     ):
         assert answer.status == status
         assert status == 200 or "consoleEnabled" in await answer.text()
+
+
+async def test_console_when_its_extra_is_missing_then_says_so_at_the_start_and_to_who_looks(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("interpulse.broker.console.front_end.extra_installed", lambda: False)
+    sentence = "the console needs its extra: pip install 'interpulse[console]'"
+    with caplog.at_level("INFO", "interpulse.broker.console"):
+        async with rest_broker() as broker, aiohttp.request("GET", f"{broker.web_url}/console/overview") as answer:
+            assert (answer.status, await answer.text()) == (404, f"{sentence}\n")
+    assert [record.getMessage() for record in caplog.records] == [f"no console reason={sentence}"]
+
+
+async def test_broker_when_it_stops_then_does_not_wait_for_who_watches() -> None:
+    async with rest_broker() as broker, aiohttp.ClientSession(broker.web_url) as http:
+        async with http.put("/admin/v2/persistent/public/default/watched") as created:
+            assert created.status == 204
+        async with http.get("/console/topic-rates?name=public/default/watched") as stream:
+            assert await stream.content.readline() == b": begins\n"
+            await broker.app.stop()
+            async for _ in stream.content:  # it ends
+                pass

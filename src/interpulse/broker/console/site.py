@@ -155,7 +155,7 @@ class Site:
             session = request.browser
         identity = access.authentication.authenticate_http(headers, common_name=request.common_name)
         principal = access.principal(identity.role, headers.get("X-Original-Principal"), same_allowed=True)
-        role = principal.roles[-1]
+        role = " via ".join(reversed(principal.roles))
         return Visitor(headers, request.common_name, request.tls, role, session, request.browser, request.address)
 
     def _ask_for_credentials(self, request: _Request, error: BadCredentials) -> Response:

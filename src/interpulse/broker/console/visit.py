@@ -46,7 +46,7 @@ class Visitor:
     common_name: str = ""
     tls: bool = False
     role: str = ""
-    """Empty while authentication is off."""
+    """Behind a proxy both roles, as both count; empty while authentication is off."""
 
     session: str = ""
     """The cookie of those who signed in."""

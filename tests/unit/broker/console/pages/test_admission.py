@@ -39,7 +39,8 @@ def views(draw: some.DrawFn) -> TopicView:
     name = TopicName.parse(draw(some.sampled_from(NAMES)))
     partitions = draw(some.sampled_from([0, 1, 4]))
     metadata = PartitionedTopicMetadata(partitions, deleted=draw(some.booleans())) if partitions else None
-    creation = EffectiveAutoCreation(*(draw(some.booleans()) for _ in range(2)), 3, draw(some.booleans()))
+    allowed, partitioned, by_replicator = (draw(some.booleans()) for _ in range(3))
+    creation = EffectiveAutoCreation(allowed, partitioned, 3, by_replicator)
     return TopicView(
         name,
         namespace=draw(some.sampled_from(NamespaceStanding)),

@@ -38,7 +38,10 @@ def observe_import(module: str) -> dict[str, list[str] | int]:
         ("interpulse", {"asyncio", "aiohttp", "google", "pyspark", "pulsar", "cramjam", "fastavro"}),
         ("interpulse.client", {"pyspark", "pyarrow", "pulsar", "uvloop"}),
         ("interpulse.sync", {"pyspark", "pyarrow", "pulsar", "uvloop"}),
-        ("interpulse.broker.app", {"pyspark", "pyarrow", "pulsar", "cramjam", "jwt", "prometheus_client", "re2"}),
+        (
+            "interpulse.broker.app",
+            {"pyspark", "pyarrow", "pulsar", "cramjam", "jwt", "prometheus_client", "re2", "jinja2", "markupsafe"},
+        ),
         ("interpulse.cli.main", {"asyncio", "aiohttp", "google", "pyspark", "pulsar"}),
         ("pyspark_interpulse", {"aiohttp", "pulsar", "uvloop"}),
     ],

@@ -25,6 +25,7 @@ from interpulse.broker.binary.transport.context import BinaryContext, Connection
 from interpulse.broker.binary.transport.pending_publishes import PublishBuffer
 from interpulse.broker.config.broker_config import SHUTDOWN, BrokerConfig, ConfigError
 from interpulse.broker.config.dynamic_config import DynamicConfig
+from interpulse.broker.console.front_end import ConsoleFrontEnd
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
@@ -223,9 +224,9 @@ class BrokerApp:
         opened.callback(self.binary_server.stop_accepting)
         for service in services.binary:
             await service.open(self.binary_server.start, self.binary_server.start_encrypted)
-        rest_server = RestServer(
-            self.context, ConnectionQuota(self.config.max_http_server_connections, within=self._sockets)
-        )
+        quota = ConnectionQuota(self.config.max_http_server_connections, within=self._sockets)
+        rest_server = RestServer(self.context, quota)
+        rest_server.mount(ConsoleFrontEnd(self.context, rest_server.calls))
         opened.push_async_callback(rest_server.stop)
         for service in services.web:
             await service.open(rest_server.start, rest_server.start_encrypted)

@@ -73,8 +73,6 @@ _HOMES: Final = {
     "ConsumerConfig": "interpulse.client.consuming.consumer_config",
     "Credentials": "interpulse.client.credentials",
     "CryptoKeyReader": "interpulse.client.encryption.key_reader",
-    "DefaultCryptoKeyReader": "interpulse.client.encryption.key_reader",
-    "EncryptionKeyInfo": "interpulse.client.encryption.key_reader",
     "DeadLetterPolicy": "interpulse.client.consuming.consumer_config",
     "DefaultCryptoKeyReader": "interpulse.client.encryption.key_reader",
     "EncryptionKeyInfo": "interpulse.client.encryption.key_reader",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-__all__ = ["CannotListen", "ServiceAddress", "advertised_host", "host_in_url", "is_every_address"]
+__all__ = ["CannotListen", "ServiceAddress", "advertised_host", "host_in_url", "is_every_address", "is_loopback"]
 
 _logger = logging.getLogger(__name__)
 
@@ -82,6 +82,14 @@ def advertised_host(advertised: str, *, listening: str, told_to_clients: bool = 
 def is_every_address(host: str) -> bool:
     """Whether what listens there listens on all addresses of this machine."""
     return host in ("0.0.0.0", "::")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens there; a name that is no address counts as one of others."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def host_in_url(host: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.client.credentials import Credentials
 from interpulse.model.errors import PreconditionFailed, PulsarError
 from interpulse.model.permissions import Principal
+from interpulse.serving.listening import is_loopback
 from interpulse.serving.settings import words
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def build_access(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces)
                 "authorizationEnabled=true needs authenticationEnabled=true: permissions are given to roles, and only "
                 "authentication tells the role of a client"
             )
-        if not _is_loopback(config.bind_address):
+        if not is_loopback(config.bind_address):
             _logger.warning(
                 "clients without credentials may do everything address=%s remedy=%s",
                 config.bind_address,
@@ -100,14 +100,6 @@ def own_access(config: BrokerConfig) -> OwnAccess:
         certificate_path=certificate[0] or None,
         key_path=certificate[1] or None,
     )
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens there; a name that is no address counts as one of others."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _authorization(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces) -> Authorization:

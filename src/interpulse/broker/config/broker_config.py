@@ -83,6 +83,13 @@ class BrokerConfig:
         ".example.com = everything below it, * = any.",
     )
 
+    console_enabled: str = _setting(
+        "auto",
+        "The console at /console; auto = where the broker listens on loopback only, or asks everybody for credentials.",
+        choices=("auto", "true", "false"),
+    )
+    console_read_only: bool = _setting(False, "The console shows, and changes nothing.")
+
     # --- TLS of the services
     tls_certificate_file_path: str = _setting(
         "", "Certificate of the broker (PEM, with those that lead to its authority), for its ports inside TLS."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -75,6 +75,13 @@ class ReplicationSurvey:
             async for record in self._status.of_pairs(namespace, remotes):
                 survey.add(str(namespace), record)
         return survey
+
+    async def records(self, allowed: Callable[[NamespaceName], Awaitable[bool]]) -> AsyncIterator[Record]:
+        """The status records of every topic that is replicated, of the allowed namespaces; as `look`."""
+        for namespace, remotes in (await self._pairs()).items():
+            if await allowed(namespace):
+                async for record in self._status.of_pairs(namespace, remotes):
+                    yield record
 
     async def _pairs(self) -> dict[NamespaceName, list[tuple[TopicName, tuple[str, ...]]]]:
         """The topics with their clusters, by namespace."""

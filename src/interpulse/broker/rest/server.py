@@ -1,7 +1,7 @@
 """The HTTP server: finds the handler, and turns whatever it raises into a status and a reason.
 
-With `web_connections` the only file of the broker that knows the HTTP library, and the only place where errors become
-JSON.
+With `web_connections` the only file of the admin API that knows the HTTP library, and the only place where its errors
+become JSON.
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ import logging
 import socket
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Final
-from urllib.parse import parse_qsl
+from typing import Final, Protocol
 
 from aiohttp import web
 
-from interpulse.broker.access.authentication import BadCredentials, PeerCertificate
+from interpulse.broker.access.authentication import BadCredentials
 from interpulse.broker.access.certificates import peer_certificate
-from interpulse.broker.access.change_log import note_change
 from interpulse.broker.config.broker_config import HTTP_HEADER_BYTES_READ
 from interpulse.broker.rest import (
     brokers,
@@ -40,10 +37,10 @@ from interpulse.broker.rest import (
     topics,
     unsupported,
 )
-from interpulse.broker.rest.http.authorization_filter import AuthorizationFilter
-from interpulse.broker.rest.http.call import Answer, Call, Route
+from interpulse.broker.rest.admin_calls import AdminCalls, SentCall
+from interpulse.broker.rest.http.call import Answer, Route
 from interpulse.broker.rest.http.context import RestContext
-from interpulse.broker.rest.http.routing import MethodNotAllowed, Router
+from interpulse.broker.rest.http.routing import MethodNotAllowed
 from interpulse.broker.rest.metrics import metrics
 from interpulse.broker.rest.policies import (
     namespace_policies,
@@ -54,14 +51,11 @@ from interpulse.broker.rest.policies import (
 )
 from interpulse.broker.rest.web_connections import WebConnections
 from interpulse.model.errors import PulsarError
-from interpulse.model.permissions import Principal
-from interpulse.rules.listeners import plan_listeners
 from interpulse.serving.admission import ConnectionQuota
 from interpulse.serving.request_rate import RequestRate
 from interpulse.serving.tls import ServerTls, TlsListener
-from interpulse.serving.web_pages import KnownHosts
 
-__all__ = ["ROUTES", "RestServer"]
+__all__ = ["ROUTES", "MountedFrontEnd", "RestServer"]
 
 logger = logging.getLogger(__name__)
 
@@ -89,12 +83,25 @@ _OFFERED: Final[tuple[Route, ...]] = (
 )
 ROUTES: Final = openapi.described(_OFFERED, not_offered=unsupported.ROUTES)
 
-_READING: Final = ("GET", "HEAD", "OPTIONS")
 _STOP_SECONDS: Final = 1.0
 _BACKLOG: Final = 1024
 _BODY_BYTES_MAX: Final = 1024 * 1024
 _NOT_IN_PATH: Final = 2
 """Bytes that a path has less than the header; as much as Pulsar's web server takes."""
+
+
+class MountedFrontEnd(Protocol):
+    """What answers all paths below one, on the ports of the admin API."""
+
+    path: str
+
+    async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request; raises nothing."""
+        ...
+
+    def close(self) -> None:
+        """End the answers that go on and on."""
+        ...
 
 
 class RestServer:
@@ -104,12 +111,9 @@ class RestServer:
         """``quota``: how many clients there may be; None = any number."""
         self._context = context
         self._encrypted: TlsListener | None = None
-        self._router = Router(ROUTES)
         config = context.dynamic.config
-        anybody_let_in = context.access is None or bool(config.anonymous_user_role)
-        listeners = plan_listeners(config.advertised_listeners, config.internal_listener_name)
-        hosts = KnownHosts.of(config, also=listeners.hosts) if anybody_let_in else None
-        self._filter = AuthorizationFilter(context.access, hosts)
+        self.calls = AdminCalls(context, ROUTES)
+        self._mounted: MountedFrontEnd | None = None
         self._idle_seconds = config.http_server_idle_timeout / 1000
         self._header_bytes_max = config.http_max_request_header_size
         self._body_bytes_max = config.http_max_request_size if config.http_max_request_size > 0 else _BODY_BYTES_MAX
@@ -122,6 +126,10 @@ class RestServer:
             line_bytes_read=HTTP_HEADER_BYTES_READ,
         )
         self._runner = web.ServerRunner(self._connections, shutdown_timeout=_STOP_SECONDS)
+
+    def mount(self, front_end: MountedFrontEnd) -> None:
+        """Let this one answer its paths; the server closes it."""
+        self._mounted = front_end
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket, which the server owns from now on."""
@@ -146,17 +154,18 @@ class RestServer:
     async def stop(self) -> None:
         """Take no new connections, and end those that are open."""
         self._connections.closed = True
+        if self._mounted is not None:
+            self._mounted.close()
         if self._encrypted is not None:
             self._encrypted.close()
         await self._runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        caller = _Caller()
-        answer = await self._answer(request, caller)
-        if request.method not in _READING:
-            subject = request.raw_path.partition("?")[0]
-            reason = answer.body.decode() if answer.status >= 400 else ""
-            note_change(caller.principal, str(request.remote), request.method, subject, answer.status, reason)
+        mounted = self._mounted
+        path = request.raw_path.partition("?")[0]
+        if mounted is not None and (path == mounted.path or path.startswith(f"{mounted.path}/")):
+            return await mounted.serve(request)
+        answer = await self._answer(request)
         headers = [(name, value) for name, values in answer.headers.items() for value in _each(values)]
         headers.append(("X-Content-Type-Options", "nosniff"))
         if answer.body or answer.parts is not None:
@@ -166,23 +175,6 @@ class RestServer:
                 request, answer.parts, web.StreamResponse(status=answer.status, headers=headers)
             )
         return web.Response(status=answer.status, body=answer.body, headers=headers)
-
-    def _call(
-        self, request: web.BaseRequest, route: Route, params: dict[str, str], certificate: PeerCertificate | None
-    ) -> Call:
-        """The call without its body."""
-        path, _, query = request.raw_path.partition("?")
-        return Call(
-            self._context,
-            route,
-            params,
-            dict(parse_qsl(query, keep_blank_values=True)) if query else {},
-            content_type=request.content_type,
-            request_headers=request.headers,
-            path=path,
-            tls=request.secure,
-            certificate=certificate,
-        )
 
     def _refused_unread(self, request: web.BaseRequest) -> Answer | None:
         """What is told of a request before anything is done with it."""
@@ -211,22 +203,28 @@ class RestServer:
             raise _BodyTooLate from error
         return bytes(body)
 
-    async def _answer(self, request: web.BaseRequest, caller: _Caller) -> Answer:
+    async def _answer(self, request: web.BaseRequest) -> Answer:
         refused = self._refused_unread(request)
         if refused is not None:
             return refused
         path = request.raw_path.partition("?")[0]
+
+        async def read_body() -> bytes:
+            return await self._body(request) if request.can_read_body else b""
+
         try:
-            shown = peer_certificate(request.get_extra_info("peercert"))
-            route, params = await self._filter.find(self._router, request.method, path, request.headers, shown)
-            call = self._call(request, route, params, shown)
-            try:
-                await self._filter.check(call)
-            finally:
-                caller.principal = call.principal
-            if request.can_read_body:
-                call.body = await self._body(request)
-            return await route.handler(call)
+            return await self.calls.answer(
+                SentCall(
+                    request.method,
+                    request.raw_path,
+                    request.headers,
+                    peer_certificate(request.get_extra_info("peercert")),
+                    request.secure,
+                    request.content_type,
+                    read_body,
+                    request.remote or "",
+                )
+            )
         except BadCredentials as error:
             logger.warning("authentication failed address=%s reason=%s", request.remote, error.detail)
             return _refusal(error.http_status, str(error), {"WWW-Authenticate": "Bearer"})
@@ -246,15 +244,10 @@ class RestServer:
             return _refusal(500, f"{type(error).__name__}: {error}")
 
 
-@dataclass(slots=True)
-class _Caller:
-    """Who makes a call, once that is known."""
-
-    principal: Principal | None = None
-
-
 class _BodyTooLate(Exception):
     """The client has not sent all of it."""
+
+    http_status = 408
 
 
 async def _sent_in_parts(

@@ -67,6 +67,10 @@ class TopicPolicyRecords:
         if self.events is not None:
             await self.events.follow(namespace)
 
+    async def record(self, name: TopicName) -> TopicPolicyRecord:
+        """The same, on this cluster and on all, apart."""
+        return await stored_record(self._store, name)
+
     async def replication_clusters(self, namespace: NamespaceName) -> dict[TopicName, tuple[str, ...]]:
         """The persistent topics of a namespace that have replication clusters of their own."""
         clusters = {

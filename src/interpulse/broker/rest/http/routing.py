@@ -20,6 +20,8 @@ __all__ = ["MethodNotAllowed", "Router", "spelled_out"]
 class MethodNotAllowed(Exception):
     """The path exists, but not with this method."""
 
+    http_status = 405
+
     def __init__(self, method: str, allowed: Iterable[str]) -> None:
         self.allowed = tuple(sorted(allowed))
         super().__init__(f"{method} is not allowed here, only {', '.join(self.allowed)}")

@@ -1,0 +1,75 @@
+"""What an action is: one call of the admin API, and the command that stands for it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from interpulse.model.errors import InvalidRequest
+
+__all__ = ["Action", "AdminCall", "Field"]
+
+Values = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AdminCall:
+    """The call of the admin API."""
+
+    method: str
+    path: str
+    body: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A value that the action needs. What a page does not give, the visitor is asked for."""
+
+    name: str
+    label: str
+    choices: tuple[str, ...] = ()
+    """Empty: any text."""
+
+    optional: bool = False
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """See the module. Functions get every field; an optional one that was not given is empty."""
+
+    name: str
+    title: str
+    effect: str
+    """What it does and what it does not, in one sentence."""
+
+    fields: tuple[Field, ...]
+    call: Callable[[Values], AdminCall]
+    """Raises InvalidTopicName or InvalidRequest for values that name nothing."""
+
+    command: Callable[[Values], tuple[str, ...]]
+    """The words behind ``interpulse-admin``."""
+
+    back: Callable[[Values], str]
+    """The address to go to afterwards."""
+
+    done: str = "Done."
+    dangerous: bool = False
+    """Something is lost that does not come back."""
+
+    def values(self, given: Values) -> dict[str, str]:
+        """Those of its fields; raises InvalidRequest for a value that is not among the choices."""
+        found = {item.name: given.get(item.name, "") for item in self.fields}
+        for item in self.fields:
+            if item.choices and found[item.name] and found[item.name] not in item.choices:
+                raise InvalidRequest(f"{item.name} must be one of {', '.join(item.choices)}")
+        return found
+
+    def missing(self, values: Values) -> list[Field]:
+        return [item for item in self.fields if not item.optional and not values[item.name]]
+
+    def command_line(self, values: Values) -> str:
+        """As it can be pasted into a shell."""
+        return shlex.join(("interpulse-admin", *self.command(values)))

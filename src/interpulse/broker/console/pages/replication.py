@@ -1,0 +1,195 @@
+"""Is what is published here on its way to the other clusters, and what keeps the rest?"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Final
+
+from interpulse.broker.console.pages.allowed import AllowedNamespaces, to_see_replication
+from interpulse.broker.console.pages.paging import PAGES_MAX, Foremost, PageOf, page_of
+from interpulse.broker.console.pages.replication_rows import (
+    Batch,
+    CatchUp,
+    Row,
+    Summary,
+    batch_of,
+    catch_up,
+    order,
+    row_of,
+)
+from interpulse.broker.console.visit import Visit
+from interpulse.broker.replication.replication_status import STATES
+from interpulse.model.names import TopicName
+
+__all__ = ["ReplicationModel", "build"]
+
+_ROWS_MAX: Final = 2_000
+"""Of the foremost; who wants others names them."""
+_WRITERS_MAX: Final = 200
+_AT_ONCE: Final = 500
+_ANY: Final = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """One remote cluster."""
+
+    cluster: str
+    states: dict[str, int]
+    troubled: int
+    lag_messages: int
+    lag_seconds: float
+    rate_out: float
+    throughput_out: float
+    catch_up: CatchUp
+    batch: Batch | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The replication job of this broker."""
+
+    state: str
+    since: int
+    restarts: int
+    last_error: str
+    retry_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Another cluster that writes into a topic of this one now."""
+
+    topic: str
+    cluster: str
+    producer: str
+    address: str
+    rate_in: float
+    throughput_in: float
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which rows are shown; empty = any."""
+
+    cluster: str
+    state: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationModel:
+    """The job, each remote cluster, and the topics on their way there and from there."""
+
+    known: bool
+    """False: the first look at all topics is under way."""
+
+    age_seconds: float
+    job: Job
+    remotes: list[Remote]
+    page: PageOf[Row]
+    matching: int
+    """Rows that the filter lets through; `page` has the foremost of them."""
+
+    filter: Filter
+    states: tuple[str, ...]
+    writers: list[Writer]
+    writers_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What one look at all topics brought."""
+
+    summaries: dict[str, Summary]
+    rows: list[Row]
+    matching: int
+    writers: list[Writer]
+    writers_more: bool
+
+
+async def build(visit: Visit) -> ReplicationModel:
+    """For everybody, of the namespaces that they may see the replication of."""
+    wanted = Filter(visit.text("cluster"), visit.choice("state", (_ANY, *STATES)), visit.text("text").strip())
+    key = ("replication", visit.visitor.role, wanted)
+    view = await visit.views.get(key, lambda: _look(visit, wanted))
+    found = view.value or _Found({}, [], 0, [], False)
+    page = page_of(found.rows, visit.number("page", 0, most=PAGES_MAX))
+    job = visit.broker.replication_survey.job
+    allowed = AllowedNamespaces(visit, to_see_replication)
+    rows = [_completed(visit, row) for row in page.rows if await allowed(TopicName.parse(row.topic).namespace_name)]
+    return ReplicationModel(
+        known=view.value is not None,
+        age_seconds=view.age_seconds,
+        job=Job(job.state, job.since_ms, job.restarts, job.last_error or "", job.retry_at_ms),
+        remotes=[_remote(found.summaries[name], job.progress.get(name)) for name in sorted(found.summaries)],
+        page=replace(page, rows=rows),
+        matching=found.matching,
+        filter=wanted,
+        states=STATES,
+        writers=found.writers,
+        writers_more=found.writers_more,
+    )
+
+
+async def _look(visit: Visit, wanted: Filter) -> _Found:
+    """At every topic that is replicated from here, and every one that is loaded; gives way to other work."""
+    summaries: dict[str, Summary] = {}
+    foremost = Foremost(_ROWS_MAX, order)
+    allowed = AllowedNamespaces(visit, to_see_replication)
+    async for record in visit.broker.replication_survey.records(allowed):
+        summaries.setdefault(record["cluster"], Summary(record["cluster"])).add(record)
+        if _matches(record["topic"], record["cluster"], record["state"], wanted):
+            foremost.add(row_of(record))
+    writers, more = await _writers(visit, wanted, allowed)
+    return _Found(summaries, foremost.rows, foremost.total, writers, more)
+
+
+def _matches(topic: str, cluster: str, state: str, wanted: Filter) -> bool:
+    return (
+        wanted.cluster in (_ANY, cluster)
+        and wanted.state in (_ANY, state)
+        and wanted.text.casefold() in topic.casefold()
+    )
+
+
+async def _writers(visit: Visit, wanted: Filter, allowed: AllowedNamespaces) -> tuple[list[Writer], bool]:
+    """The replicators of other clusters; the busiest first, and whether there are more."""
+    foremost: Foremost[Writer] = Foremost(_WRITERS_MAX, lambda each: (-each.rate_in, each.topic, each.producer))
+    for number, topic in enumerate(visit.broker.registry.topics(), 1):
+        if number % _AT_ONCE == 0:
+            await asyncio.sleep(0)
+        for producer in list(topic.producers.by_name.values()):
+            cluster = producer.request.remote_cluster
+            if cluster is None or not _matches(str(topic.name), cluster, wanted.state, wanted):
+                continue
+            if await allowed(topic.name.namespace_name):
+                rates = producer.published
+                address = producer.request.address or ""
+                foremost.add(
+                    Writer(str(topic.name), cluster, producer.name, address, rates.message_rate, rates.byte_rate)
+                )
+    return foremost.rows, foremost.total > _WRITERS_MAX
+
+
+def _completed(visit: Visit, row: Row) -> Row:
+    """With what is published to the topic while it is copied."""
+    loaded = visit.broker.registry.get(TopicName.parse(row.topic))
+    rate_in = None if loaded is None else loaded.measure().topic.rate_in
+    return replace(row, rate_in=rate_in, catch_up=catch_up(row.lag_messages, row.rate_out, rate_in))
+
+
+def _remote(summary: Summary, line: object) -> Remote:
+    """What is published to all its topics is not added up: the estimate takes the copying alone."""
+    return Remote(
+        summary.cluster,
+        dict(sorted(summary.states.items())),
+        summary.troubled,
+        summary.lag_messages,
+        summary.lag_seconds,
+        summary.rate_out,
+        summary.throughput_out,
+        catch_up(summary.lag_messages, summary.rate_out, 0.0),
+        batch_of(line if isinstance(line, dict) else None),
+    )

@@ -1,0 +1,172 @@
+"""One visit: who comes, what they ask for, and the calls of the admin API that are made in their name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+from urllib.parse import urlsplit
+
+from interpulse.broker.access.authentication import PeerCertificate
+from interpulse.broker.console.sampling import Samples
+from interpulse.broker.console.web.kept_views import KeptViews
+from interpulse.broker.rest.admin_calls import AdminCalls, SentCall
+from interpulse.broker.rest.http.context import RestContext
+from interpulse.broker.rest.http.routing import MethodNotAllowed
+from interpulse.model.errors import InvalidRequest, PulsarError
+from interpulse.model.names import NamespaceName, TopicName
+
+__all__ = ["Part", "ServedElsewhere", "Visit", "Visitor"]
+
+T = TypeVar("T")
+
+_REDIRECT: Final = 307
+
+
+class ServedElsewhere(PulsarError):
+    """Another broker of the cluster has what was asked for; ``web_url`` is its address."""
+
+    http_status = 421
+
+    def __init__(self, web_url: str) -> None:
+        super().__init__(f"The broker at {web_url} serves this; look at it in the console there")
+        self.web_url = web_url
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.web_url,)
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who comes."""
+
+    headers: Mapping[str, str]
+    """The credentials: what calls of the admin API are made with."""
+
+    certificate: PeerCertificate | None = None
+    tls: bool = False
+    role: str = ""
+    """Behind a proxy both roles, as both count; empty while authentication is off."""
+
+    session: str = ""
+    """The cookie of those who signed in."""
+
+    browser: str = ""
+    """The cookie, whoever has it; empty for a browser that has none yet."""
+
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[T]):
+    """A part of a page: what the admin API answered, or why it refused."""
+
+    value: T | None
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What the builder of a page has."""
+
+    visitor: Visitor
+    calls: AdminCalls
+    broker: RestContext
+    """The objects below the admin API, for what no single call tells; see `refusal`."""
+
+    query: Mapping[str, str]
+    now_ms: int
+    views: KeptViews
+    """For what takes long to find out; a key has the role in it where roles see different things."""
+
+    samples: Samples
+    """For what is watched as it goes on."""
+
+    read_only: bool = False
+
+    async def read(self, path: str) -> Any:
+        """A GET of the admin API: decoded JSON, a text, or None. Raises what it refuses, and ServedElsewhere."""
+        return await self.send("GET", path)
+
+    async def attempt(self, path: str) -> Part[Any]:
+        """The same where a refusal leaves the rest of the page as it is."""
+        try:
+            return Part(await self.read(path))
+        except PulsarError as error:
+            return Part(None, str(error))
+
+    async def send(self, method: str, path: str, body: Any = None) -> Any:
+        """Any call of the admin API; see `read`."""
+        sent = b"" if body is None else json.dumps(body).encode()
+
+        async def read_body() -> bytes:
+            return sent
+
+        answer = await self.calls.answer(self._sent(method, path, read_body))
+        if answer.status == _REDIRECT:
+            place = urlsplit(str(answer.headers["Location"]))
+            raise ServedElsewhere(f"{place.scheme}://{place.netloc}")
+        if not answer.body:
+            return None
+        return json.loads(answer.body) if answer.content_type == "application/json" else answer.body.decode()
+
+    async def check(self, method: str, path: str) -> None:
+        """Raise what keeps the visitor from making this call; the call is not made."""
+        await self.calls.check(self._sent(method, path))
+
+    async def refusal(self, method: str, path: str) -> str:
+        """Why the visitor may not make this call; empty if they may. The call is not made."""
+        try:
+            await self.check(method, path)
+        except (PulsarError, MethodNotAllowed) as error:
+            return str(error)
+        return ""
+
+    def _sent(self, method: str, path: str, *read_body: Any) -> SentCall:
+        visitor = self.visitor
+        return SentCall(
+            method,
+            path,
+            visitor.headers,
+            visitor.certificate,
+            visitor.tls,
+            "application/json",
+            *read_body,
+            address=visitor.address,
+        )
+
+    # --- what stands behind the question mark
+
+    def text(self, name: str, default: str = "") -> str:
+        return self.query.get(name, default)
+
+    def number(self, name: str, default: int, *, most: int) -> int:
+        """From 0 to ``most``; raises InvalidRequest."""
+        text = self.query.get(name)
+        if not text:
+            return default
+        if not (text.isascii() and text.isdecimal() and len(text) < len(str(most)) + 1 and int(text) <= most):
+            raise InvalidRequest(f"{name} must be an integer from 0 to {most}, not {text[:100]!r}")
+        return int(text)
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        """One of these, the first if none is given; raises InvalidRequest."""
+        text = self.query.get(name) or choices[0]
+        if text not in choices:
+            raise InvalidRequest(f"{name} must be one of {', '.join(choices)}, not {text[:100]!r}")
+        return text
+
+    def topic(self, name: str = "name") -> TopicName:
+        """A topic; raises InvalidTopicName."""
+        return TopicName.parse(self._given(name, "a topic such as persistent://public/default/orders"))
+
+    def namespace(self, name: str = "namespace") -> NamespaceName:
+        """A namespace; raises InvalidTopicName."""
+        return NamespaceName.parse(self._given(name, "a namespace such as public/default"))
+
+    def _given(self, name: str, meaning: str) -> str:
+        text = self.query.get(name, "")
+        if not text:
+            raise InvalidRequest(f"The address needs {name}: {meaning}")
+        return text

@@ -1,0 +1,1 @@
+"""What every page is made with: requests and responses, who visits, tokens of forms, templates, addresses, words."""

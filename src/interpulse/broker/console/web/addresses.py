@@ -1,0 +1,91 @@
+"""Addresses of the console, and paths of the admin API. Names go into them encoded, whatever they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
+
+from interpulse.model.errors import InvalidRequest
+from interpulse.model.names import NamespaceName, TopicName
+
+__all__ = [
+    "ROOT",
+    "action_url",
+    "admin_path",
+    "namespace_path",
+    "page_url",
+    "read_query",
+    "safe_next",
+    "subscription_path",
+    "topic_path",
+]
+
+ROOT: Final = "/console"
+_ACTIONS: Final = f"{ROOT}/actions"
+_FIELDS_MAX: Final = 50
+
+
+def page_url(page: str, /, **query: object) -> str:
+    """The address of a page; what is None is left out."""
+    return f"{ROOT}/{page}{_query(query)}"
+
+
+def action_url(action: str, /, **fields: object) -> str:
+    """The address where an action is confirmed."""
+    return f"{_ACTIONS}/{action}{_query(fields)}"
+
+
+def _query(values: Mapping[str, object]) -> str:
+    given = {name: str(value) for name, value in values.items() if value is not None}
+    return f"?{urlencode(given, quote_via=quote, safe='/:')}" if given else ""
+
+
+def admin_path(*parts: str, **query: str | int | bool) -> str:
+    """A path of the admin API; each part is encoded whole."""
+    path = "/admin/v2/" + "/".join(quote(part, safe="") for part in parts)
+    told = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in query.items()}
+    return f"{path}?{urlencode(told)}" if told else path
+
+
+def namespace_path(namespace: NamespaceName, below: str = "", **query: str | int | bool) -> str:
+    """``below`` is the rest of the path, as it is."""
+    return _with(admin_path("namespaces", namespace.tenant, namespace.local), below, query)
+
+
+def topic_path(topic: TopicName, below: str = "", **query: str | int | bool) -> str:
+    """As `namespace_path`."""
+    return _with(f"/admin/v2/{topic.rest_path}", below, query)
+
+
+def subscription_path(topic: TopicName, subscription: str, below: str = "", **query: str | int | bool) -> str:
+    """As `namespace_path`. The name is encoded twice, as Pulsar's clients do and its brokers expect."""
+    twice = quote(quote(subscription, safe=""), safe="")
+    return _with(f"/admin/v2/{topic.rest_path}/subscription/{twice}", below, query)
+
+
+def _with(path: str, below: str, query: Mapping[str, str | int | bool]) -> str:
+    told = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in query.items()}
+    return f"{path}{below}{f'?{urlencode(told)}' if told else ''}"
+
+
+def read_query(text: str) -> dict[str, str]:
+    """The fields of a query or a form, decoded strictly: other bytes than UTF-8 would become another name."""
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS_MAX, errors="strict")
+    except UnicodeDecodeError:
+        raise InvalidRequest("What stands behind the question mark is not UTF-8") from None
+    except ValueError:
+        raise InvalidRequest(f"A request may have {_FIELDS_MAX} fields") from None
+    return dict(pairs)
+
+
+def safe_next(place: str) -> str:
+    """Where to go after signing in: a page of the console, or its first one."""
+    path = place.partition("?")[0]
+    try:
+        decoded = unquote_to_bytes(path).decode()
+    except UnicodeDecodeError:
+        return ROOT
+    inside = path == ROOT or path.startswith(f"{ROOT}/")
+    return place if inside and place.isprintable() and "\\" not in decoded and "//" not in decoded else ROOT

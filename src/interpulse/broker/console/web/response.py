@@ -1,0 +1,74 @@
+"""What goes back to the visitor, without the HTTP library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from enum import Enum
+from typing import Any, Final
+
+__all__ = ["Cookie", "EventStream", "Response", "as_plain", "event", "html", "json_document", "redirect"]
+
+EventStream = AsyncGenerator[bytes, None]
+"""Server-sent events, ready to be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cookie:
+    """One cookie; no script reads it. ``max_age`` None: until the browser ends, 0: now."""
+
+    name: str
+    value: str
+    max_age: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A status, headers and a body, or a stream of events in its place."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cookie: Cookie | None = None
+    stream: EventStream | None = None
+
+    def with_headers(self, headers: Mapping[str, str]) -> Response:
+        return replace(self, headers={**headers, **self.headers})
+
+
+def html(text: str, *, status: int = 200) -> Response:
+    """A page."""
+    return Response(status, text.encode("utf-8", "backslashreplace"), {"Content-Type": "text/html; charset=utf-8"})
+
+
+def json_document(value: Any, *, status: int = 200) -> Response:
+    """A model, or any other plain value. ASCII only: what would look like something else is spelled out."""
+    body = json.dumps(as_plain(value), indent=1).encode()
+    return Response(status, body, {"Content-Type": "application/json"})
+
+
+def redirect(place: str, *, status: int = 303) -> Response:
+    """Go there, with a GET."""
+    return Response(status, headers={"Location": place})
+
+
+def event(value: Any) -> bytes:
+    """One server-sent event."""
+    return f"data: {json.dumps(as_plain(value))}\n\n".encode()
+
+
+_SIMPLE: Final = (str, int, float, bool, type(None))
+
+
+def as_plain(value: Any) -> Any:
+    """Dataclasses as objects by the names of their fields, and what is in them."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, _SIMPLE):
+        return value
+    if is_dataclass(value):
+        return {item.name: as_plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): as_plain(each) for key, each in value.items()}
+    return [as_plain(each) for each in value]

@@ -1,0 +1,46 @@
+"""What keeps a browser from being used against its user: headers of every response, and whose requests are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from interpulse.serving.web_pages import KnownHosts, check_origin
+
+__all__ = ["HEADERS", "check_source"]
+
+_POLICY: Final = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+)
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": "; ".join(_POLICY),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Of every response; what is kept by browsers says so itself. Old browsers do not know ``frame-ancestors``."""
+
+
+def check_source(method: str, headers: Mapping[str, str], hosts: KnownHosts | None) -> None:
+    """Raise Forbidden for what a page of another origin sends, or what was meant for another host.
+
+    A link on another page may lead here: a person follows it, and a GET changes nothing.
+    """
+    if not (method == "GET" and _is_followed_link(headers)):
+        check_origin(headers)
+    if hosts is not None:
+        hosts.check(headers)
+
+
+def _is_followed_link(headers: Mapping[str, str]) -> bool:
+    return headers.get("Sec-Fetch-Mode") == "navigate" and headers.get("Sec-Fetch-Dest") == "document"

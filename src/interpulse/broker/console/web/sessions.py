@@ -1,0 +1,55 @@
+"""Visitors who signed in: their credentials stay here, and their browser has a random name for them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["COOKIE", "SESSION_SECONDS", "Sessions"]
+
+COOKIE: Final = "interpulse-console"
+SESSION_SECONDS: Final = 12 * 3600
+"""A working day; a token that ends before ends the session with it."""
+
+_SESSIONS_MAX: Final = 1000
+_NAME_BYTES: Final = 24
+
+
+@dataclass(slots=True)
+class _Session:
+    authorization: str
+    ends: float
+
+
+class Sessions:
+    """Bounded: where there are too many, the oldest has to sign in again."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        """``now`` gives seconds of a clock that never goes back."""
+        self._now = now
+        self._sessions: dict[str, _Session] = {}
+
+    def new_browser(self) -> str:
+        """A cookie for a browser that has none; nothing is kept."""
+        return secrets.token_urlsafe(_NAME_BYTES)
+
+    def begin(self, authorization: str) -> str:
+        """Keep what stands in the header Authorization; the cookie is new, whatever the browser had before."""
+        now = self._now()
+        for name in [name for name, session in self._sessions.items() if session.ends <= now]:
+            del self._sessions[name]
+        while len(self._sessions) >= _SESSIONS_MAX:
+            del self._sessions[next(iter(self._sessions))]
+        name = self.new_browser()
+        self._sessions[name] = _Session(authorization, now + SESSION_SECONDS)
+        return name
+
+    def authorization(self, name: str) -> str | None:
+        """The header of the session, None if there is none any more."""
+        session = self._sessions.get(name)
+        return session.authorization if session is not None and session.ends > self._now() else None
+
+    def end(self, name: str) -> None:
+        self._sessions.pop(name, None)

@@ -1,0 +1,124 @@
+"""Calls of the admin API, whoever brings them: the HTTP server, or the console in the name of its visitor."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import parse_qsl
+
+from interpulse.broker.access.authentication import PeerCertificate
+from interpulse.broker.access.change_log import note_change
+from interpulse.broker.rest.http.authorization_filter import AuthorizationFilter
+from interpulse.broker.rest.http.call import Answer, Call, Route
+from interpulse.broker.rest.http.context import RestContext
+from interpulse.broker.rest.http.routing import Router
+from interpulse.model.permissions import Principal
+from interpulse.rules.listeners import plan_listeners
+from interpulse.serving.web_pages import KnownHosts
+
+__all__ = ["AdminCalls", "SentCall", "known_hosts"]
+
+_READING: Final = ("GET", "HEAD", "OPTIONS")
+_REFUSED: Final = 400
+_UNFORESEEN: Final = 500
+
+
+async def _no_body() -> bytes:
+    return b""
+
+
+@dataclass(frozen=True, slots=True)
+class SentCall:
+    """One call as it was sent."""
+
+    method: str
+    raw_path: str
+    """With what stands behind the question mark, all of it still encoded."""
+
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Names in any case find their header."""
+
+    certificate: PeerCertificate | None = None
+    """The one that the caller showed."""
+
+    tls: bool = False
+    content_type: str = ""
+    read_body: Callable[[], Awaitable[bytes]] = _no_body
+    """Asked only after the call was let through."""
+
+    address: str = ""
+    """Of the caller."""
+
+    @property
+    def path(self) -> str:
+        return self.raw_path.partition("?")[0]
+
+
+@dataclass(slots=True)
+class _Caller:
+    """Who makes a call, once that is known."""
+
+    principal: Principal | None = None
+
+
+class AdminCalls:
+    """Finds the handler of a call, lets it through or not, and asks the handler. Changes go to the audit log."""
+
+    def __init__(self, context: RestContext, routes: Iterable[Route]) -> None:
+        self._context: Final = context
+        self._router: Final = Router(routes)
+        self._filter: Final = AuthorizationFilter(context.access, known_hosts(context))
+
+    async def answer(self, sent: SentCall) -> Answer:
+        """The handler's answer. Raises PulsarError, MethodNotAllowed, and whatever the handler raises."""
+        caller = _Caller()
+        if sent.method in _READING:
+            return await self._answer(sent, caller)
+        status, reason = _UNFORESEEN, ""
+        try:
+            answer = await self._answer(sent, caller)
+            status, reason = answer.status, answer.body.decode() if answer.status >= _REFUSED else ""
+        except Exception as error:
+            status, reason = getattr(error, "http_status", _UNFORESEEN), str(error)
+            raise
+        finally:
+            note_change(caller.principal, sent.address, sent.method, sent.path, status, reason)
+        return answer
+
+    async def check(self, sent: SentCall) -> None:
+        """Raise what keeps the call from its handler; the handler is not asked."""
+        await self._let_through(sent, _Caller())
+
+    async def _answer(self, sent: SentCall, caller: _Caller) -> Answer:
+        call = await self._let_through(sent, caller)
+        call.body = await sent.read_body()
+        return await call.route.handler(call)
+
+    async def _let_through(self, sent: SentCall, caller: _Caller) -> Call:
+        path, _, query = sent.raw_path.partition("?")
+        route, params = await self._filter.find(self._router, sent.method, path, sent.headers, sent.certificate)
+        call = Call(
+            self._context,
+            route,
+            params,
+            dict(parse_qsl(query, keep_blank_values=True)) if query else {},
+            content_type=sent.content_type,
+            request_headers=sent.headers,
+            path=path,
+            tls=sent.tls,
+            certificate=sent.certificate,
+        )
+        try:
+            await self._filter.check(call)
+        finally:
+            caller.principal = call.principal
+        return call
+
+
+def known_hosts(context: RestContext) -> KnownHosts | None:
+    """The names by which callers may call this broker; None where callers without credentials are refused."""
+    config = context.dynamic.config
+    if context.access is not None and not config.anonymous_user_role:
+        return None
+    return KnownHosts.of(config, also=plan_listeners(config.advertised_listeners, config.internal_listener_name).hosts)

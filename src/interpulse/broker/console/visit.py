@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
+from interpulse.broker.console.own_admin import own_admin
 from interpulse.broker.console.web.kept_views import KeptViews
 from interpulse.broker.rest.admin_calls import AdminCalls, SentCall
+from interpulse.broker.rest.http.call import Answer
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.routing import MethodNotAllowed
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 
@@ -20,6 +23,7 @@ __all__ = ["Part", "ServedElsewhere", "Visit", "Visitor"]
 T = TypeVar("T")
 
 _REDIRECT: Final = 307
+_JSON: Final = "application/json"
 
 
 class ServedElsewhere(PulsarError):
@@ -91,20 +95,27 @@ class Visit:
         except PulsarError as error:
             return Part(None, str(error))
 
+    @property
+    def admin(self) -> AdminClient:
+        """The admin client, whose calls are made here in the visitor's name."""
+        return own_admin(self._answer)
+
     async def send(self, method: str, path: str, body: Any = None) -> Any:
         """Any call of the admin API; see `read`."""
-        sent = b"" if body is None else json.dumps(body).encode()
-
-        async def read_body() -> bytes:
-            return sent
-
-        answer = await self.calls.answer(self._sent(method, path, read_body))
-        if answer.status == _REDIRECT:
-            place = urlsplit(str(answer.headers["Location"]))
-            raise ServedElsewhere(f"{place.scheme}://{place.netloc}")
+        answer = await self._answer(method, path, None if body is None else json.dumps(body).encode())
         if not answer.body:
             return None
         return json.loads(answer.body) if answer.content_type == "application/json" else answer.body.decode()
+
+    async def _answer(self, method: str, path: str, body: bytes | None, content_type: str = _JSON) -> Answer:
+        async def read_body() -> bytes:
+            return body or b""
+
+        answer = await self.calls.answer(self._sent(method, path, read_body, content_type=content_type))
+        if answer.status == _REDIRECT:
+            place = urlsplit(str(answer.headers["Location"]))
+            raise ServedElsewhere(f"{place.scheme}://{place.netloc}")
+        return answer
 
     async def refusal(self, method: str, path: str) -> str:
         """Why the visitor may not make this call; empty if they may. The call is not made."""
@@ -114,9 +125,9 @@ class Visit:
             return str(error)
         return ""
 
-    def _sent(self, method: str, path: str, *read_body: Any) -> SentCall:
+    def _sent(self, method: str, path: str, *read_body: Any, content_type: str = _JSON) -> SentCall:
         visitor = self.visitor
-        return SentCall(method, path, visitor.headers, visitor.common_name, visitor.tls, "application/json", *read_body)
+        return SentCall(method, path, visitor.headers, visitor.common_name, visitor.tls, content_type, *read_body)
 
     # --- what stands behind the question mark
 

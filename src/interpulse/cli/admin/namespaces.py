@@ -126,7 +126,7 @@ async def delete_namespace(admin: AdminClient, namespace: NamespaceName, force: 
     "--plan-digest",
     "shown_digest",
     metavar="DIGEST",
-    help="Change them only if the plan has this digest (--preview -o json tells it).",
+    help="Change them only by the plan with this digest; --preview -o json tells it.",
 )
 @admin_command
 async def set_clusters(

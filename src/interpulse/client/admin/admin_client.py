@@ -48,9 +48,19 @@ class AdminClient(AsyncCloses):
         timeout_ms: int = 30_000,
         tls: TlsOptions | None = None,
     ) -> None:
+        self._begin(HttpSession(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls), web_url)
+
+    @classmethod
+    def over(cls, session: HttpSession, web_url: str) -> AdminClient:
+        """Administration over a session that exists; ``web_url`` is what messages name."""
+        client = cls.__new__(cls)
+        client._begin(session, web_url)
+        return client
+
+    def _begin(self, session: HttpSession, web_url: str) -> None:
         self.web_url = shown_address(web_url)
         """For messages."""
-        self._http = HttpSession(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls)
+        self._http = session
         self.clusters = ClustersAdmin(self._http)
         self.tenants = TenantsAdmin(self._http)
         self.namespaces = NamespacesAdmin(self._http)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from interpulse.broker.access.authentication import BadCredentials
 from interpulse.broker.console.actions.action import Action
 from interpulse.broker.console.actions.catalogue import ACTIONS
-from interpulse.broker.console.pages.catalogue import HOME, PAGES, STREAMS
+from interpulse.broker.console.pages.catalogue import DOWNLOADS, HOME, PAGES, STREAMS
 from interpulse.broker.console.visit import ServedElsewhere, Visit, Visitor
 from interpulse.broker.console.web.addresses import ROOT, action_url, page_url, read_query, safe_next
 from interpulse.broker.console.web.form_tokens import FormTokens
@@ -125,11 +125,12 @@ class Site:
             return await self._action(request, visitor, ACTIONS[rest])
         if request.place == _SIGN_OUT and request.method == "POST":
             return self._sign_out(request, visitor)
-        if request.method != "GET":
+        name = request.place.removesuffix(_JSON)
+        if request.method != "GET" and not (name in PAGES and PAGES[name].takes_forms):
             raise MethodNotAllowed(request.method, ("GET",))
         if not request.place:
             return redirect(page_url(HOME))
-        return await self._page(request, visitor)
+        return await self._page(request, visitor, name)
 
     def _static(self, name: str) -> Response:
         found = self._files.response(name)
@@ -203,12 +204,14 @@ class Site:
 
     # --- pages
 
-    async def _page(self, request: _Request, visitor: Visitor) -> Response:
-        name = request.place.removesuffix(_JSON)
-        visit = self._visit(visitor, read_query(request.raw_query))
+    async def _page(self, request: _Request, visitor: Visitor, name: str) -> Response:
+        asked = read_query(request.raw_query)
+        visit = self._visit(visitor, {**asked, **request.form()} if request.method == "POST" else asked)
         if name in STREAMS:
             stream = await STREAMS[name](visit)
             return Response(200, headers={"Content-Type": "text/event-stream"}, stream=stream)
+        if name in DOWNLOADS:
+            return (await DOWNLOADS[name](visit)).response()
         page = PAGES.get(name)
         if page is None:
             raise NotFound("There is no such page in the console")

@@ -17,12 +17,14 @@ from interpulse.broker.rest.http.routing import MethodNotAllowed
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.received_errors import error_for_http_status
 
 __all__ = ["Part", "ServedElsewhere", "Visit", "Visitor"]
 
 T = TypeVar("T")
 
 _REDIRECT: Final = 307
+_REFUSED: Final = 400
 _JSON: Final = "application/json"
 
 
@@ -103,6 +105,8 @@ class Visit:
     async def send(self, method: str, path: str, body: Any = None) -> Any:
         """Any call of the admin API; see `read`."""
         answer = await self._answer(method, path, None if body is None else json.dumps(body).encode())
+        if answer.status >= _REFUSED:  # a document that says how far it came; others are raised by their handlers
+            raise error_for_http_status(answer.status, _reason(answer))
         if not answer.body:
             return None
         return json.loads(answer.body) if answer.content_type == "application/json" else answer.body.decode()
@@ -163,3 +167,8 @@ class Visit:
         if not text:
             raise InvalidRequest(f"The address needs {name}: {meaning}")
         return text
+
+
+def _reason(answer: Answer) -> str:
+    told = json.loads(answer.body) if answer.body else {}
+    return str(told.get("reason") or "The broker gave no reason")

@@ -5,20 +5,43 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from interpulse.broker.console.pages import overview, replication
+from interpulse.broker.console.pages import (
+    broker,
+    differences,
+    doctor,
+    message,
+    messages,
+    overview,
+    replication,
+    schemas,
+    subscription,
+)
 from interpulse.broker.console.pages.page import Page
 from interpulse.broker.console.visit import Visit
-from interpulse.broker.console.web.response import EventStream
+from interpulse.broker.console.web.response import Download, EventStream
 
-__all__ = ["HOME", "PAGES", "STREAMS"]
+__all__ = ["DOWNLOADS", "HOME", "PAGES", "STREAMS"]
 
 HOME: Final = "overview"
 
 _PAGES: Final = (
     Page("overview", "Overview", overview.build),
     Page("replication", "Replication", replication.build),
+    Page("messages", "Messages", messages.build, in_menu=False),
+    Page("message", "Message", message.build, in_menu=False),
+    Page("subscription", "Subscription", subscription.build, in_menu=False),
+    Page("schemas", "Schemas", schemas.build, in_menu=False, takes_forms=True),
+    Page("differences", "Differences", differences.build),
+    Page("doctor", "Doctor", doctor.build),
+    Page("broker", "Broker", broker.build),
 )
 PAGES: Final[dict[str, Page]] = {page.name: page for page in _PAGES}
 
-STREAMS: Final[dict[str, Callable[[Visit], Awaitable[EventStream]]]] = {}
+STREAMS: Final[dict[str, Callable[[Visit], Awaitable[EventStream]]]] = {"messages/tail": messages.tail}
+"""By their place below ``/console``. Raises what a page would."""
+
+DOWNLOADS: Final[dict[str, Callable[[Visit], Awaitable[Download]]]] = {
+    "messages/export": messages.export,
+    "message/content": message.content,
+}
 """By their place below ``/console``. Raises what a page would."""

@@ -21,3 +21,5 @@ class Page:
     """Makes the model, a frozen dataclass of plain values. Raises what the admin API refuses."""
 
     in_menu: bool = True
+    takes_forms: bool = False
+    """What it is asked may be too long for an address: it is read from a form as well. Nothing is changed by it."""

@@ -37,6 +37,8 @@ class ActionRow:
 PAGE_ROWS: Final[dict[str, PageRow]] = {
     "overview": PageRow(),
     "replication": PageRow(),
+    "topic": PageRow({"name": TOPIC}, f"{TENANT} nprod ncons tprod tcons"),
+    "door": PageRow({"name": GONE}, f"{TENANT} nprod ncons"),
 }
 
 ACTION_ROWS: Final[dict[str, ActionRow]] = {

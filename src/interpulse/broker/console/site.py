@@ -12,6 +12,7 @@ from interpulse.broker.access.authentication import BadCredentials
 from interpulse.broker.console.actions.action import Action
 from interpulse.broker.console.actions.catalogue import ACTIONS
 from interpulse.broker.console.pages.catalogue import DOWNLOADS, HOME, PAGES, STREAMS
+from interpulse.broker.console.sampling import Samples
 from interpulse.broker.console.visit import ServedElsewhere, Visit, Visitor
 from interpulse.broker.console.web.addresses import ROOT, action_url, page_url, read_query, safe_next
 from interpulse.broker.console.web.form_tokens import FormTokens
@@ -77,6 +78,7 @@ class Site:
         self._sessions = Sessions(time.monotonic)
         self._tokens = FormTokens()
         self._views = KeptViews(time.monotonic)
+        self._samples = Samples()
         self._files = StaticFiles()
         self._renderer = Renderer(self._files.url)
 
@@ -234,8 +236,16 @@ class Site:
         )
 
     def _visit(self, visitor: Visitor, query: Mapping[str, str]) -> Visit:
+        now_ms = time.time_ns() // 1_000_000
         return Visit(
-            visitor, self._calls, self._context, query, time.time_ns() // 1_000_000, self._views, self._read_only
+            visitor,
+            self._calls,
+            self._context,
+            query,
+            now_ms,
+            views=self._views,
+            samples=self._samples,
+            read_only=self._read_only,
         )
 
     @property

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from interpulse.broker.console.own_admin import own_admin
+from interpulse.broker.console.sampling import Samples
 from interpulse.broker.console.web.kept_views import KeptViews
 from interpulse.broker.rest.admin_calls import AdminCalls, SentCall
 from interpulse.broker.rest.http.call import Answer
@@ -84,6 +85,9 @@ class Visit:
     views: KeptViews
     """For what takes long to find out; a key has the role in it where roles see different things."""
 
+    samples: Samples
+    """For what is watched as it goes on."""
+
     read_only: bool = False
 
     async def read(self, path: str) -> Any:
@@ -121,10 +125,14 @@ class Visit:
             raise ServedElsewhere(f"{place.scheme}://{place.netloc}")
         return answer
 
+    async def check(self, method: str, path: str) -> None:
+        """Raise what keeps the visitor from making this call; the call is not made."""
+        await self.calls.check(self._sent(method, path))
+
     async def refusal(self, method: str, path: str) -> str:
         """Why the visitor may not make this call; empty if they may. The call is not made."""
         try:
-            await self.calls.check(self._sent(method, path))
+            await self.check(method, path)
         except (PulsarError, MethodNotAllowed) as error:
             return str(error)
         return ""

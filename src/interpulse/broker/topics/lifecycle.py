@@ -136,6 +136,10 @@ class TopicLifecycle:
         """Refuse a name that neither exists nor may be created, as HTTP lookup does; raises TopicNotFound."""
         await self._ask(self._known_servable, name, topics.decide_lookup)
 
+    async def view(self, name: TopicName) -> TopicView:
+        """All that rules would know of the name now, with its partition records; for those who explain an answer."""
+        return (await self._reader.read(name, Part.PARTITION_RECORDS)).view
+
     async def existence(self, name: TopicName) -> Existence:
         """The existence of the name: a partitioned topic, one topic, or nothing."""
         return existence((await self._reader.read(name)).view)

@@ -41,6 +41,10 @@ class TopicPolicyRecords:
         """The topic's own policies, or those of the topic that it is a partition of."""
         return await stored_policies(self._store, name)
 
+    async def record(self, name: TopicName) -> TopicPolicyRecord:
+        """The same, on this cluster and on all, apart."""
+        return await _stored_record(self._store, name)
+
     async def replication_clusters(self, namespace: NamespaceName) -> dict[TopicName, tuple[str, ...]]:
         """The persistent topics of a namespace that have replication clusters of their own."""
         clusters = {

@@ -9,12 +9,14 @@ from interpulse.broker.console.pages import (
     broker,
     differences,
     doctor,
+    door,
     message,
     messages,
     overview,
     replication,
     schemas,
     subscription,
+    topic,
 )
 from interpulse.broker.console.pages.page import Page
 from interpulse.broker.console.visit import Visit
@@ -27,17 +29,22 @@ HOME: Final = "overview"
 _PAGES: Final = (
     Page("overview", "Overview", overview.build),
     Page("replication", "Replication", replication.build),
+    Page("topic", "Topic", topic.build, in_menu=False),
     Page("messages", "Messages", messages.build, in_menu=False),
     Page("message", "Message", message.build, in_menu=False),
     Page("subscription", "Subscription", subscription.build, in_menu=False),
     Page("schemas", "Schemas", schemas.build, in_menu=False, takes_forms=True),
+    Page("door", "Door", door.build),
     Page("differences", "Differences", differences.build),
     Page("doctor", "Doctor", doctor.build),
     Page("broker", "Broker", broker.build),
 )
 PAGES: Final[dict[str, Page]] = {page.name: page for page in _PAGES}
 
-STREAMS: Final[dict[str, Callable[[Visit], Awaitable[EventStream]]]] = {"messages/tail": messages.tail}
+STREAMS: Final[dict[str, Callable[[Visit], Awaitable[EventStream]]]] = {
+    "topic-rates": topic.rates,
+    "messages/tail": messages.tail,
+}
 """By their place below ``/console``. Raises what a page would."""
 
 DOWNLOADS: Final[dict[str, Callable[[Visit], Awaitable[Download]]]] = {

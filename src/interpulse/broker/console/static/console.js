@@ -37,7 +37,7 @@ function watch(place) {
     const series = JSON.parse(inner.dataset.series);
     return { series, columns: [[], ...series.map(() => [])], plot: chart(inner, series) };
   });
-  const state = place.querySelector("[data-state]");
+  const state = document.querySelector("[data-state-of=charts]");
   const source = new EventSource(place.dataset.stream);
   source.onmessage = (message) => {
     const samples = JSON.parse(message.data);

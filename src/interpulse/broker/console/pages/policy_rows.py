@@ -1,0 +1,67 @@
+"""The policies in force for a topic, each with the level that it comes from. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.rules.effective_policies import effective_policies, topic_level
+
+__all__ = ["PolicyRow", "policy_rows"]
+
+TOPIC: Final = "topic"
+EVERYWHERE: Final = "topic, on all its clusters"
+NAMESPACE: Final = "namespace"
+BROKER: Final = "broker"
+_QUOTAS: Final = "backLogQuotaMap"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRow:
+    """``name`` as Pulsar's JSON has it. ``hidden`` are the levels below that say something else."""
+
+    name: str
+    value: str
+    level: str
+    hidden: list[str]
+
+
+def policy_rows(record: TopicPolicyRecord, namespace: TopicPolicies, broker: TopicPolicies) -> list[PolicyRow]:
+    """What is set at the topic or the namespace stands before what only the broker says."""
+    levels = [
+        (TOPIC, _said(record.here)),
+        (EVERYWHERE, _said(record.everywhere)),
+        (NAMESPACE, _said(namespace)),
+        (BROKER, _said(broker)),
+    ]
+    in_force = _said(effective_policies(topic_level(record), namespace, broker))
+    rows = [_row(name, value, levels) for name, value in in_force.items()]
+    order = [TOPIC, EVERYWHERE, NAMESPACE, BROKER]
+    return sorted(rows, key=lambda row: (order.index(row.level), row.name))
+
+
+def _said(policies: TopicPolicies) -> dict[str, Any]:
+    """One entry for each policy; quotas are looked at type by type."""
+    body = policies.to_json()
+    quotas: Mapping[str, Any] = body.pop(_QUOTAS, None) or {}
+    return {name: value for name, value in body.items() if value not in (None, [])} | {
+        f"{_QUOTAS}.{kind}": value for kind, value in quotas.items()
+    }
+
+
+def _row(name: str, value: Any, levels: list[tuple[str, dict[str, Any]]]) -> PolicyRow:
+    told = [(level, said[name]) for level, said in levels if name in said]
+    level = next((level for level, each in told if each == value), BROKER)
+    hidden = [f"{other}: {_text(each)}" for other, each in told if other != level and each != value]
+    return PolicyRow(name, _text(value), level, hidden)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_text(each)}" for name, each in value.items() if each is not None)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return value if isinstance(value, str) else json.dumps(value)

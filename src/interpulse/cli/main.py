@@ -37,6 +37,9 @@ _COMMANDS = {
     ),
     "produce": LazyCommand("interpulse.cli.produce:produce", "Send messages.", _MESSAGES),
     "read": LazyCommand("interpulse.cli.read:read", "Print messages without a subscription.", _MESSAGES),
+    "republish": LazyCommand(
+        "interpulse.cli.republish:republish", "Publish the messages of a topic to another one.", _MESSAGES
+    ),
     "replicate": LazyCommand("interpulse.cli.replicate:command", "Run the geo-replication job on Spark.", _PROGRAMS),
     "proxy": LazyCommand("interpulse.cli.programs.proxy:proxy", "Run a lookup proxy in front of brokers.", _PROGRAMS),
     "standalone": LazyCommand(

@@ -11,6 +11,7 @@ from interpulse.broker.console.browsing.entry_range import EntryRange
 from interpulse.broker.console.browsing.message_filter import MessageFilter
 from interpulse.broker.console.browsing.shown_content import NO_CONTENT, ShownContent, show_content
 from interpulse.broker.console.visit import Visit
+from interpulse.broker.console.web.addresses import topic_path
 from interpulse.client.messages import Message
 from interpulse.model.errors import Forbidden, InvalidRequest, PulsarError
 from interpulse.model.ids import MessageId, Position
@@ -68,12 +69,15 @@ class TopicMessages:
         if not topic.is_persistent:
             raise InvalidRequest("A non-persistent topic keeps no messages to look at")
         self.topic = topic
+        self._visit = visit
         self._admin = visit.admin
         self._view = view
         self._most = most
         self._schemas: dict[bytes, SchemaInfo | None] = {}
 
     async def entries(self) -> EntryRange:
+        """Those that are kept; of a topic without one, a visitor who may not read it is told the same as of others."""
+        await self._visit.check("GET", topic_path(self.topic, "/ledger/0/entry/0"))
         return EntryRange.of(await self._admin.topics.internal_stats(self.topic))
 
     async def number_at(self, entries: EntryRange, time_ms: int) -> int:

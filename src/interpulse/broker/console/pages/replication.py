@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Final
 
+from interpulse.broker.console.pages.allowed import AllowedNamespaces, to_see_replication
 from interpulse.broker.console.pages.paging import PAGES_MAX, Foremost, PageOf, page_of
 from interpulse.broker.console.pages.replication_rows import (
     Batch,
@@ -18,9 +19,8 @@ from interpulse.broker.console.pages.replication_rows import (
     row_of,
 )
 from interpulse.broker.console.visit import Visit
-from interpulse.broker.console.web.addresses import namespace_path
 from interpulse.broker.replication.replication_status import STATES
-from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.names import TopicName
 
 __all__ = ["ReplicationModel", "build"]
 
@@ -114,8 +114,8 @@ async def build(visit: Visit) -> ReplicationModel:
     found = view.value or _Found({}, [], 0, [], False)
     page = page_of(found.rows, visit.number("page", 0, most=PAGES_MAX))
     job = visit.broker.replication_survey.job
-    allowed = _Allowed(visit)
-    rows = [_completed(visit, row) for row in page.rows if await allowed.topic(row.topic)]
+    allowed = AllowedNamespaces(visit, to_see_replication)
+    rows = [_completed(visit, row) for row in page.rows if await allowed(TopicName.parse(row.topic).namespace_name)]
     return ReplicationModel(
         known=view.value is not None,
         age_seconds=view.age_seconds,
@@ -130,28 +130,11 @@ async def build(visit: Visit) -> ReplicationModel:
     )
 
 
-class _Allowed:
-    """Which namespaces the visitor may see the replication of; each is asked for once."""
-
-    def __init__(self, visit: Visit) -> None:
-        self._visit = visit
-        self._known: dict[NamespaceName, bool] = {}
-
-    async def __call__(self, namespace: NamespaceName) -> bool:
-        if namespace not in self._known:
-            path = namespace_path(namespace, "/replication/status")
-            self._known[namespace] = not await self._visit.refusal("GET", path)
-        return self._known[namespace]
-
-    async def topic(self, topic: str) -> bool:
-        return await self(TopicName.parse(topic).namespace_name)
-
-
 async def _look(visit: Visit, wanted: Filter) -> _Found:
     """At every topic that is replicated from here, and every one that is loaded; gives way to other work."""
     summaries: dict[str, Summary] = {}
     foremost = Foremost(_ROWS_MAX, order)
-    allowed = _Allowed(visit)
+    allowed = AllowedNamespaces(visit, to_see_replication)
     async for record in visit.broker.replication_survey.records(allowed):
         summaries.setdefault(record["cluster"], Summary(record["cluster"])).add(record)
         if _matches(record["topic"], record["cluster"], record["state"], wanted):
@@ -168,7 +151,7 @@ def _matches(topic: str, cluster: str, state: str, wanted: Filter) -> bool:
     )
 
 
-async def _writers(visit: Visit, wanted: Filter, allowed: _Allowed) -> tuple[list[Writer], bool]:
+async def _writers(visit: Visit, wanted: Filter, allowed: AllowedNamespaces) -> tuple[list[Writer], bool]:
     """The replicators of other clusters; the busiest first, and whether there are more."""
     foremost: Foremost[Writer] = Foremost(_WRITERS_MAX, lambda each: (-each.rate_in, each.topic, each.producer))
     for number, topic in enumerate(visit.broker.registry.topics(), 1):

@@ -1,0 +1,115 @@
+"""The worst five of each kind among the topics that are loaded here, and what all of them do together."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from operator import add
+from typing import Final
+
+from interpulse.broker.console.pages.allowed import AllowedNamespaces
+from interpulse.broker.console.pages.paging import Foremost
+from interpulse.broker.live.measures import TopicMeasure
+from interpulse.broker.live.registry.topic_registry import AnyTopic, TopicRegistry
+
+__all__ = ["LoadedTopics", "WorstRow", "WorstSubscription", "look_at_loaded"]
+
+_WORST: Final = 5
+_AT_ONCE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class WorstRow:
+    """A topic, and the figure that brought it here."""
+
+    topic: str
+    figure: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorstSubscription:
+    topic: str
+    subscription: str
+    backlog: int
+    consumers: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTopics:
+    topics: int = 0
+    rate_in: float = 0.0
+    rate_out: float = 0.0
+    throughput_in: float = 0.0
+    throughput_out: float = 0.0
+    backlog: int = 0
+    storage: int = 0
+    abandoned: list[WorstSubscription] = field(default_factory=list)
+    """Something waits, and nobody takes it."""
+    abandoned_total: int = 0
+    behind: list[WorstSubscription] = field(default_factory=list)
+    """With consumers."""
+    blocked: list[WorstSubscription] = field(default_factory=list)
+    blocked_total: int = 0
+    busiest: list[WorstRow] = field(default_factory=list)
+    largest: list[WorstRow] = field(default_factory=list)
+
+
+def _by_backlog(row: WorstSubscription) -> tuple[int, str, str]:
+    return -row.backlog, row.topic, row.subscription
+
+
+def _by_figure(row: WorstRow) -> tuple[float, str]:
+    return -row.figure, row.topic
+
+
+class _Look:
+    def __init__(self) -> None:
+        self.topics = 0
+        self.total = TopicMeasure()
+        self.abandoned: Foremost[WorstSubscription] = Foremost(_WORST, _by_backlog)
+        self.behind: Foremost[WorstSubscription] = Foremost(_WORST, _by_backlog)
+        self.blocked: Foremost[WorstSubscription] = Foremost(_WORST, _by_backlog)
+        self.busiest: Foremost[WorstRow] = Foremost(_WORST, _by_figure)
+        self.largest: Foremost[WorstRow] = Foremost(_WORST, _by_figure)
+
+    def add(self, topic: AnyTopic) -> None:
+        name, measured = str(topic.name), topic.measure()
+        one = measured.topic
+        self.topics += 1
+        self.total = TopicMeasure._make(map(add, self.total, one))
+        if one.rate_in:
+            self.busiest.add(WorstRow(name, one.rate_in))
+        if one.storage_bytes:
+            self.largest.add(WorstRow(name, one.storage_bytes))
+        for subscription, each in measured.subscriptions.items():
+            row = WorstSubscription(name, subscription, each.backlog, each.consumers)
+            if each.blocked:
+                self.blocked.add(row)
+            if each.backlog:
+                (self.behind if each.consumers else self.abandoned).add(row)
+
+
+async def look_at_loaded(registry: TopicRegistry, allowed: AllowedNamespaces) -> LoadedTopics:
+    """Gives way to other work between topics."""
+    look = _Look()
+    for number, topic in enumerate(registry.topics(), 1):
+        if await allowed(topic.name.namespace_name):
+            look.add(topic)
+        if number % _AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return LoadedTopics(
+        topics=look.topics,
+        rate_in=look.total.rate_in,
+        rate_out=look.total.rate_out,
+        throughput_in=look.total.throughput_in,
+        throughput_out=look.total.throughput_out,
+        backlog=look.total.backlog,
+        storage=look.total.storage_bytes,
+        abandoned=look.abandoned.rows,
+        abandoned_total=look.abandoned.total,
+        behind=look.behind.rows,
+        blocked=look.blocked.rows,
+        blocked_total=look.blocked.total,
+        busiest=look.busiest.rows,
+        largest=look.largest.rows,
+    )

@@ -39,7 +39,12 @@ def views(draw: some.DrawFn) -> TopicView:
     name = TopicName.parse(draw(some.sampled_from(NAMES)))
     partitions = draw(some.sampled_from([0, 1, 4]))
     metadata = PartitionedTopicMetadata(partitions, deleted=draw(some.booleans())) if partitions else None
-    creation = EffectiveAutoCreation(*(draw(some.booleans()) for _ in range(2)), 3, draw(some.booleans()))
+    creation = EffectiveAutoCreation(
+        allowed=draw(some.booleans()),
+        partitioned=draw(some.booleans()),
+        partitions=3,
+        replicator_allowed=draw(some.booleans()),
+    )
     return TopicView(
         name,
         namespace=draw(some.sampled_from(NamespaceStanding)),

@@ -28,6 +28,7 @@ _COMMANDS = {
         "interpulse.cli.programs.broker:broker", "Run a broker of a cluster in this process.", _PROGRAMS
     ),
     "cluster": LazyCommand("interpulse.cli.cluster:cluster", "Prepare a cluster of brokers.", _ADMINISTRATION),
+    "console": LazyCommand("interpulse.cli.console:console", "Show a cluster in the browser.", _PROGRAMS),
     "consume": LazyCommand("interpulse.cli.consume:consume", "Receive messages and print them.", _MESSAGES),
     "dashboards": LazyCommand(
         "interpulse.cli.monitoring.commands:dashboards", "Print or install dashboards for Grafana.", _ADMINISTRATION

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
+from interpulse.broker.console.home import Home
 from interpulse.broker.console.own_admin import own_admin
 from interpulse.broker.console.sampling import Samples
 from interpulse.broker.console.web.kept_views import KeptViews
-from interpulse.broker.rest.admin_calls import AdminCalls, SentCall
+from interpulse.broker.rest.admin_calls import SentCall
 from interpulse.broker.rest.http.call import Answer
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.routing import MethodNotAllowed
@@ -76,9 +78,7 @@ class Visit:
     """What the builder of a page has."""
 
     visitor: Visitor
-    calls: AdminCalls
-    broker: RestContext
-    """The objects below the admin API, for what no single call tells; see `refusal`."""
+    home: Home
 
     query: Mapping[str, str]
     now_ms: int
@@ -89,6 +89,15 @@ class Visit:
     """For what is watched as it goes on."""
 
     read_only: bool = False
+
+    @property
+    def broker(self) -> RestContext:
+        """The objects below the admin API, for what no single call tells; see `refusal`.
+
+        Pages that ask for them are not among those of a console that has only the API.
+        """
+        assert self.home.broker is not None
+        return self.home.broker
 
     async def read(self, path: str) -> Any:
         """A GET of the admin API: decoded JSON, a text, or None. Raises what it refuses, and ServedElsewhere."""
@@ -113,13 +122,13 @@ class Visit:
             raise error_for_http_status(answer.status, _reason(answer))
         if not answer.body:
             return None
-        return json.loads(answer.body) if answer.content_type == "application/json" else answer.body.decode()
+        return _decoded(answer)
 
     async def _answer(self, method: str, path: str, body: bytes | None, content_type: str = _JSON) -> Answer:
         async def read_body() -> bytes:
             return body or b""
 
-        answer = await self.calls.answer(self._sent(method, path, read_body, content_type=content_type))
+        answer = await self.home.calls.answer(self._sent(method, path, read_body, content_type=content_type))
         if answer.status == _REDIRECT:
             place = urlsplit(str(answer.headers["Location"]))
             raise ServedElsewhere(f"{place.scheme}://{place.netloc}")
@@ -127,7 +136,7 @@ class Visit:
 
     async def check(self, method: str, path: str) -> None:
         """Raise what keeps the visitor from making this call; the call is not made."""
-        await self.calls.check(self._sent(method, path))
+        await self.home.calls.check(self._sent(method, path))
 
     async def refusal(self, method: str, path: str) -> str:
         """Why the visitor may not make this call; empty if they may. The call is not made."""
@@ -180,3 +189,11 @@ class Visit:
 def _reason(answer: Answer) -> str:
     told = json.loads(answer.body) if answer.body else {}
     return str(told.get("reason") or "The broker gave no reason")
+
+
+def _decoded(answer: Answer) -> Any:
+    """JSON where it is JSON: brokers send bare words such as ``ok`` with its content type, too."""
+    if answer.content_type == _JSON:
+        with suppress(ValueError):
+            return json.loads(answer.body)
+    return answer.body.decode(errors="replace")

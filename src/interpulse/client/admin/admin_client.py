@@ -71,6 +71,11 @@ class AdminClient(AsyncCloses):
         self.brokers = BrokersAdmin(self._http)
         self.lookup = LookupAdmin(self._http)
 
+    @property
+    def session(self) -> HttpSession:
+        """The REST calls beneath, for what no method offers."""
+        return self._http
+
     async def close(self) -> None:
         await self._http.close()
 

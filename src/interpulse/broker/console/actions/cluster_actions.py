@@ -52,6 +52,7 @@ ADJUST: Final = Action(
         *(_ADJUST, "--plan-digest", values["digest"]),
     ),
     back=lambda values: page_url("replication"),
+    ours_only=True,
     done="The plan was carried out, and the namespace is replicated.",
 )
 

@@ -64,7 +64,7 @@ class TopicMessages:
 
     def __init__(self, visit: Visit, topic: TopicName, *, view: str, most: int = 500) -> None:
         """``most`` characters of each content are shown."""
-        if not visit.broker.dynamic.config.console_messages_enabled:
+        if not visit.home.messages_shown():
             raise Forbidden(_OFF)
         if not topic.is_persistent:
             raise InvalidRequest("A non-persistent topic keeps no messages to look at")

@@ -13,6 +13,8 @@ from interpulse.broker.console.pages import (
     message,
     messages,
     overview,
+    remote_overview,
+    remote_topic,
     replication,
     schemas,
     subscription,
@@ -22,7 +24,7 @@ from interpulse.broker.console.pages.page import Page
 from interpulse.broker.console.visit import Visit
 from interpulse.broker.console.web.response import Download, EventStream
 
-__all__ = ["DOWNLOADS", "HOME", "PAGES", "STREAMS"]
+__all__ = ["DOWNLOADS", "HOME", "PAGES", "REMOTE_PAGES", "STREAMS"]
 
 HOME: Final = "overview"
 
@@ -40,6 +42,14 @@ _PAGES: Final = (
     Page("broker", "Broker", broker.build),
 )
 PAGES: Final[dict[str, Page]] = {page.name: page for page in _PAGES}
+
+_REMOTE: Final = (
+    Page("overview", "Topics", remote_overview.build, template="remote_overview"),
+    Page("topic", "Topic", remote_topic.build, in_menu=False, template="remote_topic"),
+)
+_SHARED: Final = ("messages", "message", "subscription", "schemas", "doctor")
+REMOTE_PAGES: Final[dict[str, Page]] = {page.name: page for page in (*_REMOTE, *(PAGES[name] for name in _SHARED))}
+"""Where there is only the admin API of a cluster."""
 
 STREAMS: Final[dict[str, Callable[[Visit], Awaitable[EventStream]]]] = {
     "topic-rates": topic.rates,

@@ -57,7 +57,7 @@ async def build(visit: Visit) -> DifferencesModel:
         return DifferencesModel("")
     namespace = NamespaceName.parse(visit.text("namespace"))
     now = tuple(await visit.admin.namespaces.replication_clusters(namespace))
-    local = visit.broker.namespaces.local_cluster
+    local = visit.home.cluster
     known = tuple(sorted(set(await visit.admin.clusters.list()) - {local, "global"}))
     wanted = [each.strip() for each in visit.text("clusters").replace(" ", ",").split(",") if each.strip()]
     if not wanted:

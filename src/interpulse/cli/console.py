@@ -9,11 +9,11 @@ import click
 
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.programs.serving import CannotStart, announce, run, stop_signal
-from interpulse.cli.support.running import open_admin
 from interpulse.cli.support.settings import ConnectionSettings
+from interpulse.model.clusters import shown_address
 
 if TYPE_CHECKING:
-    from interpulse.client.admin.admin_client import AdminClient
+    from interpulse.client.transport.http_session import HttpSession
 
 __all__ = ["console"]
 
@@ -36,10 +36,10 @@ def console(port: int, actions: bool, opened: bool, **flags: Any) -> None:
     Prints the line "ready" when the pages are there.
     """
     settings = ConnectionSettings.resolve(flags)
-    run(_serve(open_admin(settings, settings.admin_url), port, actions=actions, opened=opened))
+    run(_serve(settings, port, actions=actions, opened=opened))
 
 
-async def _serve(admin: AdminClient, port: int, *, actions: bool, opened: bool) -> None:
+async def _serve(settings: ConnectionSettings, port: int, *, actions: bool, opened: bool) -> None:
     from interpulse.broker.console.availability import MISSING_EXTRA, extra_installed
     from interpulse.serving.listening import CannotListen, ServiceAddress
 
@@ -48,8 +48,9 @@ async def _serve(admin: AdminClient, port: int, *, actions: bool, opened: bool) 
     from interpulse.broker.console.remote import RemoteConsole
 
     stopping = stop_signal()
-    async with admin:
-        pages = RemoteConsole(admin.session, admin.web_url, read_only=not actions)
+    async with _session(settings) as session:
+        cluster = shown_address(settings.admin_url)
+        pages = RemoteConsole(session, cluster, read_only=not actions)
         try:
             bound = ServiceAddress("console", _HOST, port).bind()
             url = f"http://{_HOST}:{bound.getsockname()[1]}/console"
@@ -57,9 +58,23 @@ async def _serve(admin: AdminClient, port: int, *, actions: bool, opened: bool) 
         except CannotListen as error:
             raise CannotStart(str(error)) from error
         try:
-            announce(f"console of {admin.web_url}: {url}")
+            announce(f"console of {cluster}: {url}")
             if opened:
                 webbrowser.open(url)
             await stopping.wait()
         finally:
             await pages.stop()
+
+
+def _session(settings: ConnectionSettings) -> HttpSession:
+    from interpulse.client.transport.http_session import HttpSession
+
+    try:
+        return HttpSession(
+            settings.admin_url,
+            credentials=settings.credentials(),
+            timeout_ms=settings.request_timeout_ms,
+            tls=settings.tls(),
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error

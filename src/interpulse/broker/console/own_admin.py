@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from interpulse.broker.rest.http.call import Answer
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.transport.http_errors import HttpAnswer
 from interpulse.client.transport.http_session import HttpSession
 
-__all__ = ["own_admin"]
+__all__ = ["OwnAdmin"]
 
 Send = Callable[[str, str, bytes | None, str], Awaitable[Answer]]
 """Method, path with its query, body, content type of the body."""
@@ -31,9 +31,15 @@ class _OwnSession(HttpSession):
         return HttpAnswer(answer.status, "", answer.content_type, None, text, answer.body, _one_each(answer.headers))
 
 
-def own_admin(send: Send) -> AdminClient:
+class OwnAdmin(AdminClient):
     """An admin client whose calls go where ``send`` sends them. It needs no closing."""
-    return AdminClient.over(_OwnSession(send), _HERE)
+
+    def __init__(self, send: Send) -> None:
+        self._own_send = send
+        super().__init__(_HERE)
+
+    def _new_session(self, web_url: str, **settings: Any) -> HttpSession:
+        return _OwnSession(self._own_send)
 
 
 def _one_each(headers: Mapping[str, str | tuple[str, ...]]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from interpulse.broker.console.home import Home
-from interpulse.broker.console.own_admin import own_admin
+from interpulse.broker.console.own_admin import OwnAdmin
 from interpulse.broker.console.sampling import Samples
 from interpulse.broker.console.web.kept_views import KeptViews
 from interpulse.broker.rest.admin_calls import SentCall
@@ -113,7 +113,7 @@ class Visit:
     @property
     def admin(self) -> AdminClient:
         """The admin client, whose calls are made here in the visitor's name."""
-        return own_admin(self._answer)
+        return OwnAdmin(self._answer)
 
     async def send(self, method: str, path: str, body: Any = None) -> Any:
         """Any call of the admin API; see `read`."""

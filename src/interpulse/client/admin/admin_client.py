@@ -48,19 +48,9 @@ class AdminClient(AsyncCloses):
         timeout_ms: int = 30_000,
         tls: TlsOptions | None = None,
     ) -> None:
-        self._begin(HttpSession(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls), web_url)
-
-    @classmethod
-    def over(cls, session: HttpSession, web_url: str) -> AdminClient:
-        """Administration over a session that exists; ``web_url`` is what messages name."""
-        client = cls.__new__(cls)
-        client._begin(session, web_url)
-        return client
-
-    def _begin(self, session: HttpSession, web_url: str) -> None:
         self.web_url = shown_address(web_url)
         """For messages."""
-        self._http = session
+        self._http = self._new_session(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls)
         self.clusters = ClustersAdmin(self._http)
         self.tenants = TenantsAdmin(self._http)
         self.namespaces = NamespacesAdmin(self._http)
@@ -71,10 +61,11 @@ class AdminClient(AsyncCloses):
         self.brokers = BrokersAdmin(self._http)
         self.lookup = LookupAdmin(self._http)
 
-    @property
-    def session(self) -> HttpSession:
-        """The REST calls beneath, for what no method offers."""
-        return self._http
+    def _new_session(
+        self, web_url: str, *, credentials: Credentials | None, timeout_ms: int, tls: TlsOptions | None
+    ) -> HttpSession:
+        """What makes the calls."""
+        return HttpSession(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls)
 
     async def close(self) -> None:
         await self._http.close()

@@ -1028,6 +1028,15 @@ class AdminClient(Closes):
         self._portal = Portal()
         self._admin = admin_client.AdminClient(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls)
         self.web_url = self._admin.web_url
+        self.clusters = ClustersAdmin(self._portal, self._admin.clusters)
+        self.tenants = TenantsAdmin(self._portal, self._admin.tenants)
+        self.namespaces = NamespacesAdmin(self._portal, self._admin.namespaces)
+        self.topics = TopicsAdmin(self._portal, self._admin.topics)
+        self.topic_policies = TopicPoliciesAdmin(self._portal, self._admin.topic_policies)
+        self.permissions = PermissionsAdmin(self._portal, self._admin.permissions)
+        self.schemas = SchemasAdmin(self._portal, self._admin.schemas)
+        self.brokers = BrokersAdmin(self._portal, self._admin.brokers)
+        self.lookup = LookupAdmin(self._portal, self._admin.lookup)
         self._closed = False
 
     def send(self, request: AdminRequest) -> None:

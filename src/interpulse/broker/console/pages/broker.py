@@ -19,6 +19,8 @@ _QUANTILES: Final = (0.5, 0.99, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Setting:
+    """One setting as it is in force."""
+
     key: str
     value: str
     default: str
@@ -61,6 +63,8 @@ class Holdings:
 
 @dataclass(frozen=True, slots=True)
 class BrokerModel:
+    """The page."""
+
     broker_id: str
     version: str
     settings: tuple[Setting, ...]
@@ -75,6 +79,7 @@ class BrokerModel:
 
 
 async def build(visit: Visit) -> BrokerModel:
+    """Raises AuthorizationError for those who may not administer brokers."""
     values = await visit.admin.brokers.runtime_configuration()
     stored = await visit.admin.brokers.dynamic_configuration()
     origin, text = visit.choice("origin", _ORIGINS), visit.text("text").strip()

@@ -15,6 +15,8 @@ __all__ = ["DifferencesModel", "build"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
+    """What would be changed on another cluster."""
+
     subject: str
     current: str
     desired: str
@@ -23,6 +25,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
+    """What somebody has to decide."""
+
     subject: str
     local: str
     remote: str
@@ -32,6 +36,8 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDifferences:
+    """One other cluster."""
+
     cluster: str
     skip_reason: str
     changes: tuple[Change, ...]
@@ -41,6 +47,8 @@ class ClusterDifferences:
 
 @dataclass(frozen=True, slots=True)
 class DifferencesModel:
+    """The page."""
+
     namespace: str
     """Empty: the visitor has not chosen one yet."""
 
@@ -53,6 +61,7 @@ class DifferencesModel:
 
 
 async def build(visit: Visit) -> DifferencesModel:
+    """Raises what the admin API refuses the preview with."""
     if not visit.text("namespace"):
         return DifferencesModel("")
     namespace = NamespaceName.parse(visit.text("namespace"))

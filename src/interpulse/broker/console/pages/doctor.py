@@ -44,6 +44,8 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
+    """One disagreement."""
+
     topic: str
     kind: str
     sentence: str
@@ -53,6 +55,8 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class DoctorModel:
+    """The page."""
+
     namespace: str
     """Empty: the visitor has not chosen one yet."""
 
@@ -64,6 +68,7 @@ class DoctorModel:
 
 
 async def build(visit: Visit) -> DoctorModel:
+    """Raises NamespaceNotFound."""
     if not visit.text("namespace"):
         return DoctorModel("")
     namespace = NamespaceName.parse(visit.text("namespace"))

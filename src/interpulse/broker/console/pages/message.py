@@ -36,6 +36,7 @@ class MessageModel:
 
 
 async def build(visit: Visit) -> MessageModel:
+    """Raises NotFound, and InvalidRequest for an id that is none."""
     topic, place = visit.topic(), message_id(visit.text("id"))
     view = visit.choice("view", VIEWS)
     reading = TopicMessages(visit, topic, view=view, most=_CHARACTERS)

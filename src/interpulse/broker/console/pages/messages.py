@@ -37,6 +37,8 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MessagesModel:
+    """The page."""
+
     topic: str
     partitions: tuple[str, ...]
     """Of a partitioned topic: each has its own messages. Then there is nothing else."""
@@ -59,6 +61,7 @@ class MessagesModel:
 
 
 async def build(visit: Visit) -> MessagesModel:
+    """Raises what the admin API refuses, and InvalidRequest for a place or a filter that is none."""
     topic = visit.topic()
     if partitions := await _partitions(visit, topic):
         return MessagesModel(str(topic), partitions)

@@ -14,6 +14,8 @@ __all__ = ["RemoteOverviewModel", "build"]
 
 @dataclass(frozen=True, slots=True)
 class RemoteOverviewModel:
+    """The page."""
+
     version: str
     problem: str
     """Why the cluster does not answer; empty if it does."""
@@ -31,6 +33,7 @@ class RemoteOverviewModel:
 
 
 async def build(visit: Visit) -> RemoteOverviewModel:
+    """Raises InvalidTopicName for a namespace that is none; what the cluster refuses is told."""
     admin, text = visit.admin, visit.text("text").strip()
     namespace = NamespaceName.parse(visit.text("namespace")) if visit.text("namespace") else None
     tenant = namespace.tenant if namespace else visit.text("tenant")

@@ -15,6 +15,8 @@ _ROWS_MAX: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRow:
+    """One subscription."""
+
     name: str
     kind: str
     backlog: int
@@ -25,6 +27,8 @@ class SubscriptionRow:
 
 @dataclass(frozen=True, slots=True)
 class PartRow:
+    """One partition."""
+
     topic: str
     rate_in: float
     rate_out: float
@@ -34,6 +38,8 @@ class PartRow:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTopicModel:
+    """The page."""
+
     name: str
     partitions: int
     rate_in: float
@@ -51,6 +57,7 @@ class RemoteTopicModel:
 
 
 async def build(visit: Visit) -> RemoteTopicModel:
+    """Raises TopicNotFound."""
     topic = visit.topic()
     admin = visit.admin.topics
     partitions = 0 if topic.is_partition else (await admin.partitioned_metadata(topic)).partitions

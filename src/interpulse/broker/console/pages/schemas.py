@@ -20,6 +20,8 @@ _VERSIONS_MAX: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Version:
+    """One version of the schema."""
+
     number: int
     type: str
     created_ms: int
@@ -50,6 +52,8 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class SchemasModel:
+    """The page."""
+
     topic: str
     versions: tuple[Version, ...]
     """The newest first."""
@@ -63,6 +67,7 @@ class SchemasModel:
 
 
 async def build(visit: Visit) -> SchemasModel:
+    """Raises TopicNotFound."""
     topic = visit.topic().base
     history = await visit.admin.schemas.history(topic)
     if not history:

@@ -15,6 +15,8 @@ __all__ = ["SubscriptionModel", "build"]
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
+    """One consumer that is connected."""
+
     name: str
     address: str
     since: str
@@ -52,6 +54,8 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionModel:
+    """The page."""
+
     topic: str
     subscription: str
     partitioned: bool
@@ -78,6 +82,7 @@ class SubscriptionModel:
 
 
 async def build(visit: Visit) -> SubscriptionModel:
+    """Raises TopicNotFound, and NotFound for a subscription that is none of the topic."""
     topic, name = visit.topic(), visit.text("subscription")
     if not name:
         raise InvalidRequest("The address needs subscription: the name of one")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The package in environments that are not .venv: a minimal install of each extra, and the unit tests on the newest Python.
 #
-#   tools/smoke.sh extras           the wheel alone, with [broker] and with [spark]: what needs it works, nothing else is there
+#   tools/smoke.sh extras           the wheel alone, with [broker], [console] and [spark]: what needs it works, nothing else is there
 #   tools/smoke.sh newest PATHS...  these tests on the newest supported Python that is to be had here
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -47,9 +47,17 @@ with tempfile.TemporaryDirectory() as directory, InProcessBroker(pathlib.Path(di
   grep -q 'interpulse\[broker\]' "$scratch/refused" || { cat "$scratch/refused" >&2; return 1; }
   install broker "$wheel[broker]"
   smoke broker "$broker"
+  install console "$wheel[console]"
+  smoke console '
+import pathlib, tempfile, urllib.request
+from interpulse.testing import InProcessBroker
+with tempfile.TemporaryDirectory() as directory, InProcessBroker(pathlib.Path(directory)) as broker:
+    with urllib.request.urlopen(f"{broker.web_url}/console") as page:
+        assert b"Interpulse" in page.read()
+'
   install spark "$wheel[spark]"
   smoke spark 'import pyspark_interpulse, interpulse.spark.data_source'
-  say 'plain, [broker] and [spark] work alone'
+  say 'plain, [broker], [console] and [spark] work alone'
 }
 
 # Prints the interpreter of a version: one of this machine, else one that uv can get.

@@ -252,3 +252,8 @@ def bookies_of_cluster(directory: Path) -> Iterator[str]:
         for bookie in bookies:
             bookie.wait()
         yield zookeeper.address
+
+
+def test_console_page_when_followed_then_the_console_answers(reader: WalkFactory) -> None:
+    outputs = reader("own").follow(steps("use-the-console.md"))
+    assert any('"healthy": true' in printed for printed in outputs.values())

@@ -37,7 +37,7 @@ def observe_import(module: str) -> dict[str, list[str] | int]:
         ("interpulse", {"asyncio", "aiohttp", "google", "pyspark", "pulsar", "cramjam", "fastavro"}),
         ("interpulse.client", {"pyspark", "pyarrow", "pulsar", "uvloop"}),
         ("interpulse.sync", {"pyspark", "pyarrow", "pulsar", "uvloop"}),
-        ("interpulse.broker.app", {"pyspark", "pyarrow", "pulsar"}),
+        ("interpulse.broker.app", {"pyspark", "pyarrow", "pulsar", "jinja2", "markupsafe"}),
         ("interpulse.cli.main", {"asyncio", "aiohttp", "google", "pyspark", "pulsar"}),
         ("pyspark_interpulse", {"aiohttp", "pulsar", "uvloop"}),
     ],

@@ -1,208 +1,232 @@
-"""The pages about subscriptions, schemas, differences, disagreements and settings: what they tell, and what they do."""
+"""What the pages tell: the model as JSON, and that the page shows it."""
 
 from __future__ import annotations
 
-import itertools
+import html
+import http.client
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
 
-from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.sync import AdminClient, Client
+from interpulse.broker.console.web import words
+from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
+from tests.front_ends import access
 from tests.front_ends.brokers import NO_JOB
-from tests.support.console_browser import Page, PlainBrowser, address
+from tests.support.console_browser import PlainBrowser, address
+from tests.support.console_scene import HOSTILE, HOSTILE_SUBSCRIPTIONS, Scene, set_scene
 from tests.support.waiting import until
-
-_NUMBERS = itertools.count()
-TOPIC = "persistent://public/default/orders"
-
-
-class Console:
-    def __init__(self, broker: InProcessBroker) -> None:
-        self.broker = broker
-        self.browser = PlainBrowser(broker.web_url)
-        self.client = Client(broker.service_url)
-        self.admin = AdminClient(broker.web_url)
-
-    def close(self) -> None:
-        self.client.close()
-        self.admin.close()
-
-    def page(self, place: str, **query: str) -> Page:
-        return self.browser.get(address(place, query))
-
-    def model(self, place: str, **query: str) -> dict[str, Any]:
-        page = self.page(f"{place}.json", **query)
-        assert page.status == 200, page.text
-        assert self.page(place, **query).status == 200
-        model: dict[str, Any] = json.loads(page.text)
-        return model
-
-    def act(self, action: str, **fields: str) -> Page:
-        """Confirm it, as the form does."""
-        place = address(f"actions/{action}", fields)
-        return self.browser.post(place, {"token": self.browser.get(place).token})
 
 
 @pytest.fixture(scope="module")
-def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
-    with InProcessBroker(tmp_path_factory.mktemp("pages"), NO_JOB) as broker, closing(Console(broker)) as console:
-        yield console
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker]:
+    with InProcessBroker(tmp_path_factory.mktemp("pages"), NO_JOB) as broker:
+        yield broker
 
 
-@pytest.fixture
-def topic(console: Console, request: pytest.FixtureRequest) -> str:
-    """One of the test's own, with ten messages and a subscription that had three and acknowledged the second."""
-    name = f"{TOPIC}-{request.node.name.partition('[')[0]}-{next(_NUMBERS)}"
-    console.admin.topics.create_subscription(name, "billing")
-    with console.client.create_producer(name, batching_enabled=False) as producer:
-        for number in range(10):
-            producer.send(b"%d" % number)
-    with console.client.subscribe(name, "billing", receiver_queue_size=3) as consumer:
-        received = [consumer.receive(timeout_ms=30_000) for _ in range(3)]
-        consumer.acknowledge(received[1])
-    return name
+@pytest.fixture(scope="module")
+def scene(broker: InProcessBroker) -> Scene:
+    return broker.call(set_scene)
 
 
-def subscription(console: Console, topic: str) -> dict[str, Any]:
-    return console.model("subscription", name=topic, subscription="billing")
+@pytest.fixture(scope="module")
+def browser(broker: InProcessBroker, scene: Scene) -> PlainBrowser:
+    return PlainBrowser(broker.web_url)
 
 
-def test_subscription_when_shown_then_tells_gaps_and_what_waits(console: Console, topic: str) -> None:
-    model = subscription(console, topic)
-    (part,) = model["parts"]
-    assert (model["backlog"], model["kind"], model["consumers"], part["gap_count"]) == (9, "Exclusive", [], 1)
-    assert model["browse_from"]
-    assert model["dead_letters"]["topic"] == f"{topic}-billing-DLQ"
-    assert model["dead_letters"]["messages"] is None
+def model(browser: PlainBrowser, page: str, **query: str) -> dict[str, Any]:
+    """Of a page that knows everything already."""
+
+    def known() -> dict[str, Any] | None:
+        found = browser.get(address(f"{page}.json", query))
+        assert found.status == 200, found.text
+        body: dict[str, Any] = json.loads(found.text)
+        return body if body.get("known", True) and body.get("searched", True) else None
+
+    found = until(known)
+    assert found is not None
+    return found
 
 
-def test_subscription_when_its_dead_letters_exist_then_says_how_to_publish_them_again(
-    console: Console, topic: str
+def test_replication_when_topics_are_held_then_they_stand_first_with_their_remedy(browser: PlainBrowser) -> None:
+    found = model(browser, "replication")
+    rows = found["page"]["rows"]
+    assert [row["state"] for row in rows[:6]] == ["HELD", "HELD", *["DISCONNECTED"] * 4]
+    assert rows[0]["topic"] == "persistent://shop/orders/events"
+    assert rows[0]["action"]["action"] == "expand-topic"
+    assert rows[0]["action"]["fields"] == {"topic": "persistent://shop/orders/events", "partitions": "8"}
+    assert rows[1]["action"] is None
+    (oslo, tokyo) = found["remotes"]
+    assert (oslo["cluster"], oslo["troubled"]) == ("oslo", 4)
+    assert (tokyo["states"]["HELD"], tokyo["lag_messages"]) == (2, 93_421)
+    assert tokyo["batch"]["phases"][0] == ["copy", 601]
+    page = browser.get("/console/replication").text
+    assert "6 topics do not get through" in page
+    assert "Expand to 8 partitions" in page
+    assert (
+        address("actions/expand-topic", rows[0]["action"]["fields"])
+        .replace("%3A", ":")
+        .replace("%2F", "/")
+        .replace("&", "&amp;")
+        in page
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"state": "HELD"}, {("events", "tokyo"), ("returned", "tokyo")}),
+        ({"cluster": "oslo", "text": "PAID"}, {("paid", "oslo")}),
+        ({"text": "nothing like it"}, set()),
+    ],
+)
+def test_replication_when_filtered_then_shows_what_matches(
+    browser: PlainBrowser, query: dict[str, str], expected: set[tuple[str, str]]
 ) -> None:
-    letters = f"{topic}-billing-DLQ"
-    with console.client.create_producer(letters) as producer:
+    found = model(browser, "replication", **query)
+    assert {(row["topic"].rpartition("/")[2], row["cluster"]) for row in found["page"]["rows"]} == expected
+    assert found["matching"] == len(expected)
+
+
+@pytest.mark.parametrize("query", [{"state": "WELL"}, {"page": "-1"}, {"page": "x"}, {"page": "9" * 30}])
+def test_replication_when_asked_for_what_there_is_not_then_says_so(
+    browser: PlainBrowser, query: dict[str, str]
+) -> None:
+    assert browser.get(address("replication", query)).status == 400
+
+
+def test_replication_when_another_cluster_writes_here_then_says_who(
+    broker: InProcessBroker, browser: PlainBrowser
+) -> None:
+    topic = "persistent://public/default/written-by-rome"
+    with Client(broker.service_url) as client:
+        producer = client.create_producer(topic, name="pulsar.repl.rome-->standalone")
         producer.send(b"x")
-    assert subscription(console, topic)["dead_letters"]["messages"] == 1
-    page = console.page("subscription", name=topic, subscription="billing")
-    assert f"interpulse republish {letters} {topic}" in page.text
+        writers = until(lambda: model(browser, "replication", text="written-by-rome")["writers"])
+    assert [(each["topic"], each["cluster"]) for each in writers] == [(topic, "rome")]
+
+
+def test_topic_when_it_has_subscriptions_then_shows_their_backlog_and_each_policys_level(
+    broker: InProcessBroker, browser: PlainBrowser, scene: Scene
+) -> None:
+    with Client(broker.service_url) as client:
+        producer = client.create_producer(str(scene.plain), name=HOSTILE[0])
+        for _ in range(3):
+            producer.send(b"x")
+        found = model(browser, "topic", name=str(scene.plain))
+        page = browser.get(address("topic", {"name": str(scene.plain)})).text
+    assert {row["name"] for row in found["subscriptions"]} == {"billing", *HOSTILE_SUBSCRIPTIONS}
+    assert {row["backlog"] for row in found["subscriptions"]} == {3}
+    assert [row["name"] for row in found["producers"]] == [HOSTILE[0]]
+    levels = {row["name"]: row["level"] for row in found["policies"]}
+    assert levels["messageTTLInSeconds"] == "topic"
+    assert levels["replicationClusters"] == "namespace"
+    assert levels["retentionPolicies"] == "broker"
+    assert {row["state"] for row in found["replication"]} == {"REPLICATING", "DISCONNECTED"}
+    assert "Not replicated to oslo" in page
+    for name in HOSTILE_SUBSCRIPTIONS:
+        assert html.escape(words.plain(name), quote=False).replace('"', "&#34;").replace("'", "&#39;") in page
+    assert "<script>document" not in page
+    assert not set(page) & {"\x00", "\x1b", "\u202e", "\u200b", "\ufeff"}
+
+
+def test_topic_when_it_is_partitioned_then_shows_each_partition_and_what_is_missing(
+    broker: InProcessBroker, browser: PlainBrowser, scene: Scene
+) -> None:
+    found = model(browser, "topic", name=str(scene.partitioned))
+    assert (found["kind"], found["partitions"], found["missing"]) == ("partitioned", 4, 0)
+    assert [row["name"] for row in found["partition_page"]["rows"]] == [
+        str(scene.partitioned.partition(index)) for index in range(4)
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_topic_when_its_name_is_hostile_then_is_found_and_shown(
+    browser: PlainBrowser, scene: Scene, number: int
+) -> None:
+    if number >= len(scene.topics):
+        number = 0
+    name = str(scene.topics[number])
+    assert model(browser, "topic", name=name)["name"] == name
+    assert name in model(browser, "overview", text=name)["page"]["rows"]
+    assert model(browser, "door", name=name)["ways"][2]["answer"] == "opens the topic"
+
+
+def test_hostile_names_are_names_of_topics(scene: Scene) -> None:
+    assert len(scene.topics) >= len(HOSTILE) - 3
+
+
+def test_topic_when_there_is_none_then_says_what_asking_for_it_would_do(browser: PlainBrowser) -> None:
+    found = model(browser, "topic", name="public/default/none")
+    assert (found["kind"], found["total"]) == ("absent", None)
+    assert [way["mood"] for way in found["door"]] == ["good", "good", "warn", "warn", "warn"]
+    assert model(browser, "overview", text="public/default/none")["page"]["rows"] == [], "and does not create it"
+    nowhere = model(browser, "topic", name="public/nowhere/none")
+    assert {way["mood"] for way in nowhere["door"]} == {"bad"}
+    assert "public/nowhere" in nowhere["policies_refusal"]
+    assert browser.get(address("topic", {})).status == 400
+    assert browser.get(address("topic", {"name": "a b://c"})).status in (400, 412)
+
+
+def test_rates_when_watched_then_come_as_events(browser: PlainBrowser, scene: Scene) -> None:
+    connection = http.client.HTTPConnection(browser.place, timeout=30)
+    connection.request("GET", address("topic-rates", {"name": str(scene.plain)}))
+    answer = connection.getresponse()
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == "text/event-stream"
+    lines: list[bytes] = []
+    while len(lines) < 3:
+        line = answer.readline()
+        if line.startswith(b"data: "):
+            lines.append(line)
+    connection.close()
+    samples = [sample for line in lines for sample in json.loads(line[6:])]
+    assert [sample["time"] for sample in samples] == sorted(sample["time"] for sample in samples)
+    assert samples[-1]["messages_in"] == 0.0
+
+
+def test_overview_when_something_waits_then_says_so_first(browser: PlainBrowser, scene: Scene) -> None:
+    found = model(browser, "overview")
+    assert found["healthy"]
+    assert found["troubled_total"] == 6
+    assert found["troubled"][0]["state"] == "HELD"
+    page = browser.get("/console/overview").text
+    assert page.index("do not get through") < page.index("messages in")
 
 
 @pytest.mark.parametrize(
-    ("action", "fields", "backlog"),
+    ("text", "namespaces", "topic"),
     [
-        ("skip-messages", {"count": "2"}, 7),
-        ("skip-all-messages", {}, 0),
-        ("reset-to-time", {"time": "1d"}, 10),
-        ("reset-to-position", {"position": "FIRST"}, 10),
+        ("shop", ["shop/orders"], "persistent://shop/orders/events"),
+        ("EVENTS", [], "persistent://shop/orders/events"),
+        ("//shop/orders/paid", [], "persistent://shop/orders/paid"),
     ],
 )
-def test_action_when_confirmed_then_moves_the_subscription(
-    console: Console, topic: str, action: str, fields: dict[str, str], backlog: int
+def test_overview_when_searched_then_finds_tenants_namespaces_and_topics(
+    browser: PlainBrowser, text: str, namespaces: list[str], topic: str
 ) -> None:
-    if "position" in fields:
-        ledger = console.admin.topics.internal_stats(topic)["ledgers"][0]["ledgerId"]
-        fields = {"position": f"{ledger}:0"}
-    done = console.act(action, topic=topic, subscription="billing", **fields)
-    assert done.status == 303, done.text
-    assert console.browser.get(done.headers["Location"]).status == 200
-    assert subscription(console, topic)["backlog"] == backlog
+    found = model(browser, "overview", text=text)
+    assert found["found"]["namespaces"] == namespaces
+    assert topic in found["page"]["rows"]
 
 
-def test_subscription_when_deleted_then_is_gone(console: Console, topic: str) -> None:
-    assert console.act("delete-subscription", topic=topic, subscription="billing").status == 303
-    assert console.page("subscription", name=topic, subscription="billing").status == 404
+def test_door_when_a_role_is_named_then_says_what_it_may(token_broker: InProcessBroker) -> None:
+    browser = PlainBrowser(token_broker.web_url, Authorization=f"Bearer {access.token('acme-admin')}")
+    told = {way["who"]: way for way in model(browser, "door", name=access.TOPIC, role="tprod")["ways"]}
+    assert told["Producer"]["mood"] == "good"
+    assert told["Consumer"]["mood"] == "bad"
+    assert told["Consumer"]["policy"] == "namespace acme/app: permissions"
+    other = PlainBrowser(token_broker.web_url, Authorization=f"Bearer {access.token('tprod')}")
+    assert other.get(address("door", {"name": access.TOPIC, "role": "admin"})).status == 401
+    assert "allowAutoTopicCreation" not in other.get(address("door", {"name": access.TOPIC})).text
 
 
-@pytest.mark.parametrize(
-    ("action", "fields"),
-    [
-        ("skip-messages", {"count": "0"}),
-        ("skip-messages", {"count": "-1"}),
-        ("skip-messages", {"count": "many"}),
-        ("expire-messages", {"time": "1y"}),
-        ("reset-to-position", {"position": "soon"}),
-        ("force-partition-count", {"partitions": "99999999999"}),
-    ],
-)
-def test_action_when_a_value_is_wrong_then_is_not_even_shown(
-    console: Console, action: str, fields: dict[str, str]
-) -> None:
-    page = console.page(f"actions/{action}", topic=TOPIC, subscription="billing", **fields)
-    assert page.status == 400
-
-
-def record(*fields: dict[str, Any]) -> str:
-    return json.dumps({"type": "record", "name": "Order", "fields": list(fields)})
-
-
-NUMBER = {"name": "number", "type": "int"}
-NOTE = {"name": "note", "type": ["null", "string"], "default": None}
-
-
-def test_schemas_when_shown_then_tell_what_changed_and_try_another(console: Console, topic: str) -> None:
-    for definition in (record(NUMBER), record(NUMBER, NOTE)):
-        console.admin.schemas.upload(topic, SchemaInfo(SchemaType.AVRO, definition.encode(), {}, "Order"))
-    model = console.model("schemas", name=topic)
-    assert [each["number"] for each in model["versions"]] == [1, 0]
-    assert (model["older"], model["newer"], model["trial"]["compatible"]) == (0, 1, None)
-    assert {line["mark"] for line in model["diff"]} == {"+", " "}
-    tried = {"type": "AVRO", "definition": record(NUMBER, {"name": "wrong", "type": "string"})}
-    place = address("schemas", {"name": topic})
-    assert "No. It does not fit those of the topic by the strategy FULL." in console.browser.post(place, tried).text
-    fits = {"type": "AVRO", "definition": record(NUMBER)}
-    assert "Yes. The strategy in force is FULL." in console.browser.post(place, fits).text
-    broken = {"type": "AVRO", "definition": "{"}
-    assert 'role="status">No: ' in console.browser.post(place, broken).text
-    assert [each["number"] for each in console.model("schemas", name=topic)["versions"]] == [1, 0]
-    assert console.act("delete-schema", topic=topic).status == 303
-
-
-def test_schemas_of_no_topic_when_asked_for_then_are_not_found(console: Console) -> None:
-    assert console.page("schemas", name=f"{TOPIC}-absent").status == 404
-
-
-def test_doctor_when_partitions_are_missing_then_offers_what_repairs_them(console: Console) -> None:
-    console.admin.namespaces.create("public/ill")
-    console.admin.topics.create_partitioned("persistent://public/ill/broken", 3)
-    assert console.model("doctor", namespace="public/ill")["findings"] == []
-    console.admin.topics.delete("persistent://public/ill/broken-partition-1", force=True)
-    (finding,) = console.model("doctor", namespace="public/ill")["findings"]
-    assert (finding["topic"], finding["kind"]) == ("persistent://public/ill/broken", "missing partitions")
-    (repair,) = finding["repairs"]
-    assert repair["action"] == "create-missed-partitions"
-    assert console.act(repair["action"], **repair["fields"]).status == 303
-    assert console.model("doctor", namespace="public/ill")["findings"] == []
-
-
-def test_doctor_when_no_namespace_is_chosen_then_asks_for_one(console: Console) -> None:
-    assert console.model("doctor") == {
-        "namespace": "", "examined": 0, "findings": [], "left_out": 0, "unreadable": [], "unanswered": None,
-    }  # fmt: skip
-
-
-def test_settings_when_one_is_changed_then_its_origin_is_told(console: Console) -> None:
-    key = "defaultNumPartitions"
-
-    def shown() -> dict[str, Any]:
-        (setting,) = [each for each in console.model("broker", text=key)["settings"] if each["key"] == key]
-        return dict(setting)
-
-    assert (shown()["value"], shown()["origin"], shown()["dynamic"]) == ("1", "default", True)
-    assert console.act("update-dynamic-config", key=key, value="7").status == 303
-    assert (shown()["value"], shown()["origin"]) == ("7", "dynamic")
-    assert key in {each["key"] for each in console.model("broker", origin="dynamic")["settings"]}
-    assert console.act("delete-dynamic-config", key=key).status == 303
-    assert shown()["origin"] == "default"
-    started = {each["key"]: each["origin"] for each in console.model("broker", origin="changed")["settings"]}
-    assert started["dataDir"] == "start"
-
-
-def test_broker_when_shown_then_tells_what_its_disk_holds(console: Console, topic: str) -> None:
-    assert console.model("broker")["writes"]["entries"] >= 10
-    held = until(lambda: (console.model("broker")["holdings"] or {}).get("topics"))
-    assert held >= 1, topic
+def test_overview_when_a_role_has_one_namespace_then_sees_that_alone(token_broker: InProcessBroker) -> None:
+    browser = PlainBrowser(token_broker.web_url, Authorization=f"Bearer {access.token('nprod')}")
+    found = model(browser, "overview")
+    assert found["found"]["namespaces"] == ["acme/app"]
+    assert found["broker"] is None
+    stranger = PlainBrowser(token_broker.web_url, Authorization=f"Bearer {access.token('other-admin')}")
+    assert "acme" not in stranger.get("/console/overview").text

@@ -48,9 +48,10 @@ class ConsoleFrontEnd:
         """That of a broker, as its settings say."""
         config = context.dynamic.config
         available = availability(config, installed=extra_installed())
-        if not available.on and available.reason == MISSING_EXTRA:
-            level = logging.WARNING if config.console_enabled == "true" else logging.INFO
-            _logger.log(level, "no console reason=%s", MISSING_EXTRA)
+        if available.reason == MISSING_EXTRA and config.console_enabled == "true":
+            _logger.warning("no console reason=%s", MISSING_EXTRA)
+        elif available.reason == MISSING_EXTRA:
+            _logger.info("no console reason=%s", MISSING_EXTRA)
         return cls(Home.of_broker(context, calls), available)
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:

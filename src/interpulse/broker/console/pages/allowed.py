@@ -26,8 +26,10 @@ class AllowedNamespaces:
 
 
 def to_see_replication(namespace: NamespaceName) -> str:
+    """The call that tells the status of replication."""
     return namespace_path(namespace, "/replication/status")
 
 
 def to_list_topics(namespace: NamespaceName) -> str:
+    """The call that lists the topics."""
     return admin_path(PERSISTENT, namespace.tenant, namespace.local)

@@ -40,6 +40,7 @@ class DoorModel:
 
 
 async def build(visit: Visit) -> DoorModel:
+    """For who may ask for the partition metadata; of a role, for who may read the permissions on the topic."""
     role, subscription = visit.text("role").strip(), visit.text("subscription").strip()
     if not visit.text("name"):
         return DoorModel("", role, subscription, [], _roles(visit), "")

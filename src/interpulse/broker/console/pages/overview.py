@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -47,6 +48,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class OverviewModel:
+    """The broker, the topics that are loaded in it, and what was searched for."""
+
     version: str
     healthy: bool
     problem: str
@@ -72,12 +75,15 @@ class _Looked:
 
 
 async def build(visit: Visit) -> OverviewModel:
+    """For everybody, of the namespaces that they may list the topics of."""
     health = await visit.attempt("/readyz")
     version = await visit.attempt(admin_path("brokers", "version"))
-    view = await visit.views.get(("overview", visit.visitor.role), lambda: _look(visit))
+    text, role = visit.text("text").strip(), visit.visitor.role
+    view, search = await asyncio.gather(
+        visit.views.get(("overview", role), lambda: _look(visit)),
+        visit.views.get(("search", role, text), lambda: _search(visit, text)),
+    )
     looked = view.value or _Looked(LoadedTopics(), [], 0)
-    text = visit.text("text").strip()
-    search = await visit.views.get(("search", visit.visitor.role, text), lambda: _search(visit, text))
     found = search.value or Found()
     return OverviewModel(
         version=version.value or "",

@@ -80,6 +80,8 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationModel:
+    """The job, each remote cluster, and the topics on their way there and from there."""
+
     known: bool
     """False: the first look at all topics is under way."""
 
@@ -108,6 +110,7 @@ class _Found:
 
 
 async def build(visit: Visit) -> ReplicationModel:
+    """For everybody, of the namespaces that they may see the replication of."""
     wanted = Filter(visit.text("cluster"), visit.choice("state", (_ANY, *STATES)), visit.text("text").strip())
     key = ("replication", visit.visitor.role, wanted)
     view = await visit.views.get(key, lambda: _look(visit, wanted))

@@ -51,6 +51,8 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow:
+    """One partition; figures are 0 where it is not loaded here."""
+
     name: str
     recorded: bool
     loaded: bool
@@ -62,6 +64,8 @@ class PartitionRow:
 
 @dataclass(frozen=True, slots=True)
 class ProducerRow:
+    """One producer that is connected."""
+
     topic: str
     name: str
     address: str
@@ -73,6 +77,8 @@ class ProducerRow:
 
 @dataclass(frozen=True, slots=True)
 class TopicModel:
+    """Everything about one name."""
+
     name: str
     kind: str
     """``partitioned``, ``non-partitioned`` or ``absent``."""
@@ -99,6 +105,7 @@ class TopicModel:
 
 
 async def build(visit: Visit) -> TopicModel:
+    """For who may ask for the partition metadata; each part needs what its own call needs."""
     name = visit.topic()
     await visit.check("GET", topic_path(name, "/partitions"))
     view = await visit.broker.lifecycle.view(name)

@@ -120,6 +120,7 @@ def loaded_parts(registry: TopicRegistry, name: TopicName, partitions: int) -> I
 
 
 async def figures_of(topics: Iterable[AnyTopic]) -> Figures:
+    """Their sum."""
     figures = Figures()
     for number, topic in enumerate(topics, 1):
         figures.add(topic, topic.measure())

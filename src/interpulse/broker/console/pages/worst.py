@@ -28,6 +28,8 @@ class WorstRow:
 
 @dataclass(frozen=True, slots=True)
 class WorstSubscription:
+    """A subscription that belongs to the worst of its kind."""
+
     topic: str
     subscription: str
     backlog: int
@@ -36,6 +38,8 @@ class WorstSubscription:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTopics:
+    """All of them together, and the worst of each kind."""
+
     topics: int = 0
     rate_in: float = 0.0
     rate_out: float = 0.0

@@ -57,6 +57,7 @@ _NAME_MAX: Final = 100
 
 
 def html(text: str, *, status: int = 200) -> Response:
+    """A page."""
     return Response(status, text.encode("utf-8", "backslashreplace"), {"Content-Type": "text/html; charset=utf-8"})
 
 
@@ -67,6 +68,7 @@ def json_document(value: Any, *, status: int = 200) -> Response:
 
 
 def redirect(place: str, *, status: int = 303) -> Response:
+    """Go there, with a GET."""
     return Response(status, headers={"Location": place})
 
 

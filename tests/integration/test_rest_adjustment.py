@@ -53,6 +53,20 @@ async def test_preview_adjust_preview_again_is_empty(east: RestBroker, west: Res
     assert (await call(east.web_url, "POST", PREVIEW, BOTH)).json["clusters"] == []
 
 
+async def test_plan_that_was_shown_is_applied_and_no_other(east: RestBroker, west: RestBroker) -> None:
+    await differ(east, west)
+    shown = (await call(east.web_url, "POST", PREVIEW, BOTH)).json["digest"]
+    await done(west, "PUT", "namespaces/demo/a/schemaCompatibilityStrategy", "ALWAYS_COMPATIBLE")
+    before = await state(west)
+    refused = await call(east.web_url, "POST", f"{ADJUST}&planDigest={shown}", BOTH)
+    assert (refused.status, refused.json["applied"]) == (409, False)
+    assert refused.json["reason"] == f"The plan is another one than that with the digest {shown}: preview it again"
+    assert (await state(west), await stored(east)) == (before, ["east"])
+    newer = (await call(east.web_url, "POST", PREVIEW, BOTH)).json["digest"]
+    adjusted = await call(east.web_url, "POST", f"{ADJUST}&planDigest={newer}", BOTH)
+    assert (adjusted.status, adjusted.json["applied"], adjusted.json["digest"]) == (200, True, newer)
+
+
 async def test_preview_wins_over_adjustment(east: RestBroker, west: RestBroker) -> None:
     await differ(east, west)
     before = await state(west)

@@ -46,6 +46,13 @@ class PlainBrowser:
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> Page:
         return self.request("GET", path, headers=headers)
 
+    def get_bytes(self, path: str) -> tuple[bytes, http.client.HTTPMessage]:
+        """What is no text, with its headers."""
+        with closing(http.client.HTTPConnection(self.place, timeout=30)) as connection:
+            connection.request("GET", path, headers=self.headers)
+            answer = connection.getresponse()
+            return answer.read(), answer.headers
+
     def post(self, path: str, fields: Mapping[str, str], headers: Mapping[str, str] | None = None) -> Page:
         form = {"Content-Type": "application/x-www-form-urlencoded", **(headers or {})}
         return self.request("POST", path, urlencode(fields), form)

@@ -226,7 +226,7 @@ class BrokerApp:
             await service.open(self.binary_server.start, self.binary_server.start_encrypted)
         quota = ConnectionQuota(self.config.max_http_server_connections, within=self._sockets)
         rest_server = RestServer(self.context, quota)
-        rest_server.mount(ConsoleFrontEnd(self.context, rest_server.calls))
+        rest_server.mount(ConsoleFrontEnd.of_broker(self.context, rest_server.calls))
         opened.push_async_callback(rest_server.stop)
         for service in services.web:
             await service.open(rest_server.start, rest_server.start_encrypted)

@@ -31,6 +31,7 @@ _COMMANDS = {
         "interpulse.cli.watching.check:check", "Check what needs attention in a cluster.", _ADMINISTRATION
     ),
     "cluster": LazyCommand("interpulse.cli.cluster:cluster", "Prepare a cluster of brokers.", _ADMINISTRATION),
+    "console": LazyCommand("interpulse.cli.console:console", "Show a cluster in the browser.", _PROGRAMS),
     "consume": LazyCommand("interpulse.cli.consume:consume", "Receive messages and print them.", _MESSAGES),
     "context": LazyCommand(
         "interpulse.cli.context:context", "Keep addresses and credentials of clusters under names.", _ADMINISTRATION
@@ -46,6 +47,9 @@ _COMMANDS = {
     ),
     "produce": LazyCommand("interpulse.cli.produce:produce", "Send messages.", _MESSAGES),
     "read": LazyCommand("interpulse.cli.read:read", "Print messages without a subscription.", _MESSAGES),
+    "republish": LazyCommand(
+        "interpulse.cli.republish:republish", "Publish the messages of a topic to another one.", _MESSAGES
+    ),
     "replicate": LazyCommand("interpulse.cli.replicate:command", "Run the geo-replication job on Spark.", _PROGRAMS),
     "proxy": LazyCommand("interpulse.cli.programs.proxy:proxy", "Run a lookup proxy in front of brokers.", _PROGRAMS),
     "standalone": LazyCommand(

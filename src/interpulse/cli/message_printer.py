@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.schema_contents import TypedValue, read_content
 from interpulse.cli.support.formats import content_fields
-from interpulse.cli.support.running import CommandFailed
+from interpulse.cli.support.running import UNUSABLE, CommandFailed
+from interpulse.client.contents import TypedValue, read_content
+from interpulse.model.errors import NotSupported
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
@@ -39,6 +40,8 @@ class SchemaReader:
         schema = await self._schema(message.topic, message.schema_version)
         try:
             return read_content(schema, message.content, message.key_bytes)
+        except NotSupported as error:
+            raise CommandFailed(str(error), UNUSABLE) from error
         except ValueError as error:
             kind = schema.type.name if schema else "bytes"
             raise CommandFailed(

@@ -5,6 +5,8 @@ Field names are those of the answer to ``POST .../replication?preview=true`` (PI
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -153,12 +155,28 @@ class AdjustmentPlan:
             return Outcome.CONFLICT
         return Outcome.NEEDS_ADJUSTMENT if any(each.changes for each in self.clusters) else Outcome.READY
 
+    @property
+    def digest(self) -> str:
+        """Of everything that the plan says of the clusters: equal plans have equal ones, however far they came."""
+        body = self._compared()
+        for cluster in body["clusters"]:
+            for change in cluster["changes"]:
+                change.pop("status", None)
+                change.pop("error", None)
+        return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
     def conflict_reasons(self) -> Iterable[str]:
         """A sentence for every conflict on every cluster."""
         return (f"{each.reason}; {each.remedy}" for cluster in self.clusters for each in cluster.conflicts)
 
     def to_json(self) -> dict[str, Any]:
-        body: dict[str, Any] = {
+        body = self._compared() | {"digest": self.digest}
+        if self.applied is not None:
+            body["applied"] = self.applied
+        return body if self.reason is None else body | {"reason": self.reason}
+
+    def _compared(self) -> dict[str, Any]:
+        return {
             "namespace": str(self.namespace),
             "localCluster": self.local_cluster,
             "requestedClusters": list(self.requested),
@@ -166,9 +184,6 @@ class AdjustmentPlan:
             "outcome": str(self.outcome),
             "clusters": [each.to_json() for each in self.clusters],
         }
-        if self.applied is not None:
-            body["applied"] = self.applied
-        return body if self.reason is None else body | {"reason": self.reason}
 
 
 def _topic_json(topic: TopicName | None) -> dict[str, str]:

@@ -59,13 +59,21 @@ async def preview(enabling: Enabling, local: NamespaceReading, connect: Connect)
 
 
 async def adjust(
-    enabling: Enabling, local: NamespaceReading, connect: Connect, store: Callable[[], Awaitable[None]]
+    enabling: Enabling,
+    local: NamespaceReading,
+    connect: Connect,
+    store: Callable[[], Awaitable[None]],
+    *,
+    shown: str | None = None,
 ) -> AdjustmentPlan:
     """Apply the plan, look again, and ``store`` the replication clusters if nothing differs any more.
 
-    The plan that comes back says whether it was applied, why not, and how far every change came.
+    The plan that comes back says whether it was applied, why not, and how far every change came. ``shown`` is the
+    digest of the plan that somebody saw: another one than that is not applied.
     """
     plan = await preview(enabling, local, connect)
+    if shown is not None and shown != plan.digest:
+        return _refused(plan, f"The plan is another one than that with the digest {shown[:64]}: preview it again")
     if plan.outcome is Outcome.CONFLICT:
         return _refused(plan, "; ".join(plan.conflict_reasons()))
     if plan.outcome is Outcome.NEEDS_ADJUSTMENT:

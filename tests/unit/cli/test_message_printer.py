@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from interpulse.cli.message_printer import describe_message, message_as_json
-from interpulse.cli.schema_contents import TypedValue
+from interpulse.client.contents import TypedValue
 from interpulse.model.ids import MessageId
 from tests.support.received_messages import received
 

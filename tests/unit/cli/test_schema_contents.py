@@ -6,7 +6,8 @@ import struct
 import click
 import pytest
 
-from interpulse.cli.schema_contents import OutgoingContents, TypedValue, read_content
+from interpulse.cli.schema_contents import OutgoingContents
+from interpulse.client.contents import TypedValue, read_content
 from interpulse.model.schemas import SchemaInfo, SchemaType
 
 RECORD = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "int"]}]})

@@ -88,6 +88,9 @@ class BrokerConfig:
         "The console at /console; auto = where the broker listens on loopback only, or asks everybody for credentials.",
         choices=("auto", "true", "false"),
     )
+    console_messages_enabled: bool = _setting(
+        True, "The console shows messages to those who may consume them; false = to nobody.", dynamic=True
+    )
     console_read_only: bool = _setting(False, "The console shows, and changes nothing.")
 
     # --- TLS of the services

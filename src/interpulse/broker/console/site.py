@@ -11,7 +11,8 @@ from typing import Any, Final
 from interpulse.broker.access.authentication import BadCredentials, PeerCertificate
 from interpulse.broker.console.actions.action import Action
 from interpulse.broker.console.actions.catalogue import ACTIONS
-from interpulse.broker.console.pages.catalogue import HOME, PAGES, STREAMS
+from interpulse.broker.console.home import Home
+from interpulse.broker.console.pages.catalogue import DOWNLOADS, HOME, PAGES, REMOTE_PAGES, STREAMS
 from interpulse.broker.console.sampling import Samples
 from interpulse.broker.console.visit import ServedElsewhere, Visit, Visitor
 from interpulse.broker.console.web.addresses import ROOT, action_url, page_url, read_query, safe_next
@@ -22,8 +23,6 @@ from interpulse.broker.console.web.response import Cookie, Response, html, json_
 from interpulse.broker.console.web.security import HEADERS, check_source
 from interpulse.broker.console.web.sessions import COOKIE, SESSION_SECONDS, Sessions
 from interpulse.broker.console.web.static_files import StaticFiles
-from interpulse.broker.rest.admin_calls import AdminCalls, known_hosts
-from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.routing import MethodNotAllowed
 from interpulse.model.errors import Forbidden, InvalidRequest, NotFound, PulsarError
 
@@ -71,10 +70,9 @@ class _Request:
 class Site:
     """The console, once somebody looks at it."""
 
-    def __init__(self, context: RestContext, calls: AdminCalls) -> None:
-        self._context = context
-        self._calls = calls
-        self._hosts = known_hosts(context)
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._pages = PAGES if home.broker is not None else REMOTE_PAGES
         self._sessions = Sessions(time.monotonic)
         self._tokens = FormTokens()
         self._views = KeptViews(time.monotonic)
@@ -114,7 +112,7 @@ class Site:
         return response.with_headers(HEADERS)
 
     async def _answer(self, request: _Request) -> Response:
-        check_source(request.method, request.headers, self._hosts)
+        check_source(request.method, request.headers, self._home.hosts)
         if request.method not in ("GET", "POST"):
             raise MethodNotAllowed(request.method, ("GET", "POST"))
         first, _, rest = request.place.partition("/")
@@ -123,15 +121,17 @@ class Site:
         if request.place == _SIGN_IN:
             return await self._sign_in(request)
         visitor = await self._visitor(request)
-        if first == "actions" and rest in ACTIONS:
-            return await self._action(request, visitor, ACTIONS[rest])
+        action = ACTIONS.get(rest) if first == "actions" else None
+        if action is not None and not (action.ours_only and self._home.broker is None):
+            return await self._action(request, visitor, action)
         if request.place == _SIGN_OUT and request.method == "POST":
             return self._sign_out(request, visitor)
-        if request.method != "GET":
+        name = request.place.removesuffix(_JSON)
+        if request.method != "GET" and not (name in self._pages and self._pages[name].takes_forms):
             raise MethodNotAllowed(request.method, ("GET",))
         if not request.place:
             return redirect(page_url(HOME))
-        return await self._page(request, visitor)
+        return await self._page(request, visitor, name)
 
     def _static(self, name: str) -> Response:
         found = self._files.response(name)
@@ -143,7 +143,7 @@ class Site:
 
     async def _visitor(self, request: _Request) -> Visitor:
         """Raises BadCredentials."""
-        access = self._context.access
+        access = self._home.access
         headers = {
             name: request.headers[name] for name in ("Authorization", "X-Original-Principal") if name in request.headers
         }
@@ -166,7 +166,7 @@ class Site:
         return redirect(page_url(_SIGN_IN, next=request.raw_path))
 
     async def _sign_in(self, request: _Request) -> Response:
-        if self._context.access is None:
+        if self._home.access is None:
             return redirect(ROOT)
         query = read_query(request.raw_query)
         goes_to = safe_next(query.get("next", ROOT))
@@ -176,7 +176,7 @@ class Site:
         self._tokens.check(request.browser, _SIGN_IN, form.get("token", ""))
         authorization = _authorization(form)
         try:
-            identity = await self._context.access.authentication.authenticate_http({"Authorization": authorization})
+            identity = await self._home.access.authentication.authenticate_http({"Authorization": authorization})
         except BadCredentials as error:
             _logger.warning("authentication failed address=%s reason=%s", request.address, error.detail)
             return self._sign_in_form(request, goes_to, "The broker does not accept these credentials.")
@@ -205,13 +205,15 @@ class Site:
 
     # --- pages
 
-    async def _page(self, request: _Request, visitor: Visitor) -> Response:
-        name = request.place.removesuffix(_JSON)
-        visit = self._visit(visitor, read_query(request.raw_query))
+    async def _page(self, request: _Request, visitor: Visitor, name: str) -> Response:
+        asked = read_query(request.raw_query)
+        visit = self._visit(visitor, {**asked, **request.form()} if request.method == "POST" else asked)
         if name in STREAMS:
             stream = await STREAMS[name](visit)
             return Response(200, headers={"Content-Type": "text/event-stream"}, stream=stream)
-        page = PAGES.get(name)
+        if name in DOWNLOADS:
+            return (await DOWNLOADS[name](visit)).response()
+        page = self._pages.get(name)
         if page is None:
             raise NotFound("There is no such page in the console")
         model = await page.build(visit)
@@ -220,7 +222,7 @@ class Site:
         done = ACTIONS.get(visit.text("done"))
         return html(
             self._render(
-                f"{page.name}.html",
+                f"{page.template or page.name}.html",
                 visitor,
                 title=page.title,
                 page=page,
@@ -236,8 +238,7 @@ class Site:
         now_ms = time.time_ns() // 1_000_000
         return Visit(
             visitor,
-            self._calls,
-            self._context,
+            self._home,
             query,
             now_ms,
             views=self._views,
@@ -247,7 +248,7 @@ class Site:
 
     @property
     def _read_only(self) -> bool:
-        return self._context.dynamic.config.console_read_only
+        return self._home.read_only()
 
     # --- actions
 
@@ -330,11 +331,11 @@ class Site:
     def _render(self, template: str, visitor: Visitor | None, **values: Any) -> str:
         signed_in = visitor is not None and bool(visitor.session)
         frame = {
-            "menu": [page for page in PAGES.values() if page.in_menu],
+            "menu": [page for page in self._pages.values() if page.in_menu],
             "page": None,
             "done": "",
             "json_url": "",
-            "cluster": self._context.namespaces.local_cluster,
+            "cluster": self._home.cluster,
             "role": visitor.role if visitor is not None else "",
             "read_only": self._read_only,
             "sign_out_token": self._tokens.token(visitor.session, _SIGN_OUT)

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from interpulse.broker.access.authentication import PeerCertificate
+from interpulse.broker.console.home import Home
+from interpulse.broker.console.own_admin import OwnAdmin
 from interpulse.broker.console.sampling import Samples
 from interpulse.broker.console.web.kept_views import KeptViews
-from interpulse.broker.rest.admin_calls import AdminCalls, SentCall
+from interpulse.broker.rest.admin_calls import SentCall, no_body
+from interpulse.broker.rest.http.call import Answer
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.routing import MethodNotAllowed
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.received_errors import error_for_http_status
 
 __all__ = ["Part", "ServedElsewhere", "Visit", "Visitor"]
 
 T = TypeVar("T")
 
 _REDIRECT: Final = 307
+_REFUSED: Final = 400
+_JSON: Final = "application/json"
 
 
 class ServedElsewhere(PulsarError):
@@ -71,9 +79,7 @@ class Visit:
     """What the builder of a page has."""
 
     visitor: Visitor
-    calls: AdminCalls
-    broker: RestContext
-    """The objects below the admin API, for what no single call tells; see `refusal`."""
+    home: Home
 
     query: Mapping[str, str]
     now_ms: int
@@ -84,6 +90,15 @@ class Visit:
     """For what is watched as it goes on."""
 
     read_only: bool = False
+
+    @property
+    def broker(self) -> RestContext:
+        """The objects below the admin API, for what no single call tells; see `refusal`.
+
+        Pages that ask for them are not among those of a console that has only the API.
+        """
+        assert self.home.broker is not None
+        return self.home.broker
 
     async def read(self, path: str) -> Any:
         """A GET of the admin API: decoded JSON, a text, or None. Raises what it refuses, and ServedElsewhere."""
@@ -96,24 +111,33 @@ class Visit:
         except PulsarError as error:
             return Part(None, str(error))
 
+    @property
+    def admin(self) -> AdminClient:
+        """The admin client, whose calls are made here in the visitor's name."""
+        return OwnAdmin(self._answer)
+
     async def send(self, method: str, path: str, body: Any = None) -> Any:
         """Any call of the admin API; see `read`."""
-        sent = b"" if body is None else json.dumps(body).encode()
+        answer = await self._answer(method, path, None if body is None else json.dumps(body).encode())
+        if answer.status >= _REFUSED:  # a document that says how far it came; others are raised by their handlers
+            raise error_for_http_status(answer.status, _reason(answer))
+        if not answer.body:
+            return None
+        return _decoded(answer)
 
+    async def _answer(self, method: str, path: str, body: bytes | None, content_type: str = _JSON) -> Answer:
         async def read_body() -> bytes:
-            return sent
+            return body or b""
 
-        answer = await self.calls.answer(self._sent(method, path, read_body))
+        answer = await self.home.calls.answer(self._sent(method, path, read_body, content_type))
         if answer.status == _REDIRECT:
             place = urlsplit(str(answer.headers["Location"]))
             raise ServedElsewhere(f"{place.scheme}://{place.netloc}")
-        if not answer.body:
-            return None
-        return json.loads(answer.body) if answer.content_type == "application/json" else answer.body.decode()
+        return answer
 
     async def check(self, method: str, path: str) -> None:
         """Raise what keeps the visitor from making this call; the call is not made."""
-        await self.calls.check(self._sent(method, path))
+        await self.home.calls.check(self._sent(method, path))
 
     async def refusal(self, method: str, path: str) -> str:
         """Why the visitor may not make this call; empty if they may. The call is not made."""
@@ -123,7 +147,9 @@ class Visit:
             return str(error)
         return ""
 
-    def _sent(self, method: str, path: str, *read_body: Any) -> SentCall:
+    def _sent(
+        self, method: str, path: str, read_body: Callable[[], Awaitable[bytes]] = no_body, content_type: str = _JSON
+    ) -> SentCall:
         visitor = self.visitor
         return SentCall(
             method,
@@ -131,9 +157,9 @@ class Visit:
             visitor.headers,
             visitor.certificate,
             visitor.tls,
-            "application/json",
-            *read_body,
-            address=visitor.address,
+            content_type,
+            read_body,
+            visitor.address,
         )
 
     # --- what stands behind the question mark
@@ -170,3 +196,16 @@ class Visit:
         if not text:
             raise InvalidRequest(f"The address needs {name}: {meaning}")
         return text
+
+
+def _reason(answer: Answer) -> str:
+    told = json.loads(answer.body) if answer.body else {}
+    return str(told.get("reason") or "The broker gave no reason")
+
+
+def _decoded(answer: Answer) -> Any:
+    """JSON where it is JSON: brokers send bare words such as ``ok`` with its content type, too."""
+    if answer.content_type == _JSON:
+        with suppress(ValueError):
+            return json.loads(answer.body)
+    return answer.body.decode(errors="replace")

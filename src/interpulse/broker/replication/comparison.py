@@ -76,9 +76,11 @@ class RemoteComparison:
         """What would have to change on the added clusters; nothing is changed."""
         return await preview(enabling, self._local, self._connect)
 
-    async def adjust(self, enabling: Enabling, store: Callable[[], Awaitable[None]]) -> AdjustmentPlan:
+    async def adjust(
+        self, enabling: Enabling, store: Callable[[], Awaitable[None]], *, shown: str | None
+    ) -> AdjustmentPlan:
         """Make it true there, then ``store`` here; see `interpulse.replication.adjust`."""
-        return await adjust(enabling, self._local, self._connect, store)
+        return await adjust(enabling, self._local, self._connect, store, shown=shown)
 
     async def _differences(
         self, cluster: str, data: ClusterData, namespace: NamespaceName, local: NamespaceSnapshot

@@ -38,8 +38,10 @@ class ClusterComparison(Protocol):
     async def preview(self, enabling: Enabling) -> AdjustmentPlan:
         """What would have to change on the added clusters."""
 
-    async def adjust(self, enabling: Enabling, store: Callable[[], Awaitable[None]]) -> AdjustmentPlan:
-        """Change it, then ``store``; the plan says what came of it."""
+    async def adjust(
+        self, enabling: Enabling, store: Callable[[], Awaitable[None]], *, shown: str | None
+    ) -> AdjustmentPlan:
+        """Change it, then ``store``; the plan says what came of it, and if it has the digest that was ``shown``."""
 
 
 class ReplicationClusters:
@@ -89,10 +91,15 @@ class ReplicationClusters:
         """What `adjust` would do; the same refusals, and nothing is changed."""
         return await self._comparison.preview(await self._checked(namespace, requested))
 
-    async def adjust(self, namespace: NamespaceName, requested: Iterable[str]) -> AdjustmentPlan:
-        """As `set`, but the added clusters are first made to fit where that can be done (PIP-433)."""
+    async def adjust(
+        self, namespace: NamespaceName, requested: Iterable[str], *, shown: str | None = None
+    ) -> AdjustmentPlan:
+        """As `set`, but the added clusters are first made to fit where that can be done (PIP-433).
+
+        With ``shown``, only if the plan has this digest.
+        """
         enabling = await self._checked(namespace, requested)
-        return await self._comparison.adjust(enabling, lambda: self._store(enabling))
+        return await self._comparison.adjust(enabling, lambda: self._store(enabling), shown=shown)
 
     async def _checked(self, namespace: NamespaceName, requested: Iterable[str]) -> Enabling:
         wanted = tuple(sorted(set(requested)))

@@ -17,14 +17,15 @@ from interpulse.model.permissions import Principal
 from interpulse.rules.listeners import plan_listeners
 from interpulse.serving.web_pages import KnownHosts
 
-__all__ = ["AdminCalls", "SentCall", "known_hosts"]
+__all__ = ["AdminCalls", "SentCall", "known_hosts", "no_body"]
 
 _READING: Final = ("GET", "HEAD", "OPTIONS")
 _REFUSED: Final = 400
 _UNFORESEEN: Final = 500
 
 
-async def _no_body() -> bytes:
+async def no_body() -> bytes:
+    """Of calls that have none."""
     return b""
 
 
@@ -44,7 +45,7 @@ class SentCall:
 
     tls: bool = False
     content_type: str = ""
-    read_body: Callable[[], Awaitable[bytes]] = _no_body
+    read_body: Callable[[], Awaitable[bytes]] = no_body
     """Asked only after the call was let through."""
 
     address: str = ""

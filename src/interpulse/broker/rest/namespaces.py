@@ -176,7 +176,10 @@ async def _adjust(call: Call, clusters: list[str], *, previewed: bool) -> Answer
     if not call.context.dynamic.config.supports_replication_preview:
         raise OperationNotAllowed("Preview and adjustment are switched off by supportsReplicationPreview=false")
     replication = call.context.replication_clusters
-    plan = await (replication.preview if previewed else replication.adjust)(call.namespace, clusters)
+    if previewed:
+        plan = await replication.preview(call.namespace, clusters)
+    else:
+        plan = await replication.adjust(call.namespace, clusters, shown=call.query.get("planDigest"))
     return answer_json(plan.to_json(), status=plan.http_status)
 
 

@@ -124,6 +124,12 @@ async def delete_namespace(admin: AdminClient, namespace: NamespaceName, force: 
     help="First change the differences on those clusters: auto-creation, schema policies, partition counts.",
 )
 @click.option("--preview", "previewed", is_flag=True, help="Print these changes, and change nothing.")
+@click.option(
+    "--plan-digest",
+    "shown_digest",
+    metavar="DIGEST",
+    help="Change them only by the plan with this digest; --preview -o json tells it.",
+)
 @admin_command
 async def set_clusters(
     admin: AdminClient,
@@ -132,6 +138,7 @@ async def set_clusters(
     comparison_skipped: bool,
     adjusted: bool,
     previewed: bool,
+    shown_digest: str | None,
 ) -> None:
     """Replicate a namespace to clusters.
 
@@ -142,8 +149,10 @@ async def set_clusters(
         raise click.UsageError(
             "--skipCompareTopicPartitions excludes --preview and --adjust-namespace-level-policies-automatically"
         )
+    if shown_digest is not None and (previewed or not adjusted):
+        raise click.UsageError("--plan-digest goes with --adjust-namespace-level-policies-automatically")
     if adjusted or previewed:
-        await set_clusters_by_plan(admin, namespace, clusters, previewed=previewed)
+        await set_clusters_by_plan(admin, namespace, clusters, previewed=previewed, shown_digest=shown_digest)
         return
     try:
         await admin.namespaces.set_replication_clusters(namespace, clusters, partitions_compared=not comparison_skipped)

@@ -34,14 +34,23 @@ _NAMED_MAX: Final = 10
 
 
 async def set_clusters_by_plan(
-    admin: AdminClient, namespace: NamespaceName, clusters: Sequence[str], *, previewed: bool
+    admin: AdminClient,
+    namespace: NamespaceName,
+    clusters: Sequence[str],
+    *,
+    previewed: bool,
+    shown_digest: str | None = None,
 ) -> None:
     """Print the plan, carried out unless it is only previewed, and exit by its outcome: 0, 1 or 3."""
     settings = await _settings(admin, namespace)
     if settings is None or settings.get("supportsReplicationPreview") == "true":
-        plan = await admin.namespaces.adjust_for_replication(namespace, clusters, previewed=previewed)
+        plan = await admin.namespaces.adjust_for_replication(
+            namespace, clusters, previewed=previewed, shown_digest=shown_digest
+        )
     else:
-        plan = await _plan_from_here(admin, namespace, clusters, settings, previewed=previewed)
+        plan = await _plan_from_here(
+            admin, namespace, clusters, settings, previewed=previewed, shown_digest=shown_digest
+        )
     print_value(plan, plan_as_text(plan, _screen_width()), tabular=True)
     click.get_current_context().exit(_exit_code(plan))
 
@@ -78,6 +87,7 @@ async def _plan_from_here(
     settings: Mapping[str, str],
     *,
     previewed: bool,
+    shown_digest: str | None,
 ) -> dict[str, Any]:
     from interpulse.replication.adjust import adjust, preview
     from interpulse.replication.connect import web_url
@@ -97,7 +107,7 @@ async def _plan_from_here(
 
     if previewed:
         return (await preview(enabling, AdminReading(admin), connect)).to_json()
-    return (await adjust(enabling, AdminReading(admin), connect, store)).to_json()
+    return (await adjust(enabling, AdminReading(admin), connect, store, shown=shown_digest)).to_json()
 
 
 async def _enabling(

@@ -50,7 +50,7 @@ class AdminClient(AsyncCloses):
     ) -> None:
         self.web_url = shown_address(web_url)
         """For messages."""
-        self._http = HttpSession(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls)
+        self._http = self._new_session(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls)
         self.clusters = ClustersAdmin(self._http)
         self.tenants = TenantsAdmin(self._http)
         self.namespaces = NamespacesAdmin(self._http)
@@ -60,6 +60,12 @@ class AdminClient(AsyncCloses):
         self.schemas = SchemasAdmin(self._http)
         self.brokers = BrokersAdmin(self._http)
         self.lookup = LookupAdmin(self._http)
+
+    def _new_session(
+        self, web_url: str, *, credentials: Credentials | None, timeout_ms: int, tls: TlsOptions | None
+    ) -> HttpSession:
+        """What makes the calls."""
+        return HttpSession(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls)
 
     async def close(self) -> None:
         await self._http.close()

@@ -19,6 +19,9 @@ from interpulse.wire.ids import unsigned
 
 __all__ = ["is_committed", "is_marker", "messages_in_answer"]
 
+_EXACT_KEY: Final = "X-Interpulse-Base64-partition-key"
+"""Of our broker, where the key is not ASCII: Pulsar's header has question marks then."""
+
 
 def is_marker(headers: Mapping[str, str]) -> bool:
     """The entry was written by a broker for brokers, such as the snapshot of a replicated subscription."""
@@ -57,6 +60,8 @@ def _metadata(headers: Mapping[str, str], payload: bytes) -> pb.MessageMetadata:
     for header, (field, read) in _FIELDS.items():
         if header in headers:
             setattr(metadata, field, read(headers[header]))
+    if _EXACT_KEY in headers:
+        metadata.partition_key = base64.b64decode(headers[_EXACT_KEY]).decode()
     properties = json.loads(headers.get("X-Pulsar-PROPERTY") or "{}")
     metadata.properties.extend(pb.KeyValue(key=key, value=value) for key, value in properties.items())
     if _truth(headers.get("X-Pulsar-Is-Encrypted", "false")):

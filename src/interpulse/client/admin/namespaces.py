@@ -174,15 +174,25 @@ class NamespacesAdmin:
         await self._http.post(_path(namespace, "replication"), list(clusters), kind="namespace", query=query)
 
     async def adjust_for_replication(
-        self, namespace: NamespaceName | str, clusters: Iterable[str], *, previewed: bool
+        self,
+        namespace: NamespaceName | str,
+        clusters: Iterable[str],
+        *,
+        previewed: bool,
+        shown_digest: str | None = None,
     ) -> dict[str, Any]:
         """Adjust policies and partition counts of the clusters that are new in the list, then replicate to them.
 
         The answer is the plan with its ``outcome``, and ``applied`` unless it is only ``previewed``: false where a
-        conflict or a failure kept it from being done. Ask only a broker whose runtime configuration has
+        conflict or a failure kept it from being done. With ``shown_digest``, that of a preview, it is done only if the
+        plan is still the same. Ask only a broker whose runtime configuration has
         ``supportsReplicationPreview``: a real one ignores the parameters, and stores the clusters.
         """
-        query = {"adjustNamespaceLevelPoliciesAutomatically": True, "preview": previewed}
+        query = {
+            "adjustNamespaceLevelPoliciesAutomatically": True,
+            "preview": previewed,
+            "planDigest": shown_digest,
+        }
         path = _path(namespace, "replication")
         return await self._http.ask_for_document(
             "POST", path, kind="namespace", marker="outcome", query=query, body=list(clusters)

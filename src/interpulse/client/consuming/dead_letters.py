@@ -20,7 +20,7 @@ from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 
-__all__ = ["DeadLetterCandidates", "DeadLetterProducer"]
+__all__ = ["LETTER_PROPERTIES", "DeadLetterCandidates", "DeadLetterProducer"]
 
 REAL_TOPIC: Final = "REAL_TOPIC"
 REAL_SUBSCRIPTION: Final = "REAL_SUBSCRIPTION"
@@ -28,6 +28,10 @@ ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
 _ORIGIN_MESSAGE_ID_OLD: Final = "ORIGIN_MESSAGE_IDY_TIME"  # the name that the property had by mistake
 RECONSUMETIMES: Final = "RECONSUMETIMES"
 DELAY_TIME: Final = "DELAY_TIME"
+LETTER_PROPERTIES: Final = frozenset(
+    {REAL_TOPIC, REAL_SUBSCRIPTION, ORIGIN_MESSAGE_ID, _ORIGIN_MESSAGE_ID_OLD, RECONSUMETIMES, DELAY_TIME}
+)
+"""What a letter tells of its past, beside the properties of its message."""
 
 
 class DeadLetterProducer:

@@ -336,15 +336,25 @@ class NamespacesAdmin:
         )
 
     def adjust_for_replication(
-        self, namespace: NamespaceName | str, clusters: Iterable[str], *, previewed: bool
+        self,
+        namespace: NamespaceName | str,
+        clusters: Iterable[str],
+        *,
+        previewed: bool,
+        shown_digest: str | None = None,
     ) -> dict[str, Any]:
         """Adjust policies and partition counts of the clusters that are new in the list, then replicate to them.
 
         The answer is the plan with its ``outcome``, and ``applied`` unless it is only ``previewed``: false where a
-        conflict or a failure kept it from being done. Ask only a broker whose runtime configuration has
+        conflict or a failure kept it from being done. With ``shown_digest``, that of a preview, it is done only if the
+        plan is still the same. Ask only a broker whose runtime configuration has
         ``supportsReplicationPreview``: a real one ignores the parameters, and stores the clusters.
         """
-        return self._portal.call(lambda: self._area.adjust_for_replication(namespace, clusters, previewed=previewed))
+        return self._portal.call(
+            lambda: self._area.adjust_for_replication(
+                namespace, clusters, previewed=previewed, shown_digest=shown_digest
+            )
+        )
 
     def allowed_clusters(self, namespace: NamespaceName | str) -> Names:
         return self._portal.call(lambda: self._area.allowed_clusters(namespace))

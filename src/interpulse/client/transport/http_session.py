@@ -167,7 +167,7 @@ class HttpSession(AsyncCloses):
         payload: bytes | None,
         content_type: str,
     ) -> HttpAnswer:
-        answer = await self._ask_hosts(method, path + _query_string(query), payload, content_type)
+        answer = await self.exchange(method, path + _query_string(query), payload, content_type)
         if answer.status >= 400:
             raise error_for_response(answer, f"{method} {path}", kind)
         return answer
@@ -177,7 +177,7 @@ class HttpSession(AsyncCloses):
     ) -> dict[str, Any]:
         """As :meth:`request`, for a call that answers a document with the field ``marker`` when it refuses too."""
         payload = json.dumps(body).encode()
-        answer = await self._ask_hosts(method, path + _query_string(query), payload, JSON)
+        answer = await self.exchange(method, path + _query_string(query), payload, JSON)
         document = _decode(answer.text)
         if isinstance(document, dict) and marker in document:
             return document
@@ -185,7 +185,8 @@ class HttpSession(AsyncCloses):
             raise error_for_response(answer, f"{method} {path}", kind)
         raise UnknownError(f"{method} {path} answered something else than a document with {marker}")
 
-    async def _ask_hosts(self, method: str, target: str, payload: bytes | None, content_type: str) -> HttpAnswer:
+    async def exchange(self, method: str, target: str, payload: bytes | None, content_type: str) -> HttpAnswer:
+        """One request and its answer, whatever its status. All others end here: override it to send them otherwise."""
         failures = []
         for index in self._host_order():
             try:

@@ -33,6 +33,7 @@ def document(outcome: str, **parts: Any) -> dict[str, Any]:
         ("--preview", "adjustNamespaceLevelPoliciesAutomatically=true&preview=true"),
         (ADJUST, "adjustNamespaceLevelPoliciesAutomatically=true&preview=false"),
         (f"{ADJUST} --preview", "adjustNamespaceLevelPoliciesAutomatically=true&preview=true"),
+        (f"{ADJUST} --plan-digest ab", "adjustNamespaceLevelPoliciesAutomatically=true&preview=false&planDigest=ab"),
     ],
 )
 def test_broker_that_makes_plans_is_asked_for_one(web: StubWeb, run_admin: RunAdmin, options: str, query: str) -> None:

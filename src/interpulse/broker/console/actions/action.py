@@ -56,6 +56,9 @@ class Action:
     """The address to go to afterwards."""
 
     done: str = "Done."
+    ours_only: bool = False
+    """A real Pulsar would take the call for another one."""
+
     dangerous: bool = False
     """Something is lost that does not come back."""
 

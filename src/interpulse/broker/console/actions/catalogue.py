@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.console.actions import topic_actions
+from interpulse.broker.console.actions import cluster_actions, repair_actions, subscription_actions, topic_actions
 from interpulse.broker.console.actions.action import Action
 
 __all__ = ["ACTIONS"]
 
-ACTIONS: Final[dict[str, Action]] = {action.name: action for action in (*topic_actions.ACTIONS,)}
+_ALL: Final = (
+    *topic_actions.ACTIONS,
+    *subscription_actions.ACTIONS,
+    *repair_actions.ACTIONS,
+    *cluster_actions.ACTIONS,
+)
+ACTIONS: Final[dict[str, Action]] = {action.name: action for action in _ALL}

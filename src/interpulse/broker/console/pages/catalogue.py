@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from interpulse.broker.console.pages import door, overview, replication, topic
+from interpulse.broker.console.pages import (
+    broker,
+    differences,
+    doctor,
+    door,
+    message,
+    messages,
+    overview,
+    remote_overview,
+    remote_topic,
+    replication,
+    schemas,
+    subscription,
+    topic,
+)
 from interpulse.broker.console.pages.page import Page
 from interpulse.broker.console.visit import Visit
-from interpulse.broker.console.web.response import EventStream
+from interpulse.broker.console.web.response import Download, EventStream
 
-__all__ = ["HOME", "PAGES", "STREAMS"]
+__all__ = ["DOWNLOADS", "HOME", "PAGES", "REMOTE_PAGES", "STREAMS"]
 
 HOME: Final = "overview"
 
@@ -18,9 +32,33 @@ _PAGES: Final = (
     Page("overview", "Overview", overview.build),
     Page("replication", "Replication", replication.build),
     Page("topic", "Topic", topic.build, in_menu=False),
+    Page("messages", "Messages", messages.build, in_menu=False),
+    Page("message", "Message", message.build, in_menu=False),
+    Page("subscription", "Subscription", subscription.build, in_menu=False),
+    Page("schemas", "Schemas", schemas.build, in_menu=False, takes_forms=True),
     Page("door", "Door", door.build),
+    Page("differences", "Differences", differences.build),
+    Page("doctor", "Doctor", doctor.build),
+    Page("broker", "Broker", broker.build),
 )
 PAGES: Final[dict[str, Page]] = {page.name: page for page in _PAGES}
 
-STREAMS: Final[dict[str, Callable[[Visit], Awaitable[EventStream]]]] = {"topic-rates": topic.rates}
+_REMOTE: Final = (
+    Page("overview", "Topics", remote_overview.build, template="remote_overview"),
+    Page("topic", "Topic", remote_topic.build, in_menu=False, template="remote_topic"),
+)
+_SHARED: Final = ("messages", "message", "subscription", "schemas", "doctor")
+REMOTE_PAGES: Final[dict[str, Page]] = {page.name: page for page in (*_REMOTE, *(PAGES[name] for name in _SHARED))}
+"""Where there is only the admin API of a cluster."""
+
+STREAMS: Final[dict[str, Callable[[Visit], Awaitable[EventStream]]]] = {
+    "topic-rates": topic.rates,
+    "messages/tail": messages.tail,
+}
+"""By their place below ``/console``. Raises what a page would."""
+
+DOWNLOADS: Final[dict[str, Callable[[Visit], Awaitable[Download]]]] = {
+    "messages/export": messages.export,
+    "message/content": message.content,
+}
 """By their place below ``/console``. Raises what a page would."""

@@ -21,3 +21,8 @@ class Page:
     """Makes the model, a frozen dataclass of plain values. Raises what the admin API refuses."""
 
     in_menu: bool = True
+    template: str = ""
+    """Its template where that has another name."""
+
+    takes_forms: bool = False
+    """What it is asked may be too long for an address: it is read from a form as well. Nothing is changed by it."""

@@ -39,6 +39,7 @@ class Renderer:
             time=words.time_text,
             ago=words.ago,
             exact=_exact,
+            lines=_lines,
         )
         for name in self._environment.list_templates():
             self._environment.get_template(name)
@@ -50,6 +51,11 @@ class Renderer:
 def _shown(value: Any) -> Any:
     """What an expression of a template gives."""
     return value if isinstance(value, Markup) else words.plain(str(value))
+
+
+def _lines(text: str) -> Markup:
+    """A text of several lines: only what is in the lines is spelled out."""
+    return Markup("\n").join(escape(words.plain(line)) for line in text.split("\n"))
 
 
 def _exact(value: str) -> Markup:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-__all__ = ["Cookie", "EventStream", "Response", "as_plain", "event", "html", "json_document", "redirect"]
+__all__ = ["Cookie", "Download", "EventStream", "Response", "as_plain", "event", "html", "json_document", "redirect"]
 
 EventStream = AsyncGenerator[bytes, None]
 """Server-sent events, ready to be written."""
@@ -35,6 +36,24 @@ class Response:
 
     def with_headers(self, headers: Mapping[str, str]) -> Response:
         return replace(self, headers={**headers, **self.headers})
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file for the visitor; a browser never shows it as a page."""
+
+    file_name: str
+    content_type: str
+    chunks: EventStream
+
+    def response(self) -> Response:
+        name = _NOT_IN_NAMES.sub("_", self.file_name)[:_NAME_MAX] or "download"
+        headers = {"Content-Type": self.content_type, "Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(200, headers=headers, stream=self.chunks)
+
+
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]")
+_NAME_MAX: Final = 100
 
 
 def html(text: str, *, status: int = 200) -> Response:

@@ -1,7 +1,8 @@
 """The headers of an HTTP answer for the metadata of an entry, named as Pulsar names them.
 
 Admin clients rebuild the metadata of messages from them. A header holds one line of ASCII: other characters of keys and
-names become question marks, as Pulsar's web server has it; properties travel as JSON and lose nothing.
+names become question marks, as Pulsar's web server has it; properties travel as JSON and lose nothing, and a key that
+would lose something has a header of ours besides.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ def entry_headers(position: Position, entry: ParsedEntry, *, entry_bytes: int) -
     }
     if entry.is_batch:
         headers["X-Pulsar-batch-size"] = str(entry_bytes - len(entry.metadata_bytes))
+    key: str | bytes = metadata.partition_key
+    if isinstance(key, str) and not key.isascii():  # bytes: it is not UTF-8, which Pulsar forbids
+        headers["X-Interpulse-Base64-partition-key"] = _base64(key.encode())
     if metadata.HasField("num_chunks_from_msg"):
         headers["X-Pulsar-PROPERTY-TOTAL-CHUNKS"] = str(metadata.num_chunks_from_msg)
         headers["X-Pulsar-PROPERTY-CHUNK-ID"] = str(metadata.chunk_id)

@@ -10,7 +10,7 @@ import pytest
 
 from interpulse.broker.console.web.static_files import DIRECTORY, StaticFiles
 
-OURS = {"console.css", "console.js", "icon.svg"}
+OURS = {"console.css", "console.js", "icon.svg", "tail.js"}
 AXE = Path(__file__).parents[4] / "support" / "axe"
 
 

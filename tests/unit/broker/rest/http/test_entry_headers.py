@@ -41,7 +41,10 @@ def headers(broker: pb.BrokerEntryMetadata | None = None, **fields: Any) -> dict
         ({"event_time": 2**64 - 1}, {"X-Pulsar-event-time": "9999-12-31T23:59:59.999Z"}),
         ({"deliver_at_time": 1000}, {"X-Pulsar-deliver-at-time": "1970-01-01T00:00:01.000Z"}),
         ({"partition_key": "k:1"}, {"X-Pulsar-partition-key": "k:1"}),
-        ({"partition_key": "ü\r\nX: y"}, {"X-Pulsar-partition-key": "???X: y"}),
+        (
+            {"partition_key": "ü\r\nX: y"},
+            {"X-Pulsar-partition-key": "???X: y", "X-Interpulse-Base64-partition-key": "w7wNClg6IHk="},
+        ),
         ({"partition_key_b64_encoded": True}, {"X-Pulsar-partition-key-b64-encoded": "true"}),
         ({"null_value": True}, {"X-Pulsar-null-value": "true"}),
         (

@@ -1,0 +1,51 @@
+"""The entries of a topic, counted from the first that is kept. Pure.
+
+Links name positions, because the count of an entry changes when ledgers in front of it are deleted.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import Any
+
+from interpulse.model.ids import Position
+
+__all__ = ["EntryRange"]
+
+
+class EntryRange:
+    """Ledgers in their order, each with the number of its entries."""
+
+    def __init__(self, ledgers: list[tuple[int, int]]) -> None:
+        self._ledgers = [(ledger, count) for ledger, count in ledgers if count > 0]
+        self._begins = [0, *accumulate(count for _, count in self._ledgers)]
+
+    @classmethod
+    def of(cls, internal_stats: Mapping[str, Any]) -> EntryRange:
+        """From the statistics of a topic: of the ledger that is written to, they tell the count beside the list."""
+        ledgers = [(int(each["ledgerId"]), int(each.get("entries", 0))) for each in internal_stats["ledgers"]]
+        if ledgers:
+            ledger, count = ledgers[-1]
+            ledgers[-1] = ledger, max(count, int(internal_stats.get("currentLedgerEntries", 0)))
+        return cls(ledgers)
+
+    def __len__(self) -> int:
+        return self._begins[-1]
+
+    def __getitem__(self, number: int) -> Position:
+        """The position of an entry; raises IndexError."""
+        if not 0 <= number < len(self):
+            raise IndexError(f"entry {number} of {len(self)}")
+        ledger = bisect_right(self._begins, number) - 1
+        return Position(self._ledgers[ledger][0], number - self._begins[ledger])
+
+    def number(self, position: Position) -> int:
+        """The count of the entry there, or of the next one after it; the length if there is none."""
+        for (ledger, count), begin in zip(self._ledgers, self._begins, strict=False):
+            if ledger == position.ledger:
+                return begin + min(max(position.entry, 0), count)
+            if ledger > position.ledger:
+                return begin
+        return len(self)

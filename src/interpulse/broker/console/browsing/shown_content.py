@@ -1,0 +1,109 @@
+"""A content as people read it: its value by the schema, else its text, else its bytes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from interpulse.client.contents import TypedValue, read_content
+from interpulse.model.errors import NotSupported
+from interpulse.model.schemas import SchemaInfo
+
+__all__ = ["NO_CONTENT", "VIEWS", "ShownContent", "hex_dump", "show_content"]
+
+VIEWS: Final = ("decoded", "raw", "hex")
+_ROW: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ShownContent:
+    """``problem`` says why a content is not shown as its schema says; empty if it is."""
+
+    text: str
+    form: str
+    """What the text is: a type of schema, ``text``, ``hex``, ``null`` or ``encrypted``."""
+
+    problem: str = ""
+    cut: bool = False
+    """There is more of it."""
+
+
+NO_CONTENT: Final = ShownContent("", "null")
+
+
+def show_content(
+    content: bytes | None,
+    key: bytes | None = None,
+    *,
+    schema: SchemaInfo | None = None,
+    view: str = VIEWS[0],
+    encrypted: bool = False,
+    most: int = 2_000,
+) -> ShownContent:
+    """At most ``most`` characters of it."""
+    if content is None:
+        return NO_CONTENT
+    if encrypted or view == "hex":
+        return _dumped(content, most, form="encrypted" if encrypted else "hex")
+    if view == "decoded" and schema is not None:
+        try:
+            value = read_content(schema, content, key)
+        except (ValueError, RecursionError, NotSupported) as error:
+            problem = f"It is not of its schema {schema.type.name}: {error}"
+            return replace(_plain(content, most), problem=problem)
+        return _of_value(value, schema.type.name, most)
+    return _plain(content, most)
+
+
+def hex_dump(content: bytes) -> str:
+    """Sixteen bytes to a line, with their offset and what of them is ASCII."""
+    rows = range(0, len(content), _ROW)
+    return "\n".join(f"{at:08x}  {_hex(content[at : at + _ROW])}  {_ascii(content[at : at + _ROW])}" for at in rows)
+
+
+def _hex(row: bytes) -> str:
+    return row.hex(" ").ljust(_ROW * 3 - 1)
+
+
+def _ascii(row: bytes) -> str:
+    return "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
+
+
+def _dumped(content: bytes, most: int, *, form: str) -> ShownContent:
+    shown = content[: max(_ROW, most // (_ROW * 5) * _ROW)]
+    return ShownContent(hex_dump(shown), form, cut=len(shown) < len(content))
+
+
+def _plain(content: bytes, most: int) -> ShownContent:
+    """Text if it is one. What is cut in the middle of a character is still one."""
+    head = content[: most * 4]
+    try:
+        text = head.decode()
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 3 or len(head) == len(content):
+            return _dumped(content, most, form="hex")
+        text = head[: error.start].decode()
+    if "\x00" in text:
+        return _dumped(content, most, form="hex")
+    return ShownContent(text[:most], "text", cut=len(text) > most or len(head) < len(content))
+
+
+def _of_value(value: Any, form: str, most: int) -> ShownContent:
+    if isinstance(value, TypedValue):
+        value = value.value
+    if isinstance(value, bytes):
+        return _plain(value, most)
+    text = value if isinstance(value, str) else json.dumps(_bare(value), indent=1, ensure_ascii=False, default=str)
+    return ShownContent(text[:most], form, cut=len(text) > most)
+
+
+def _bare(value: Any) -> Any:
+    """Without Java's classes, and with bytes as text where they are one."""
+    if isinstance(value, TypedValue):
+        return _bare(value.value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, dict):
+        return {str(name): _bare(item) for name, item in value.items()}
+    return [_bare(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,98 @@
+"""``republish``: publish the messages of a topic, such as one of dead letters, to another one without losing any."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from interpulse.cli.messaging import messaging_options, run_with_client
+from interpulse.cli.support.params import TOPIC
+from interpulse.model.errors import OperationTimeout
+
+if TYPE_CHECKING:
+    from interpulse.client.client import Client
+    from interpulse.client.messages import Message, OutgoingMessage
+    from interpulse.client.producing.producer import Producer
+    from interpulse.model.names import TopicName
+
+__all__ = ["republish"]
+
+_SUBSCRIPTION: Final = "interpulse-republish"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("source", type=TOPIC)
+@click.argument("target", type=TOPIC)
+@click.option(
+    "-s",
+    "--subscription-name",
+    "subscription",
+    default=_SUBSCRIPTION,
+    show_default=True,
+    help="Subscription of SOURCE that remembers what was published; it begins at the first message.",
+)
+@click.option("-n", "--num-messages", "count", type=click.IntRange(min=0), default=0, help="At most so many; 0 = all.")
+@click.option(
+    "--idle-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=3,
+    show_default=True,
+    help="End when SOURCE had no other message for this long.",
+)
+@messaging_options
+def republish(
+    source: TopicName, target: TopicName, subscription: str, count: int, idle_seconds: float, **flags: Any
+) -> None:
+    """Publish the messages of SOURCE to TARGET.
+
+    A message of SOURCE is acknowledged when the broker has stored its copy: whatever ends the command, called again it
+    goes on, and at worst one message comes twice. Key, properties, event time and schema stay; what dead letters tell
+    of their past goes, so that they are tried as often as new ones.
+    """
+
+    async def copy(client: Client) -> None:
+        done = await _copy(client, source, target, subscription, count=count, idle_ms=int(idle_seconds * 1000))
+        click.echo(f"{done} messages of {source} were published to {target}")
+
+    run_with_client(flags, copy)
+
+
+async def _copy(
+    client: Client, source: TopicName, target: TopicName, subscription: str, *, count: int, idle_ms: int
+) -> int:
+    options: dict[str, Any] = {"initial_position": "earliest", "subscription_type": "failover"}
+    consumer = await client.subscribe(str(source), subscription, **options)
+    producers: dict[bytes | None, Producer] = {}
+    done = 0
+    while not count or done < count:
+        try:
+            message = await consumer.receive(timeout_ms=idle_ms)
+        except OperationTimeout:
+            break
+        if message.schema_version not in producers:
+            producers[message.schema_version] = await _producer(client, target, message)
+        await producers[message.schema_version].send(_copied(message))
+        consumer.acknowledge(message)
+        done += 1
+    return done
+
+
+async def _producer(client: Client, target: TopicName, message: Message) -> Producer:
+    """With the schema that the message was published with."""
+    found = await client.get_schema(message.topic, message.schema_version) if message.schema_version else None
+    schema = None if found is None else found.schema
+    return await client.create_producer(str(target), schema=schema, batching_enabled=False)
+
+
+def _copied(message: Message) -> OutgoingMessage:
+    from interpulse.client.consuming.dead_letters import LETTER_PROPERTIES
+    from interpulse.client.messages import OutgoingMessage
+
+    return OutgoingMessage(
+        message.content,
+        message.key_bytes if message.key_is_binary else message.key,
+        {name: value for name, value in message.properties.items() if name not in LETTER_PROPERTIES},
+        message.event_time_ms,
+        message.ordering_key,
+    )

@@ -9,7 +9,7 @@ import click
 
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.programs.serving import CannotStart, announce, run, stop_signal
-from interpulse.cli.support.settings import ConnectionSettings
+from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.model.clusters import shown_address
 
 if TYPE_CHECKING:

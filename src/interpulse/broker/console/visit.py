@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
@@ -133,6 +133,8 @@ class Visit:
         if answer.status == _REDIRECT:
             place = urlsplit(str(answer.headers["Location"]))
             raise ServedElsewhere(f"{place.scheme}://{place.netloc}")
+        if answer.parts is not None:
+            return replace(answer, body=b"".join([part async for part in answer.parts]), parts=None)
         return answer
 
     async def check(self, method: str, path: str) -> None:

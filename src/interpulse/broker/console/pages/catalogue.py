@@ -13,14 +13,14 @@ from interpulse.broker.console.pages import (
     message,
     messages,
     overview,
-    remote_overview,
-    remote_topic,
     replication,
     schemas,
     subscription,
     topic,
 )
 from interpulse.broker.console.pages.page import Page
+from interpulse.broker.console.pages.remote import overview as remote_overview
+from interpulse.broker.console.pages.remote import topic as remote_topic
 from interpulse.broker.console.visit import Visit
 from interpulse.broker.console.web.response import Download, EventStream
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from interpulse.broker.console.pages.admission import BAD, AutoCreation, Way, ways
+from interpulse.broker.console.pages.parts.admission import BAD, AutoCreation, Way, ways
 from interpulse.broker.console.visit import Visit
 from interpulse.broker.console.web.addresses import namespace_path, topic_path
 from interpulse.broker.topics.topic_settings import policies_in_force

@@ -14,7 +14,7 @@ from interpulse.broker.console.browsing.entry_range import EntryRange
 from interpulse.broker.console.browsing.message_filter import MessageFilter
 from interpulse.broker.console.browsing.shown_content import VIEWS
 from interpulse.broker.console.browsing.topic_messages import Found, ShownMessage, TopicMessages, message_id
-from interpulse.broker.console.pages.times import read_time
+from interpulse.broker.console.pages.parts.times import read_time
 from interpulse.broker.console.visit import Visit
 from interpulse.broker.console.web.addresses import page_url
 from interpulse.broker.console.web.response import Download, EventStream, event

@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from interpulse.broker.console.pages.allowed import AllowedNamespaces, to_list_topics, to_see_replication
-from interpulse.broker.console.pages.paging import PAGES_MAX, Foremost, PageOf, page_of
-from interpulse.broker.console.pages.replication_rows import Row, order, row_of
-from interpulse.broker.console.pages.worst import LoadedTopics, look_at_loaded
+from interpulse.broker.console.pages.parts.allowed import AllowedNamespaces, to_list_topics, to_see_replication
+from interpulse.broker.console.pages.parts.paging import PAGES_MAX, Foremost, PageOf, page_of
+from interpulse.broker.console.pages.parts.replication_rows import Row, order, row_of
+from interpulse.broker.console.pages.parts.worst import LoadedTopics, look_at_loaded
 from interpulse.broker.console.visit import Visit
 from interpulse.broker.console.web.addresses import admin_path
 from interpulse.model.errors import NamespaceNotFound, PulsarError

@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Final
 
-from interpulse.broker.console.pages.allowed import AllowedNamespaces, to_see_replication
-from interpulse.broker.console.pages.paging import PAGES_MAX, Foremost, PageOf, page_of
-from interpulse.broker.console.pages.replication_rows import (
+from interpulse.broker.console.pages.parts.allowed import AllowedNamespaces, to_see_replication
+from interpulse.broker.console.pages.parts.paging import PAGES_MAX, Foremost, PageOf, page_of
+from interpulse.broker.console.pages.parts.replication_rows import (
     Batch,
     CatchUp,
     Row,

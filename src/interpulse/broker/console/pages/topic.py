@@ -6,12 +6,12 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from interpulse.broker.console.pages.admission import Way
 from interpulse.broker.console.pages.door import admissions
-from interpulse.broker.console.pages.paging import PAGES_MAX, PageOf, page_of
-from interpulse.broker.console.pages.policy_rows import PolicyRow, policy_rows
-from interpulse.broker.console.pages.replication_rows import Row, catch_up, order, row_of
-from interpulse.broker.console.pages.topic_figures import (
+from interpulse.broker.console.pages.parts.admission import Way
+from interpulse.broker.console.pages.parts.paging import PAGES_MAX, PageOf, page_of
+from interpulse.broker.console.pages.parts.policy_rows import PolicyRow, policy_rows
+from interpulse.broker.console.pages.parts.replication_rows import Row, catch_up, order, row_of
+from interpulse.broker.console.pages.parts.topic_figures import (
     Figures,
     Sample,
     SubscriptionRow,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from interpulse.broker.console.pages.admission import AutoCreation, Ground, ground, ways
+from interpulse.broker.console.pages.parts.admission import AutoCreation, Ground, ground, ways
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata, Requester, TopicKind

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from interpulse.broker.console.pages.paging import PAGE_ROWS, Foremost, page_of
+from interpulse.broker.console.pages.parts.paging import PAGE_ROWS, Foremost, page_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.console.pages.replication_rows import (
+from interpulse.broker.console.pages.parts.replication_rows import (
     CatchUp,
     Summary,
     batch_of,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interpulse.broker.console.pages.topic_figures import Sample
+from interpulse.broker.console.pages.parts.topic_figures import Sample
 
 
 def test_sample_when_there_is_one_before_then_tells_rates() -> None:

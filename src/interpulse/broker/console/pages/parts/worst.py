@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from operator import add
 from typing import Final
 
-from interpulse.broker.console.pages.allowed import AllowedNamespaces
-from interpulse.broker.console.pages.paging import Foremost
+from interpulse.broker.console.pages.parts.allowed import AllowedNamespaces
+from interpulse.broker.console.pages.parts.paging import Foremost
 from interpulse.broker.live.measures import TopicMeasure
 from interpulse.broker.live.registry.topic_registry import AnyTopic, TopicRegistry
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.console.pages.policy_rows import policy_rows
+from interpulse.broker.console.pages.parts.policy_rows import policy_rows
 from interpulse.broker.topics.topic_settings import broker_level
 from interpulse.model.policies.messaging_policies import BacklogQuota
 from interpulse.model.policies.namespace_policies import RetentionPolicies

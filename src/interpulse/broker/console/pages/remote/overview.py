@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from interpulse.broker.console.pages.paging import PAGES_MAX, PageOf, page_of
+from interpulse.broker.console.pages.parts.paging import PAGES_MAX, PageOf, page_of
 from interpulse.broker.console.visit import Visit
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpulse.broker.console.pages.times import read_time
+from interpulse.broker.console.pages.parts.times import read_time
 from interpulse.model.errors import InvalidRequest
 
 

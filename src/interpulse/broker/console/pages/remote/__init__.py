@@ -1,0 +1,1 @@
+"""Pages of a console that has only the admin API of a cluster."""

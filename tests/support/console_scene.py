@@ -10,7 +10,7 @@ from urllib.parse import quote
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.app import BrokerApp
 from interpulse.broker.replication.remote_topics import RemoteState
-from interpulse.broker.rest.admin_calls import AdminCalls, SentCall
+from interpulse.broker.rest.http.admin_calls import AdminCalls, SentCall
 from interpulse.broker.rest.server import ROUTES
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.storage.api import Put

@@ -15,7 +15,7 @@ from aiohttp import web
 from interpulse.broker.access.certificates import peer_certificate
 from interpulse.broker.console.availability import MISSING_EXTRA, Availability, availability, extra_installed
 from interpulse.broker.console.home import Home
-from interpulse.broker.rest.admin_calls import AdminCalls
+from interpulse.broker.rest.http.admin_calls import AdminCalls
 from interpulse.broker.rest.http.context import RestContext
 
 if TYPE_CHECKING:

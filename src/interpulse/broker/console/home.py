@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from interpulse.broker.access.setup import Access
-from interpulse.broker.rest.admin_calls import AdminCalls, SentCall, known_hosts
+from interpulse.broker.rest.http.admin_calls import AdminCalls, SentCall, known_hosts
 from interpulse.broker.rest.http.call import Answer
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.serving.web_pages import KnownHosts

@@ -10,7 +10,7 @@ from aiohttp import web
 from interpulse.broker.console.availability import Availability
 from interpulse.broker.console.front_end import ConsoleFrontEnd
 from interpulse.broker.console.home import Home
-from interpulse.broker.rest.admin_calls import SentCall
+from interpulse.broker.rest.http.admin_calls import SentCall
 from interpulse.broker.rest.http.call import Answer
 from interpulse.client.transport.http_errors import error_for_response
 from interpulse.client.transport.http_session import HttpSession

@@ -14,7 +14,7 @@ from interpulse.broker.console.home import Home
 from interpulse.broker.console.own_admin import OwnAdmin
 from interpulse.broker.console.sampling import Samples
 from interpulse.broker.console.web.kept_views import KeptViews
-from interpulse.broker.rest.admin_calls import SentCall, no_body
+from interpulse.broker.rest.http.admin_calls import SentCall, no_body
 from interpulse.broker.rest.http.call import Answer
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.routing import MethodNotAllowed

@@ -37,7 +37,7 @@ from interpulse.broker.rest import (
     topics,
     unsupported,
 )
-from interpulse.broker.rest.admin_calls import AdminCalls, SentCall
+from interpulse.broker.rest.http.admin_calls import AdminCalls, SentCall
 from interpulse.broker.rest.http.call import Answer, Route
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.routing import MethodNotAllowed

@@ -156,7 +156,7 @@ class ChangeEvents:
             async with asyncio.timeout(_DELETION_SECONDS_MAX):
                 await self._tell_deletion(name, record)
         except (PulsarError, TimeoutError) as error:
-            log.warning("deletion of policies not told yet topic=%s error=%r", name, error)
+            log.warning("deletion of policies not told yet topic=%s error=%s", name, error)
             self._spawn(self._tell_deletion_later(name, record))
 
     async def _tell_deletion_later(self, name: TopicName, record: TopicPolicyRecord) -> None:

@@ -3,6 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
+from interpulse.cli.perf import commands
 from interpulse.cli.perf.commands import perf
 from interpulse.cli.perf.options import CONSUMING, PRODUCING, READING
 
@@ -45,7 +46,8 @@ def test_option_of_pulsar_perf_when_not_offered_then_has_a_sentence(command: str
     assert "Interpulse does not offer it: " in result.stderr
 
 
-def test_perf_when_no_server_listens_then_exits_as_unreachable() -> None:
+def test_perf_when_no_server_listens_then_exits_as_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "_OPERATION_MS", 200)
     result = CliRunner().invoke(perf, ["read", "t", "-u", "pulsar://127.0.0.1:1", "-cf", "/dev/null", "-time", "1"])
     assert "has no brokerServiceUrl" not in result.stderr
     assert result.exit_code == 5

@@ -1,4 +1,4 @@
-"""Under load brokers of Apache Pulsar are replaced by ours at their addresses, one after the other, and back."""
+"""Under load brokers of Apache Pulsar are replaced by ours, one after the other, and back."""
 
 from __future__ import annotations
 

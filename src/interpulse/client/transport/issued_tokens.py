@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
-from interpulse.client.transport.json_documents import JsonDocuments
 from interpulse.model.errors import AuthenticationError, PulsarError
 
 __all__ = ["IssuedTokens"]
@@ -31,6 +30,8 @@ class IssuedTokens:
         self, credentials: Credentials, tls: TlsOptions | None, *, now: Callable[[], float] = time.monotonic
     ) -> None:
         """``tls`` tells which authorities are trusted where the credentials name none for the issuer."""
+        from interpulse.client.transport.json_documents import JsonDocuments  # others need no HTTP library
+
         self._grant = credentials.grant
         own = replace(tls or TlsOptions(), certificate_path=None, key_path=None)
         trusted = TlsOptions(self._grant.trust_certs_path) if self._grant.trust_certs_path else own

@@ -13,6 +13,9 @@ from interpulse.broker.config.pulsar_keys import AUTHENTICATION_KEYS, BROKER_KEY
 OURS = {
     "autoTopicCreationLookupTimeoutMs",
     "auditLogFile",
+    "consoleEnabled",
+    "consoleMessagesEnabled",
+    "consoleReadOnly",
     "dataDir",
     "diskReserveInMB",
     "maxTopicsPerBatchLookup",

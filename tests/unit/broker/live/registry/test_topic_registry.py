@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -175,6 +176,7 @@ async def test_policies_that_are_told_of_twice_are_applied_once_and_later_ones_a
 async def test_policies_that_cannot_be_applied_are_told_to_the_caller_and_logged_once(
     bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.ERROR)
     await bench.topic()
 
     async def settings(name: TopicName) -> TopicSettings:

@@ -92,7 +92,7 @@ def test_monitoring_page_when_followed_then_every_metric_it_names_is_there(reade
     named = set(re.findall(r"`((?:pulsar|interpulse(?!_spark)|process|topic)_[a-z0-9_]+)`", (HOWTO / page).read_text()))
     assert len(named) > 15
     assert named - there == WITHOUT_TRAFFIC
-    assert outputs[steps(page)[-1].place].split() == ["okokok"]
+    assert [said.split() for said in outputs.values()].count(["okokok"]) == 1
     (job,) = yaml.safe_load((walk.directory / "prometheus.yml").read_text())["scrape_configs"]
     assert job["metrics_path"] == "/metrics"
 

@@ -49,6 +49,8 @@ class Scene:
     plain: TopicName
     partitioned: TopicName
     topics: tuple[TopicName, ...]
+    messages: tuple[str, ...] = ()
+    """Ids of messages in `plain` whose keys, properties and contents are hostile."""
 
 
 async def set_scene(app: BrokerApp, *, hostile: bool = True) -> Scene:

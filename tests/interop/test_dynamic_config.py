@@ -10,9 +10,10 @@ from tests.interop.real_pulsar import Address
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-OURS_ALONE = {"maxTopicsPerBatchLookup", "supportsBatchLookup"}
+OURS_ALONE = {"consoleMessagesEnabled", "maxTopicsPerBatchLookup", "supportsBatchLookup"}
 FIXED_HERE = {
     "managedLedgerCacheSizeMB",
+    "maxMessagePublishBufferSizeInMB",
     "superUserRoles",  # read once, at the start
     "brokerClientTlsEnabled",
     "brokerClientAuthenticationPlugin",
@@ -20,11 +21,13 @@ FIXED_HERE = {
 }
 DEFAULTS_THAT_DIFFER = {
     "managedLedgerCacheSizeMB",  # a share of the machine's memory there
+    "maxMessagePublishBufferSizeInMB",  # so is this
     "brokerClientAuthenticationPlugin",  # a class that stands for none there
     "tlsProtocols",  # empty there: those of Java, which are 1.2 and 1.3 as well
     "zooKeeperSessionTimeoutMillis",  # -1 says there that metadataStoreSessionTimeoutMillis counts
 }
 SET_BY_STANDALONE = {
+    "internalListenerName",
     "metadataStoreUrl",
     "managedLedgerDefaultEnsembleSize",
     "managedLedgerDefaultWriteQuorum",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Final
 
-__all__ = ["MODULES", "need_for"]
+__all__ = ["need"]
 
 MODULES: Final = {
     "fastavro": "fastavro",
@@ -17,7 +17,7 @@ MODULES: Final = {
 """Modules and what pip calls their packages."""
 
 
-def need_for(*modules: str) -> str | None:
-    """The sentence that says which of these modules are missing and what to install; None if all are there."""
-    missing = [MODULES.get(module, module) for module in modules if find_spec(module) is None]
+def need() -> str | None:
+    """The sentence that says which of them are missing and what to install; None if all are there."""
+    missing = [package for module, package in MODULES.items() if find_spec(module) is None]
     return f"a broker needs {' and '.join(missing)} as well: pip install 'interpulse[broker]'" if missing else None

@@ -43,8 +43,8 @@ _MODULES: Final = {
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    from interpulse.broker.packages import MODULES, need_for
+    from interpulse.broker.packages import need
 
-    if need := need_for(*MODULES):
-        raise ImportError(need)
+    if sentence := need():
+        raise ImportError(sentence)
     return getattr(import_module(_MODULES[name]), name)

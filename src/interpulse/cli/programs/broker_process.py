@@ -70,10 +70,10 @@ def _stores_of_cluster() -> OpenStores:
 
 
 def _check_broker_extra() -> None:
-    from interpulse.broker.packages import MODULES, need_for
+    from interpulse.broker.packages import need
 
-    if need := need_for(*MODULES):
-        raise CannotStart(need)
+    if sentence := need():
+        raise CannotStart(sentence)
 
 
 def _load(

@@ -6,18 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from interpulse.broker.console.actions.action import Action, AdminCall, Field
+from interpulse.broker.console.actions.fields import TOPIC, topic_of
 from interpulse.broker.console.web.addresses import page_url, topic_path
 from interpulse.model.errors import InvalidRequest
-from interpulse.model.names import TopicName
 from interpulse.model.numbers import INT_MAX
 
 __all__ = ["ACTIONS"]
-
-_TOPIC: Final = Field("topic", "Topic", hint="persistent://tenant/namespace/name")
-
-
-def _topic(values: Mapping[str, str]) -> TopicName:
-    return TopicName.parse(values["topic"])
 
 
 def _whole(text: str) -> int:
@@ -34,8 +28,8 @@ UNLOAD: Final = Action(
     "unload-topic",
     "Unload topic",
     "The topic is closed in its broker; its clients are disconnected and come back by themselves. Nothing is lost.",
-    (_TOPIC,),
-    call=lambda values: AdminCall("PUT", topic_path(_topic(values), "/unload")),
+    (TOPIC,),
+    call=lambda values: AdminCall("PUT", topic_path(topic_of(values), "/unload")),
     command=lambda values: ("topics", "unload", values["topic"]),
     back=_back_to_topic,
     done="The topic was unloaded. The next client loads it again.",
@@ -45,8 +39,8 @@ CREATE_MISSED_PARTITIONS: Final = Action(
     "create-missed-partitions",
     "Create missed partitions",
     "Partitions that the partition metadata promises and that are missing are created, empty. Nothing else changes.",
-    (_TOPIC,),
-    call=lambda values: AdminCall("POST", topic_path(_topic(values), "/createMissedPartitions")),
+    (TOPIC,),
+    call=lambda values: AdminCall("POST", topic_path(topic_of(values), "/createMissedPartitions")),
     command=lambda values: ("topics", "create-missed-partitions", values["topic"]),
     back=_back_to_topic,
     done="Every partition of the topic exists.",
@@ -57,8 +51,8 @@ EXPAND: Final = Action(
     "Expand topic",
     "A partitioned topic gets more partitions, first on the clusters it is replicated to, then here. It never shrinks "
     "again, and keys may go to other partitions from then on.",
-    (_TOPIC, Field("partitions", "Partitions", hint="how many there are to be")),
-    call=lambda values: AdminCall("POST", topic_path(_topic(values), "/partitions"), _whole(values["partitions"])),
+    (TOPIC, Field("partitions", "Partitions", hint="how many there are to be")),
+    call=lambda values: AdminCall("POST", topic_path(topic_of(values), "/partitions"), _whole(values["partitions"])),
     command=lambda values: ("topics", "update-partitioned-topic", values["topic"], "-p", values["partitions"]),
     back=_back_to_topic,
     done="The topic has more partitions. Producers and consumers take them up by themselves.",

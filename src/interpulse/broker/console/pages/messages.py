@@ -18,7 +18,7 @@ from interpulse.broker.console.pages.parts.times import read_time
 from interpulse.broker.console.visit import Visit
 from interpulse.broker.console.web.addresses import page_url
 from interpulse.broker.console.web.response import Download, EventStream, event
-from interpulse.model.ids import MessageId
+from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 
 __all__ = ["MessagesModel", "build", "export", "tail"]
@@ -111,14 +111,13 @@ async def tail(visit: Visit) -> EventStream:
     """What is published from now on, twice a second; where more comes than is sent, the event says how much."""
     reading = TopicMessages(visit, visit.topic(), view=visit.choice("view", VIEWS), most=300)
     wanted = MessageFilter.of(visit)
-    seen = len(await reading.entries())
-    return _tail(visit, reading, wanted, seen)
-
-
-async def _tail(visit: Visit, reading: TopicMessages, wanted: MessageFilter, seen: int) -> EventStream:
     entries = await reading.entries()
-    last = entries[seen - 1] if seen else None
+    return _tail(reading, wanted, entries[len(entries) - 1] if len(entries) else None)
+
+
+async def _tail(reading: TopicMessages, wanted: MessageFilter, last: Position | None) -> EventStream:
     while True:
+        entries = await reading.entries()
         first = 0 if last is None else entries.number(last) + 1
         come = len(entries) - first
         found = await reading.forward(entries, None, max(first, len(entries) - _TAIL_MAX), wanted, _TAIL_MAX)
@@ -129,7 +128,6 @@ async def _tail(visit: Visit, reading: TopicMessages, wanted: MessageFilter, see
         else:
             yield b": nothing new\n\n"  # the only way to notice that the visitor went
         await asyncio.sleep(_TAIL_SECONDS)
-        entries = await reading.entries()
 
 
 def _told(message: ShownMessage, topic: TopicName) -> dict[str, Any]:

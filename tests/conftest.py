@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 
@@ -39,6 +40,12 @@ def _rank(item: pytest.Item) -> int:
 def no_contexts_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Commands of the tests, in this process and others, find no context but their own."""
     os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
+
+
+@pytest.fixture(autouse=True)
+def level_of_the_log() -> None:
+    """What a command of another test made of it is over."""
+    logging.getLogger().setLevel(logging.WARNING)
 
 
 @pytest.fixture(scope="module")

@@ -292,7 +292,8 @@ async def test_clock_when_that_of_one_broker_is_wrong_then_topics_come_and_go_as
                 await brokers.move(TOPIC, (wrong, right)[number // 3 % 2])
                 assert await brokers.owner(TOPIC) is (wrong, right)[number // 3 % 2]
             await producer.send(b"%d" % number)
-            message = await consumer.receive()
+            while int((message := await consumer.receive()).content) < number:
+                consumer.acknowledge(message)  # again: the topic moved before the first acknowledgement was sent
             assert message.content == b"%d" % number
             consumer.acknowledge(message)
         assert (wrong.app.ready, wrong.ownership.serving()) == (True, True)

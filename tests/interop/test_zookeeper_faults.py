@@ -83,7 +83,7 @@ class Load:
 async def load(zookeeper: RealZooKeeper, chroot: str, timeout_ms: int) -> AsyncIterator[Load]:
     """One that runs within the block, and is checked behind it."""
     client = await ZooKeeperClient.connect(
-        f"{zookeeper.address}/{chroot}", LinkConfig(session_timeout_ms=timeout_ms, operation_timeout_s=SECONDS_MAX)
+        f"{zookeeper.address}/{chroot}", LinkConfig(session_timeout_ms=timeout_ms, operation_timeout_s=_HANGS_S)
     )
     running = Load(client, await ZooKeeperMetadataStore.open(client, watched=["/t"]))
     client.on_session(running.events.append)

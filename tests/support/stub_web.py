@@ -43,6 +43,8 @@ _SILENCE: Final = Answer(-1, b"", {})
 class _Server(ThreadingHTTPServer):
     """A client that gives up before its answer has come is no failure of the service."""
 
+    request_queue_size = 128
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)

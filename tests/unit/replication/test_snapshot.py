@@ -19,6 +19,7 @@ from interpulse.replication.adjust import Enabling, preview
 from interpulse.replication.connect import connect as connect_to
 from interpulse.replication.snapshot import read_namespace, read_remote
 from tests.support.stub_web import StubWeb
+from tests.support.waiting import SECONDS_MAX
 
 DEMO = NamespaceName.parse("demo/a")
 POLICIES = "/admin/v2/namespaces/demo/a"
@@ -31,7 +32,7 @@ def topic(name: str) -> TopicName:
 
 
 def connect(cluster: str, data: ClusterData) -> AdminClient:
-    return connect_to(cluster, data, timeout_ms=2000)
+    return connect_to(cluster, data, timeout_ms=1000 * SECONDS_MAX)
 
 
 class Cluster:

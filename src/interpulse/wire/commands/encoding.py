@@ -23,18 +23,19 @@ __all__ = [
 ]
 
 pack_sizes: Final = Struct(">II").pack
-SMALL_VARINTS: Final = [bytes((n,)) if n < 128 else bytes((n & 127 | 128, n >> 7)) for n in range(1 << 14)]
+_SMALL: Final = 1 << 10
+SMALL_VARINTS: Final = [bytes((n,)) if n < 128 else bytes((n & 127 | 128, n >> 7)) for n in range(_SMALL)]
 
 
 def varint(number: int) -> bytes:
     """A number of 0 to 2^64-1 as protobuf writes it."""
-    if number < 0x4000:
+    if number < _SMALL:
         return SMALL_VARINTS[number]
     low = b""
     while number >= 0x4000:
         low += bytes((number & 127 | 128, number >> 7 & 127 | 128))
         number >>= 14
-    return low + SMALL_VARINTS[number]
+    return low + (bytes((number,)) if number < 128 else bytes((number & 127 | 128, number >> 7)))
 
 
 _ENVELOPE: Final[dict[str, bytes]] = {

@@ -69,7 +69,7 @@ from interpulse.broker.topics.schemas import Schemas, SchemaSettings
 from interpulse.broker.topics.topic_clusters import TopicClusters
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.broker.topics.topic_reading import LifecycleSettings
-from interpulse.broker.topics.topic_settings import topic_settings
+from interpulse.broker.topics.topic_settings import TopicSettingsReader
 from interpulse.clock import Clock, SystemClock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.brokers import INTERNAL_LISTENER, BrokerAddresses, ListenerAddresses, LoadReport
@@ -135,6 +135,7 @@ class BrokerApp:
         """Set when this broker may serve no more; the log says why."""
         self.loop_lag = LoopLag()
         self._clock = clock or SystemClock()
+        self._settings_reader = TopicSettingsReader()
         self._handlers = handlers
         self._open_stores = open_stores or in_data_directory()
         self._job_arguments = job_arguments
@@ -628,7 +629,7 @@ class BrokerApp:
         """The effective policies of one topic."""
         namespace = await self.namespaces.find_policies(topic.namespace_name)
         own = await self.topic_policies.find(topic)
-        return topic_settings(topic, own, namespace, self.dynamic.config)
+        return self._settings_reader.read(topic, own, namespace, self.dynamic.config)
 
     def _schema_settings(self) -> SchemaSettings:
         config = self.dynamic.config

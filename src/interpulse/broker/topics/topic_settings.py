@@ -22,12 +22,30 @@ from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.rules.effective_policies import effective_policies, namespace_level
 from interpulse.rules.replication import is_copied_by_default, remote_clusters
 
-__all__ = ["broker_level", "policies_in_force", "topic_settings"]
+__all__ = ["TopicSettingsReader", "broker_level", "policies_in_force", "topic_settings"]
 
 _Rate = TypeVar("_Rate", PublishRate, DispatchRate, SubscribeRate)
 _CHANGE_EVENTS_BYTES: Final = 1024 * 1024
 """Policies of topics are compacted from here on, and until then nothing of them is trimmed."""
+_NO_POLICIES: Final = TopicPolicies()
 _ALL_TYPES: Final = frozenset(each.label for each in SubType)
+
+
+class TopicSettingsReader:
+    """`topic_settings` of topics after each other; those of a namespace that set no policy of their own share one."""
+
+    def __init__(self) -> None:
+        self._newest: tuple[NamespacePolicies | None, BrokerConfig, TopicSettings] | None = None
+
+    def read(
+        self, name: TopicName, topic: TopicPolicies, namespace: NamespacePolicies | None, config: BrokerConfig
+    ) -> TopicSettings:
+        """The same object as long as namespace and config are the same ones."""
+        if name.is_system or topic != _NO_POLICIES:
+            return topic_settings(name, topic, namespace, config)
+        if self._newest is None or self._newest[0] is not namespace or self._newest[1] is not config:
+            self._newest = (namespace, config, topic_settings(name, topic, namespace, config))
+        return self._newest[2]
 
 
 def broker_level(config: BrokerConfig) -> TopicPolicies:

@@ -10,7 +10,7 @@ import pytest
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.settings import TopicSettings
-from interpulse.broker.topics.topic_settings import broker_level, topic_settings
+from interpulse.broker.topics.topic_settings import TopicSettingsReader, broker_level, topic_settings
 from interpulse.model.names import TopicName
 from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
@@ -177,3 +177,16 @@ def test_broker_level_when_read_then_has_a_word_on_everything_but_what_only_topi
     level = broker_level(BrokerConfig())
     silent = {each.name for each in fields(level) if getattr(level, each.name) is None}
     assert silent == {"max_message_size"}
+
+
+def test_reader_when_namespace_or_config_is_another_one_then_reads_them_again() -> None:
+    reader, config, other = TopicSettingsReader(), BrokerConfig(), BrokerConfig(ttl_duration_default_in_seconds=7)
+    namespaces = [None, NamespacePolicies(max_consumers=3), NamespacePolicies(max_consumers=4)]
+    topics = [TopicPolicies(), TopicPolicies(max_producers=2)]
+    for name in (TOPIC, SYSTEM):
+        for of_broker in (config, other, config):
+            for namespace in namespaces:
+                for topic in topics:
+                    found = reader.read(name, topic, namespace, of_broker)
+                    assert found == topic_settings(name, topic, namespace, of_broker)
+    assert reader.read(TOPIC, topics[0], None, config) is reader.read(TOPIC, topics[0], None, config)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from interpulse.broker.access.tokens import create_token
+from interpulse.authentication.tokens import create_token
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.raw_client import RawClient

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import pytest
 
-from interpulse.broker.access.authentication import Authentication
+from interpulse.authentication.authentication import Authentication
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.access.setup import Access
-from interpulse.broker.access.tokens import TokenProvider, TokenVerifier
+from interpulse.authentication.tokens import TokenProvider, TokenVerifier
 from interpulse.broker.binary.authorization_filter import CHECKS
 from interpulse.broker.binary.handlers import AWAITING
 from interpulse.broker.rest.http.authorization_filter import AuthorizationFilter

@@ -10,6 +10,7 @@ from itertools import repeat
 from types import TracebackType
 from typing import Final, NamedTuple
 
+from interpulse.authentication.access_meter import AccessMeter
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.loop_lag import LAG_SECONDS
 from interpulse.clock import SystemClock
@@ -20,7 +21,6 @@ from interpulse.storage.meters.metadata_meter import MetadataMeter
 from interpulse.storage.meters.write_meter import WriteMeter
 
 __all__ = [
-    "AccessMeter",
     "ConnectionCounts",
     "Instruments",
     "LatencyMeter",
@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 _REMEMBERED: Final = 1000
-_TOKEN_MINUTES: Final = (5.0, 10.0, 60.0, 240.0)
 
 
 class LatencyMeter:
@@ -113,19 +112,6 @@ class ConnectionCounts(NamedTuple):
     """Those that were not."""
     throttled: int = 0
     """Connections that are not read from now, because their clients publish too fast."""
-
-
-@dataclass(slots=True)
-class AccessMeter:
-    """How often credentials were accepted or refused since the broker started."""
-
-    successes: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By provider and method."""
-    failures: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """By provider, method and reason."""
-    expired_tokens: int = 0
-    token_minutes: Histogram = field(default_factory=lambda: Histogram(_TOKEN_MINUTES))
-    """How long the tokens were still good that were accepted and do expire."""
 
 
 class SchemaMeter:

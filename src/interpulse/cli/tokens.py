@@ -18,7 +18,7 @@ from interpulse.cli.support.params import TIME
 from interpulse.cli.support.running import UNUSABLE, CommandFailed
 
 if TYPE_CHECKING:
-    from interpulse.broker.access.signing_keys import PrivateKey, PublicKey
+    from interpulse.authentication.signing_keys import PrivateKey, PublicKey
 
 __all__ = ["tokens"]
 
@@ -66,7 +66,7 @@ def create_secret_key(algorithm: str, output: str | None, encoded: bool) -> None
 @click.option("--output-public-key", type=click.Path(), required=True, help="File for the key that verifies.")
 def create_key_pair(algorithm: str, output_private_key: str, output_public_key: str) -> None:
     """Make a private key that signs tokens, and the public key that a broker verifies them with."""
-    from interpulse.broker.access.signing_keys import new_key_pair
+    from interpulse.authentication.signing_keys import new_key_pair
 
     private, public = new_key_pair(algorithm)
     _write(output_private_key, private)
@@ -91,8 +91,8 @@ def create(
     headers: tuple[str, ...],
 ) -> None:
     """Make a token."""
-    from interpulse.broker.access.signing_keys import signatures
-    from interpulse.broker.access.tokens import create_token
+    from interpulse.authentication.signing_keys import signatures
+    from interpulse.authentication.tokens import create_token
 
     if (secret_key is None) == (private_key is None):
         raise click.UsageError("Either --secret-key or --private-key needs to be passed")
@@ -110,7 +110,7 @@ def create(
 @_token_file
 def show(token: str | None, from_stdin: bool, token_file: str | None) -> None:
     """Print header and claims of a token without verifying them."""
-    from interpulse.broker.access.tokens import BadToken, show_token
+    from interpulse.authentication.tokens import BadToken, show_token
 
     try:
         header, claims = show_token(_given(token, from_stdin, token_file))
@@ -135,7 +135,7 @@ def validate(
     algorithm: str,
 ) -> None:
     """Verify signature and lifetime of a token, and print its claims."""
-    from interpulse.broker.access.tokens import BadToken, TokenVerifier, show_token
+    from interpulse.authentication.tokens import BadToken, TokenVerifier, show_token
 
     if (secret_key is None) == (public_key is None):
         raise click.UsageError("Either --secret-key or --public-key needs to be passed")
@@ -149,7 +149,7 @@ def validate(
 
 
 def _signing_key(secret: str | None, private: str | None) -> bytes | PrivateKey:
-    from interpulse.broker.access.signing_keys import UnusableKey, private_key, read_key, secret_key
+    from interpulse.authentication.signing_keys import UnusableKey, private_key, read_key, secret_key
 
     try:
         return secret_key(read_key(secret)) if secret is not None else private_key(read_key(private or ""))
@@ -158,7 +158,7 @@ def _signing_key(secret: str | None, private: str | None) -> bytes | PrivateKey:
 
 
 def _verifying_key(secret: str | None, public: str | None, algorithm: str) -> bytes | PublicKey:
-    from interpulse.broker.access.signing_keys import UnusableKey, public_key, read_key, secret_key
+    from interpulse.authentication.signing_keys import UnusableKey, public_key, read_key, secret_key
 
     try:
         if secret is not None:
@@ -171,7 +171,7 @@ def _verifying_key(secret: str | None, public: str | None, algorithm: str) -> by
 
 
 def _fitting(algorithm: str, key: PublicKey) -> str:
-    from interpulse.broker.access.signing_keys import signatures
+    from interpulse.authentication.signing_keys import signatures
 
     if algorithm not in signatures(key):
         raise CommandFailed(f"the key is not for {algorithm}; -a takes one of: {', '.join(signatures(key))}", UNUSABLE)

@@ -102,7 +102,7 @@ def test_command_when_it_cannot_be_done_then_says_why(arguments: tuple[str, ...]
 
 
 def test_token_when_expired_then_is_not_valid(tmp_path: Path) -> None:
-    from interpulse.broker.access.tokens import create_token
+    from interpulse.authentication.tokens import create_token
 
     token = create_token(bytes(range(32)), "app", signature="HS256", expires_in_seconds=-60)
     refused = run("validate", token, "-sk", SECRET)

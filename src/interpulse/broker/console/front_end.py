@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
-from interpulse.broker.access.certificates import peer_certificate
+from interpulse.authentication.certificates import peer_certificate
 from interpulse.broker.console.availability import MISSING_EXTRA, Availability, availability, extra_installed
 from interpulse.broker.console.home import Home
 from interpulse.broker.rest.http.admin_calls import AdminCalls

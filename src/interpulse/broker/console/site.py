@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from interpulse.broker.access.authentication import BadCredentials, PeerCertificate
+from interpulse.authentication.authentication import BadCredentials, PeerCertificate
 from interpulse.broker.console.actions.action import Action
 from interpulse.broker.console.actions.catalogue import ACTIONS
 from interpulse.broker.console.home import Home

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from interpulse.broker.access.authentication import PeerCertificate
+from interpulse.authentication.authentication import PeerCertificate
 from interpulse.broker.console.home import Home
 from interpulse.broker.console.own_admin import OwnAdmin
 from interpulse.broker.console.sampling import Samples

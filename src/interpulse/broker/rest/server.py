@@ -16,8 +16,8 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
-from interpulse.broker.access.authentication import BadCredentials
-from interpulse.broker.access.certificates import peer_certificate
+from interpulse.authentication.authentication import BadCredentials
+from interpulse.authentication.certificates import peer_certificate
 from interpulse.broker.config.broker_config import HTTP_HEADER_BYTES_READ
 from interpulse.broker.rest import (
     brokers,

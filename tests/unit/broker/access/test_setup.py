@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from interpulse.broker.access.setup import Access, build_access, own_access
-from interpulse.broker.access.tokens import create_token
+from interpulse.authentication.tokens import create_token
 from interpulse.broker.config.config_sources import load_config
 from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.tenancy.namespaces import Namespaces

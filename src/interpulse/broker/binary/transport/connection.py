@@ -17,8 +17,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, cast
 
-from interpulse.broker.access.authentication import PeerCertificate
-from interpulse.broker.access.certificates import peer_certificate
+from interpulse.authentication.authentication import PeerCertificate
+from interpulse.authentication.certificates import peer_certificate
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.transport.eager_start import start_eagerly

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from interpulse.broker.access.authentication import BadCredentials, Identity, PeerCertificate
+from interpulse.authentication.authentication import BadCredentials, Identity, PeerCertificate
 from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
 from interpulse.broker.binary.transport.topic_watcher import TopicWatcher

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qsl
 
-from interpulse.broker.access.authentication import PeerCertificate
+from interpulse.authentication.authentication import PeerCertificate
 from interpulse.broker.access.change_log import note_change
 from interpulse.broker.rest.http.authorization_filter import AuthorizationFilter
 from interpulse.broker.rest.http.call import Answer, Call, Route

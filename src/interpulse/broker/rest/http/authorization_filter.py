@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from interpulse.broker.access.authentication import PeerCertificate
+from interpulse.authentication.authentication import PeerCertificate
 from interpulse.broker.access.setup import Access
 from interpulse.broker.rest.http.call import Call, Route
 from interpulse.broker.rest.http.required_permissions import open_to_all

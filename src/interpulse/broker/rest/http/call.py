@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
-from interpulse.broker.access.authentication import PeerCertificate
+from interpulse.authentication.authentication import PeerCertificate
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.fields import (

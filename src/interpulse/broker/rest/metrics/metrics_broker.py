@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from interpulse import __version__
+from interpulse.authentication.access_meter import AccessMeter
 from interpulse.broker.instruments import (
-    AccessMeter,
     ConnectionCounts,
     Instruments,
     LatencyMeter,

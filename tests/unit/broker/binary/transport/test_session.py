@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.access.authentication import Authentication, Identity
+from interpulse.authentication.authentication import Authentication, Identity
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.access.setup import Access
-from interpulse.broker.access.tokens import TokenProvider, TokenVerifier, create_token
+from interpulse.authentication.tokens import TokenProvider, TokenVerifier, create_token
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.clusters import ClusterData, TenantInfo

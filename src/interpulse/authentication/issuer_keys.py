@@ -16,7 +16,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from interpulse.broker.access.signing_keys import PublicKey
+from interpulse.authentication.signing_keys import PublicKey
 from interpulse.client.transport.json_documents import JsonDocuments
 from interpulse.model.errors import PulsarError
 

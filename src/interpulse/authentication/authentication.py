@@ -1,4 +1,4 @@
-"""Authentication of clients: credentials in, an identity out, the same for both front ends."""
+"""Authentication of clients: credentials in, an identity out, the same for all front ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from interpulse.broker.instruments import AccessMeter
+from interpulse.authentication.access_meter import AccessMeter
 from interpulse.model.errors import AuthenticationError
 
 __all__ = ["Authentication", "BadCredentials", "Identity", "PeerCertificate", "Provider", "Refused"]
@@ -64,7 +64,7 @@ class Provider(Protocol):
     """As clients name it when they connect."""
 
     async def authenticate(self, credentials: bytes, certificate: PeerCertificate | None) -> Identity:
-        """Raises Refused. ``certificate`` is the one that the client showed to this broker.
+        """Raises Refused. ``certificate`` is the one that the client showed to this program.
 
         Most providers wait for nothing, and answer in the turn of the loop that they are asked in.
         """
@@ -103,7 +103,7 @@ class Authentication:
         """The identity behind these credentials; raises BadCredentials.
 
         Providers of one method, as those of tokens and of OpenID Connect, are asked in the order of the settings until
-        one accepts. ``certificate`` is the one that the client showed to this broker, None if it showed none.
+        one accepts. ``certificate`` is the one that the client showed to this program, None if it showed none.
         """
         providers = self._providers.get(method)
         if providers is None:

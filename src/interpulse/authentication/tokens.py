@@ -10,8 +10,8 @@ from typing import Any, Final
 import jwt
 from jwt.types import Options
 
-from interpulse.broker.access.authentication import Identity, PeerCertificate, Refused
-from interpulse.broker.access.signing_keys import PrivateKey, PublicKey, signatures
+from interpulse.authentication.authentication import Identity, PeerCertificate, Refused
+from interpulse.authentication.signing_keys import PrivateKey, PublicKey, signatures
 
 __all__ = ["BadToken", "ExpiredToken", "Token", "TokenProvider", "TokenVerifier", "create_token", "show_token"]
 

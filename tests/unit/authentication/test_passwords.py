@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from passlib.context import CryptContext
 
-from interpulse.broker.access.authentication import Authentication, BadCredentials, Identity
-from interpulse.broker.access.passwords import PasswordFile, PasswordProvider, UnusablePasswords, read_passwords
+from interpulse.authentication.authentication import Authentication, BadCredentials, Identity
+from interpulse.authentication.passwords import PasswordFile, PasswordProvider, UnusablePasswords, read_passwords
 
 APR1 = "$apr1$gR0xQvHy$D.oP.sSg/OkOTs2XA.Jvv0"
 CRYPT = "NgVAFHmH9jSmg"

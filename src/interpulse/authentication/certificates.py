@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any
 
-from interpulse.broker.access.authentication import Identity, PeerCertificate, Refused
+from interpulse.authentication.authentication import Identity, PeerCertificate, Refused
 
 __all__ = ["CertificateProvider", "peer_certificate"]
 

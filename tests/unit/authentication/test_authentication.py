@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interpulse.broker.access.authentication import Authentication, BadCredentials, Identity
-from interpulse.broker.access.tokens import TokenProvider, TokenVerifier
+from interpulse.authentication.authentication import Authentication, BadCredentials, Identity
+from interpulse.authentication.tokens import TokenProvider, TokenVerifier
 from tests.support.tokens import SECRET, signed
 
 PROVIDER = "AuthenticationProviderToken"

@@ -14,7 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from interpulse.broker.access.tokens import BadToken, ExpiredToken, Token, TokenVerifier, create_token, show_token
+from interpulse.authentication.tokens import BadToken, ExpiredToken, Token, TokenVerifier, create_token, show_token
 from tests.support.tokens import SECRET, signed
 
 RSA = rsa.generate_private_key(65537, 2048)

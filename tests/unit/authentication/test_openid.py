@@ -11,10 +11,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.utils import base64url_encode
 
-from interpulse.broker.access.authentication import Authentication, BadCredentials, Refused
-from interpulse.broker.access.issuer_keys import IssuerKeys, IssuerUnavailable, _public_key
-from interpulse.broker.access.openid import OpenIdProvider
-from interpulse.broker.access.tokens import TokenProvider, TokenVerifier
+from interpulse.authentication.authentication import Authentication, BadCredentials, Refused
+from interpulse.authentication.issuer_keys import IssuerKeys, IssuerUnavailable, _public_key
+from interpulse.authentication.openid import OpenIdProvider
+from interpulse.authentication.tokens import TokenProvider, TokenVerifier
 from interpulse.client.transport.json_documents import JsonDocuments
 from tests.support.issuer import AUDIENCE, Issuer
 from tests.support.tokens import SECRET, signed

@@ -8,9 +8,9 @@ from typing import Any, Final
 import jwt
 from jwt.types import Options
 
-from interpulse.broker.access.authentication import Identity, PeerCertificate, Refused
-from interpulse.broker.access.issuer_keys import IssuerKeys, IssuerUnavailable
-from interpulse.broker.access.signing_keys import PublicKey, signatures
+from interpulse.authentication.authentication import Identity, PeerCertificate, Refused
+from interpulse.authentication.issuer_keys import IssuerKeys, IssuerUnavailable
+from interpulse.authentication.signing_keys import PublicKey, signatures
 
 __all__ = ["OpenIdProvider"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.access.authentication import Authentication, BadCredentials, Identity, PeerCertificate
-from interpulse.broker.access.certificates import CertificateProvider, peer_certificate
-from interpulse.broker.access.tokens import TokenProvider, TokenVerifier
+from interpulse.authentication.authentication import Authentication, BadCredentials, Identity, PeerCertificate
+from interpulse.authentication.certificates import CertificateProvider, peer_certificate
+from interpulse.authentication.tokens import TokenProvider, TokenVerifier
 from tests.support.tokens import SECRET, signed
 
 APP = PeerCertificate("app")

@@ -17,8 +17,8 @@ from typing import Final
 
 from passlib.context import CryptContext
 
-from interpulse.broker.access.authentication import Identity, PeerCertificate, Refused
-from interpulse.broker.access.signing_keys import UnusableKey, file_stamp, read_key
+from interpulse.authentication.authentication import Identity, PeerCertificate, Refused
+from interpulse.authentication.signing_keys import UnusableKey, file_stamp, read_key
 
 __all__ = ["PasswordFile", "PasswordProvider", "UnusablePasswords", "read_passwords"]
 

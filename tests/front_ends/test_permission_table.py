@@ -14,9 +14,9 @@ from typing import Any, Final
 import pytest
 
 from interpulse.authentication.authentication import Authentication
+from interpulse.authentication.tokens import TokenProvider, TokenVerifier
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.access.setup import Access
-from interpulse.authentication.tokens import TokenProvider, TokenVerifier
 from interpulse.broker.binary.authorization_filter import CHECKS
 from interpulse.broker.binary.handlers import AWAITING
 from interpulse.broker.rest.http.authorization_filter import AuthorizationFilter

@@ -8,8 +8,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import web
 
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.rest.http.admin_calls import AdminCalls, SentCall
+from interpulse.broker.rest.http.call import Answer
+from interpulse.broker.rest.server import RestServer
 from tests.support.rest_broker import RestBroker, rest_broker
 from tests.support.waiting import SECONDS_MAX, eventually
 
@@ -121,6 +125,56 @@ async def test_requests_when_they_are_not_limited_then_the_rate_does_nothing() -
         reader, writer = await dial(broker)
         assert {await status(reader, writer, OVERVIEW) for _ in range(5)} == {200}
         writer.close()
+
+
+class Held:
+    """Calls that do not end before they are let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.arrived = self.under_way = 0
+        self.go = asyncio.Event()
+        answer, serve = AdminCalls.answer, RestServer._serve
+
+        async def arrived(server: RestServer, request: web.BaseRequest) -> web.StreamResponse:
+            self.arrived += 1
+            return await serve(server, request)
+
+        async def held(calls: AdminCalls, call: SentCall) -> Answer:
+            self.under_way += 1
+            await self.go.wait()
+            self.under_way -= 1
+            return await answer(calls, call)
+
+        monkeypatch.setattr(AdminCalls, "answer", held)
+        monkeypatch.setattr(RestServer, "_serve", arrived)
+
+
+async def test_calls_when_as_many_are_under_way_as_allowed_then_one_more_waits_for_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held = Held(monkeypatch)
+    async with rest_broker(BrokerConfig(max_concurrent_http_requests=2)) as broker:
+        inside = [asyncio.create_task(asked(broker, OVERVIEW)) for _ in range(2)]
+        await eventually(lambda: held.under_way == 2)
+        above = asyncio.create_task(asked(broker, OVERVIEW))
+        await eventually(lambda: held.arrived == 3)
+        assert held.under_way == 2
+        held.go.set()
+        assert await asyncio.gather(*inside, above) == [200] * 3
+
+
+async def test_calls_when_none_under_way_ends_in_time_then_one_more_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held = Held(monkeypatch)
+    config = BrokerConfig(max_concurrent_http_requests=2, http_server_idle_timeout=IDLE_MS)
+    async with rest_broker(config) as broker:
+        inside = [asyncio.create_task(asked(broker, OVERVIEW)) for _ in range(2)]
+        await eventually(lambda: held.under_way == 2)
+        assert await asked(broker, OVERVIEW) == 503
+        held.go.set()
+        assert await asyncio.gather(*inside) == [200] * 2
+        assert await asked(broker, OVERVIEW) == 200
 
 
 @pytest.fixture

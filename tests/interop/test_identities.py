@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from tests.interop.replicated_pairs import until
 from tests.interop.test_remote_credentials import QUIET
 from tests.support.certificates import Authority
 from tests.support.issuer import AUDIENCE, Issuer
+from tests.support.proxies import ProxyInThread, proxy_in_thread
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -56,13 +58,17 @@ def issuer() -> Iterator[Issuer]:
 
 def settings(directory: Path, authority: Authority, providers: Sequence[str]) -> dict[str, str]:
     users = directory / "users"
-    users.write_text(f"admin:{apr_md5_crypt.hash('admin-word')}\nnobody:{des_crypt.hash('word')}\n")
+    hashes = {"admin": apr_md5_crypt.hash("admin-word"), "nobody": des_crypt.hash("word")}
+    hashes["proxy"] = apr_md5_crypt.hash("proxy-word")
+    users.write_text("".join(f"{user}:{each}\n" for user, each in hashes.items()))
     certificate, key = authority.issue("broker", names=["localhost"])
     return {
         "authenticationEnabled": "true",
         "authorizationEnabled": "true",
         "authenticationProviders": ",".join(PACKAGE + name for name in providers),
-        "superUserRoles": "admin",
+        "superUserRoles": "admin,proxy",
+        "proxyRoles": "proxy",
+        "authenticateOriginalAuthData": "true",
         "basicAuthConf": users.as_uri(),
         "tlsCertificateFilePath": str(certificate),
         "tlsKeyFilePath": str(key),
@@ -173,13 +179,34 @@ def oauth2(cluster: Guarded, client_id: str, audience: str = AUDIENCE) -> Creden
     return Credentials.oauth2(cluster.issuer.url, cluster.key(client_id), audience=audience)
 
 
+def proxy_of(cluster: Guarded) -> AbstractContextManager[ProxyInThread]:
+    """One that checks clients itself, and forwards their credentials beside its own."""
+    return proxy_in_thread(
+        cluster.service_url,
+        cluster.web_url,
+        authenticationEnabled=True,
+        authenticationProviders="AuthenticationProviderBasic,AuthenticationProviderOpenID",
+        basicAuthConf=(cluster.directory / "users").as_uri(),
+        openIDAllowedTokenIssuers=cluster.issuer.url,
+        openIDAllowedAudiences=AUDIENCE,
+        openIDRequireIssuersUseHttps=False,
+        brokerClientAuthenticationPlugin="org.apache.pulsar.client.impl.auth.AuthenticationBasic",
+        brokerClientAuthenticationParameters='{"userId":"proxy","password":"proxy-word"}',
+        forwardAuthorizationCredentials=True,
+    )
+
+
 def test_java_clients_by_password_and_by_issuer(ours: Guarded, real: Guarded, java_check: JavaCheck) -> None:
+    """At each broker, and through our proxy that speaks for them to the real one."""
     keys = ours.key("admin"), ours.key("nobody")
-    places = [url for each in (ours, real) for url in (each.service_url, each.web_url)]
-    told = java_check("Identities.java", TOPIC, ours.issuer.url, AUDIENCE, *keys, *places).splitlines()
-    half = len(told) // 2
-    assert told[:half] == told[half:]
-    assert [line.rpartition(": ")[2] for line in told[:half]] == [
+    with proxy_of(real) as proxy:
+        places = [url for each in (ours, real, proxy) for url in (each.service_url, each.web_url)]
+        told = java_check("Identities.java", TOPIC, ours.issuer.url, AUDIENCE, *keys, *places).splitlines()
+    outcomes = [line.rpartition(": ")[2] for line in told]
+    third = len(outcomes) // 3
+    at_ours, *others = [outcomes[start : start + third] for start in range(0, len(outcomes), third)]
+    assert others == [at_ours] * 2
+    assert at_ours == [
         "done",
         "done",
         "AuthenticationException",

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+from interpulse.serving.exposition import Exposition, labelled
 from interpulse.storage.meters.histogram import Histogram
 
 __all__ = ["AccessMeter"]
@@ -24,3 +25,20 @@ class AccessMeter:
     expired_tokens: int = 0
     token_minutes: Histogram = field(default_factory=lambda: Histogram(_TOKEN_MINUTES))
     """How long the tokens were still good that were accepted and do expire."""
+
+    def write(self, page: Exposition, labels: str = "") -> None:
+        """Add it to a page, under Pulsar's names; ``labels`` are those of the program."""
+        front = f"{labels}," if labels else ""
+        text = "Clients and calls whose credentials were good."
+        for (provider, method), count in self.successes.items():
+            who = labelled(provider_name=provider, auth_method=method)
+            page.add("pulsar_authentication_success_total", "counter", text, front + who, count)
+        text = "Clients and calls whose credentials were not good."
+        for (provider, method, reason), count in self.failures.items():
+            who = labelled(provider_name=provider, auth_method=method, reason=reason)
+            page.add("pulsar_authentication_failures_total", "counter", text, front + who, count)
+        text = "Tokens that were not accepted because they had expired."
+        page.add("pulsar_expired_token_total", "counter", text, labels, self.expired_tokens)
+        text = "Tokens that were accepted and do expire, by the minutes that were left."
+        minutes = self.token_minutes
+        page.add_histogram("pulsar_expiring_token_minutes", text, labels, minutes.bounds, minutes.counts, minutes.sum)

@@ -431,6 +431,8 @@ class BrokerApp:
             keep_alive_seconds=config.keep_alive_interval_seconds,
             message_bytes_max=self.stores.message_bytes_max(config.max_message_size),
             pending_publishes_max=config.max_pending_publish_requests_per_connection,
+            output_bytes_high=config.pulsar_channel_write_buffer_high_water_mark,
+            output_bytes_low=config.pulsar_channel_write_buffer_low_water_mark,
             liveness_check_seconds=config.connection_liveness_check_timeout_millis / 1000,
             patterns_evaluated=config.enable_broker_side_subscription_pattern_evaluation,
             pattern_length_max=config.subscription_pattern_max_length,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -112,6 +112,8 @@ class ConnectionCounts(NamedTuple):
     """Those that were not."""
     throttled: int = 0
     """Connections that are not read from now, because their clients publish too fast."""
+    dropped: int = 0
+    """Connections that the broker ended because of their clients."""
 
 
 class SchemaMeter:

@@ -14,6 +14,7 @@ from interpulse import __version__
 from interpulse.client.config import ClientConfig
 from interpulse.client.credentials import Credentials
 from interpulse.model.errors import PulsarError
+from interpulse.proxy.access import build_access
 from interpulse.proxy.binary_server import BinaryServer
 from interpulse.proxy.brokers import Brokers
 from interpulse.proxy.config.proxy_config import ProxyConfig
@@ -60,6 +61,7 @@ class ProxyApp:
         self.service_url_tls = self.web_url_tls = ""
         self._opened = AsyncExitStack()
         try:
+            self._access = build_access(config)
             self._rules = TargetRules.read(
                 config.broker_proxy_allowed_host_names,
                 config.broker_proxy_allowed_ip_addresses,
@@ -67,6 +69,10 @@ class ProxyApp:
             )
         except ConfigError as error:
             raise CannotStartProxy("; ".join(error.problems)) from error
+        except PulsarError as error:
+            raise CannotStartProxy(str(error)) from error
+        if self._access is not None:
+            self.meter.access = self._access.authentication.meter
 
     @property
     def ready(self) -> bool:
@@ -87,7 +93,12 @@ class ProxyApp:
     async def _start(self) -> None:
         config = self.config
         host = advertised_host(config.advertised_address, listening=config.bind_address, told_to_clients=False)
-        tls = ServerTls(config.tls_certificate_file_path, config.tls_key_file_path)
+        tls = ServerTls(
+            config.tls_certificate_file_path,
+            config.tls_key_file_path,
+            config.tls_trust_certs_file_path,
+            client_certificate_required=config.tls_require_trusted_client_cert_on_connect,
+        )
         if config.service_port_tls is not None or config.web_service_port_tls is not None:
             tls.context()  # refused before anything is opened
         await self._follow_brokers()
@@ -173,6 +184,7 @@ class ProxyApp:
             credentials_forwarded=config.forward_authorization_credentials,
             tls_with_brokers=tls,
             idle_seconds=config.broker_proxy_read_timeout_ms / 1000,
+            access=self._access,
         )
         return BinaryServer(
             context,
@@ -187,10 +199,13 @@ class ProxyApp:
             rules=self._rules,
             credentials_forwarded=config.forward_authorization_credentials,
             calls_max=config.max_concurrent_http_requests,
+            connections_max=config.max_http_server_connections,
+            idle_seconds=config.http_server_idle_timeout / 1000,
             timeout_seconds=config.http_proxy_timeout / 1000,
             connect_timeout_seconds=config.broker_proxy_connect_timeout_ms / 1000,
             body_bytes_max=config.http_input_max_replay_buffer_size,
             broker_context=config.broker_tls.context() if config.tls_enabled_with_broker else None,
+            access=self._access,
         )
         return WebServer(self.brokers, settings, metrics=self._metrics, ready=lambda: self.ready)
 

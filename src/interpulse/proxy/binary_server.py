@@ -65,6 +65,7 @@ class BinaryServer:
                 await asyncio.wait(self._releasing)
             else:
                 await asyncio.sleep(_CLOSING_SECONDS / 20)
+        self._meter.dropped.close()
 
     def _new(self) -> Greeting:
         return Greeting(self._context, self._admit, self._on_lost)

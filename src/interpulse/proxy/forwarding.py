@@ -1,4 +1,8 @@
-"""What a broker learns of a client: its credentials if they are forwarded, nothing otherwise."""
+"""What a broker learns of a client.
+
+Where the proxy authenticates nobody, that is the credentials of the client if they are forwarded, and nothing
+otherwise. Where it does, the proxy speaks for the client, with its own credentials.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,9 @@ from interpulse.model.errors import AuthenticationError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["broker_connect", "forwarded_credentials"]
+__all__ = ["PROXY_VERSION", "broker_connect", "broker_connect_for", "forwarded_credentials"]
+
+PROXY_VERSION: Final = f"interpulse-{interpulse.__version__}"
 
 _NOT_FORWARDED: Final = (
     "proxy_to_broker_url",
@@ -25,14 +31,31 @@ _QUESTION_METHODS: Final = ("token", "basic")
 
 def broker_connect(connect: pb.CommandConnect, *, credentials_forwarded: bool) -> bytes:
     """The frame that greets the broker of a data connection: what the client sent, its feature flags unchanged."""
-    greeting = pb.CommandConnect()
-    greeting.CopyFrom(connect)
-    for name in _NOT_FORWARDED if credentials_forwarded else (*_NOT_FORWARDED, *_CREDENTIALS):
-        greeting.ClearField(name)
+    greeting = _sent_on(connect, credentials=credentials_forwarded)
     if not credentials_forwarded:
         greeting.auth_method_name = "none"
-    greeting.proxy_version = f"interpulse-{interpulse.__version__}"
+    greeting.proxy_version = PROXY_VERSION
     return commands.encode(greeting)
+
+
+def broker_connect_for(
+    original: commands.OriginalClient, connect: pb.CommandConnect, auth_method: str, auth_data: bytes
+) -> bytes:
+    """The same where the proxy speaks for the client; method and credentials are those of the proxy."""
+    greeting = _sent_on(connect, credentials=False)
+    greeting.auth_method_name = auth_method
+    if auth_data:
+        greeting.auth_data = auth_data
+    original.write(greeting)
+    return commands.encode(greeting)
+
+
+def _sent_on(connect: pb.CommandConnect, *, credentials: bool) -> pb.CommandConnect:
+    greeting = pb.CommandConnect()
+    greeting.CopyFrom(connect)
+    for name in _NOT_FORWARDED if credentials else (*_NOT_FORWARDED, *_CREDENTIALS):
+        greeting.ClearField(name)
+    return greeting
 
 
 def forwarded_credentials(connect: pb.CommandConnect) -> Credentials | None:

@@ -8,14 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
 
+from interpulse.authentication.authentication import BadCredentials
+from interpulse.authentication.certificates import peer_certificate
 from interpulse.client.config import ClientConfig
 from interpulse.client.credentials import Credentials
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import NotAllowed, PulsarError, ServiceNotReady
+from interpulse.proxy.access import ProxyAccess
 from interpulse.proxy.brokers import Brokers
 from interpulse.proxy.dialer import Dialer, TargetRefused, TargetUnreachable
 from interpulse.proxy.first_frame import FirstFrame
-from interpulse.proxy.forwarding import broker_connect, forwarded_credentials
+from interpulse.proxy.forwarding import broker_connect, broker_connect_for, forwarded_credentials
+from interpulse.proxy.known_client import KnownClient
 from interpulse.proxy.lookup.answers import Answers
 from interpulse.proxy.lookup.lookup_session import LookupSession
 from interpulse.proxy.lookup.questions import Questions
@@ -32,6 +36,16 @@ __all__ = ["Greeting", "GreetingContext"]
 _logger = logging.getLogger(__name__)
 
 _CLOSING_SECONDS: Final = 1.0
+_PLACE_MAX: Final = 200
+"""Characters of what a client names that the log shows."""
+
+
+class _NotConnected(ServiceNotReady):
+    """The broker that a client names is not connected to; ``detail`` is for the log."""
+
+    def __init__(self, message: str = "", detail: str = "") -> None:
+        super().__init__(message)
+        self.detail = detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +59,13 @@ class GreetingContext:
     meter: ProxyMeter
     new_protocol: Callable[[float], ServerProtocol]
     new_config: Callable[[Credentials | None], ClientConfig]
-    """The settings of connections to brokers, with the credentials of a client."""
+    """The settings of connections to brokers, with these credentials."""
     credentials_forwarded: bool
+    """Those of clients that the proxy does not authenticate."""
     tls_with_brokers: bool
     idle_seconds: float
+    access: ProxyAccess | None = None
+    """None: clients need not authenticate."""
 
 
 class Greeting(asyncio.Protocol):
@@ -71,6 +88,7 @@ class Greeting(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._holder: Relay | LookupSession | None = None
+        self._client: KnownClient | None = None
         self._pool: ConnectionPool | None = None  # of this client alone: what it asks can cost no other its connection
         self.ip = ""
 
@@ -93,7 +111,7 @@ class Greeting(asyncio.Protocol):
             frame, rest = cut
             (connect,) = cast("list[Frame]", self._protocol.receive_data(frame))
         except RemoteProtocolError as error:
-            self._drop(str(error))
+            self._hang_up(str(error))
             return
         self._transport.pause_reading()
         self._task = self._loop.create_task(self._decide(connect.command.connect, rest))
@@ -102,6 +120,24 @@ class Greeting(asyncio.Protocol):
         if self._task is not None:
             self._task.cancel()
         self._gone()
+
+    # What the watch of credentials that are not forwarded needs of a data connection.
+
+    @property
+    def lost(self) -> bool:
+        return self._transport.is_closing()
+
+    @property
+    def accepts_auth_challenge(self) -> bool:
+        return False  # the broker alone can say something there
+
+    def challenge(self, auth_method: str) -> None:
+        raise AssertionError("a data connection is not challenged by the proxy")
+
+    def drop(self, reason: str) -> None:
+        """Close a connection because of ``reason``, which is for the log."""
+        self._context.meter.dropped.note(self.ip, reason, let_in=self._holder is not None)
+        self.close(_CLOSING_SECONDS)
 
     def close(self, seconds: float) -> None:
         """Send what waits, for so long at most, and close, whoever has the connection now."""
@@ -122,26 +158,43 @@ class Greeting(asyncio.Protocol):
         try:
             if connect.HasField("proxy_version"):
                 raise NotAllowed("Must not provide proxyVersion: clients connect to this proxy, other proxies do not")
+            await self._authenticate(connect)
             if connect.proxy_to_broker_url:
                 await self._relay(connect, rest)
             else:
                 await self._answer_questions(connect, rest)
+        except (BadCredentials, _NotConnected) as error:
+            self._refuse(error, error.detail)
         except PulsarError as error:
-            self._refuse(error)
+            self._refuse(error, str(error))
         except Exception:  # a fault of the proxy ends this connection alone
             _logger.exception("connection failed address=%s", self.ip)
-            self._drop("fault of the proxy")
+            self._hang_up("fault of the proxy")
+
+    async def _authenticate(self, connect: pb.CommandConnect) -> None:
+        if self._context.access is not None:
+            shown = peer_certificate(self._transport.get_extra_info("peercert"))
+            self._client = await KnownClient.of(self._context.access, connect, shown)
+
+    async def _broker_greeting(self, connect: pb.CommandConnect) -> bytes:
+        access, client = self._context.access, self._client
+        if access is None or client is None:
+            return broker_connect(connect, credentials_forwarded=self._context.credentials_forwarded)
+        original = await client.original()
+        return broker_connect_for(original, connect, access.own.method, await access.own.secret())
 
     async def _relay(self, connect: pb.CommandConnect, rest: bytes) -> None:
         context, place = self._context, connect.proxy_to_broker_url
+        greeting = await self._broker_greeting(connect)
         relay = Relay(context.meter, context.idle_seconds, self._gone)
         try:
             await context.dialer.connect(place, relay.broker)
         except (TargetRefused, TargetUnreachable) as error:
             relay.abandon()
-            _logger.warning("client not connected address=%s broker=%s reason=%s", self.ip, place, error)
             said = "isn't available" if isinstance(error, TargetUnreachable) else "cannot be validated"
-            raise ServiceNotReady(f"Target broker {said}.") from error
+            raise _NotConnected(
+                f"Target broker {said}.", f"not connected to {place[:_PLACE_MAX]!r}: {error}"
+            ) from error
         except BaseException:
             relay.abandon()
             raise
@@ -151,19 +204,26 @@ class Greeting(asyncio.Protocol):
         self._hold(relay)
         relay.client.attach(self._transport)
         self._transport.set_protocol(relay.client)
-        greeting = broker_connect(connect, credentials_forwarded=context.credentials_forwarded)
+        if self._client is not None and not self._client.credentials_forwarded:
+            self._client.watch(self)  # the broker watches those that it receives
         self._transport.resume_reading()  # first: a broker that takes no more stops it again
         relay.broker.write(greeting + rest)
 
     async def _answer_questions(self, connect: pb.CommandConnect, rest: bytes) -> None:
-        context = self._context
-        credentials = forwarded_credentials(connect) if context.credentials_forwarded else None
-        self._pool = ConnectionPool(context.new_config(credentials))
+        context, access, client = self._context, self._context.access, self._client
+        if access is not None:
+            self._pool = ConnectionPool(context.new_config(access.own.credentials), access.own.issued, client)
+            credentials = None
+        else:
+            credentials = forwarded_credentials(connect) if context.credentials_forwarded else None
+            self._pool = ConnectionPool(context.new_config(credentials))
         questions = Questions(context.brokers, context.rules, self._pool, tls=context.tls_with_brokers)
         if credentials is not None:
             await questions.connection()  # what a broker says of the credentials is the answer to CONNECT
         self._protocol.accept()
-        session = LookupSession(self._transport, self._protocol, questions, context.answers, self._gone)
+        session = LookupSession(
+            self._transport, self._protocol, questions, context.answers, self._gone, client, context.meter
+        )
         self._hold(session)
         self._transport.set_protocol(session)
         self._transport.resume_reading()
@@ -177,17 +237,18 @@ class Greeting(asyncio.Protocol):
     def _gone(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._client is not None:
+            self._client.close()
         self._lost(self)
 
     def _give_up(self) -> None:
         if self._holder is None:
-            self._drop("no complete greeting within the keep-alive interval")
+            self._hang_up("no complete greeting within the keep-alive interval")
 
-    def _refuse(self, error: PulsarError) -> None:
+    def _refuse(self, error: PulsarError, reason: str) -> None:
         self._protocol.refuse(error.wire_code, str(error))
-        self._drop(str(error))
+        self._hang_up(reason)
 
-    def _drop(self, reason: str) -> None:
-        _logger.warning("connection dropped address=%s reason=%s", self.ip, reason)
+    def _hang_up(self, reason: str) -> None:
         self._transport.write(self._protocol.data_to_send())
-        self.close(_CLOSING_SECONDS)
+        self.drop(reason)

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from interpulse.authentication.access_meter import AccessMeter
+from interpulse.serving.dropped_connections import DroppedConnections
 from interpulse.serving.exposition import Exposition
 from interpulse.wire import pulsar_api_pb2 as pb
 
@@ -35,6 +37,9 @@ class ProxyMeter:
         """By type of command."""
         self.rejected: Counter[int] = Counter()
         """Those that got no permit."""
+        self.dropped = DroppedConnections()
+        self.access: AccessMeter | None = None
+        """None: clients need not authenticate."""
 
     def moved(self, size: int) -> None:
         """So many bytes came in one read of a data connection, from either side."""
@@ -60,4 +65,8 @@ class ProxyMeter:
             add(f"rejected_{name}_requests", "counter", f"Requests of type {name} refused.", self.rejected[kind])
         add("batch_lookup_topics", "counter", "Topics in batch lookups.", self.batch_lookup_topics)
         add("brokers", "gauge", "Brokers that the proxy asks.", brokers_registered)
+        text = "Connections dropped: of clients that were refused, broke the protocol, or did not answer."
+        add("dropped_connections", "counter", text, self.dropped.count)
+        if self.access is not None:
+            self.access.write(page)
         return page.render()

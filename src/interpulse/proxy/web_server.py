@@ -1,7 +1,8 @@
 """The admin API of the brokers over HTTP, and the proxy's own pages: metrics and health.
 
 Only paths of the admin API are forwarded (`is_forwarded`). A broker that sends a call on to another one is followed
-here, so that clients need to reach no broker.
+here, so that clients need to reach no broker. Where the proxy authenticates its clients, a call carries the credentials
+of the proxy, and the role of the client in ``X-Original-Principal``.
 """
 
 from __future__ import annotations
@@ -23,11 +24,16 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
+from interpulse.authentication.authentication import BadCredentials
+from interpulse.authentication.certificates import peer_certificate
 from interpulse.model.errors import PulsarError
+from interpulse.proxy.access import ProxyAccess
 from interpulse.proxy.brokers import Brokers
 from interpulse.proxy.targets import TargetRules
+from interpulse.serving.admission import ConnectionQuota
 from interpulse.serving.exposition import CONTENT_TYPE
 from interpulse.serving.tls import ServerTls, TlsListener
+from interpulse.serving.web_connections import WebConnections
 from interpulse.serving.web_pages import KnownHosts, check_origin
 
 __all__ = ["WebServer", "WebSettings", "is_forwarded"]
@@ -65,6 +71,9 @@ _HOP_BY_HOP: Final = frozenset(
 """What concerns one connection, and what the library writes itself."""
 _NOT_FORWARDED: Final = frozenset({"x-original-principal", "x-forwarded-for", "forwarded"})
 """Whom a call speaks for, and where it comes from, is not for a client to say."""
+_METHOD: Final = "X-Pulsar-Auth-Method-Name"
+"""Java's clients name the method of their credentials, and Pulsar's brokers ask its provider alone."""
+_CREDENTIALS: Final = frozenset({"authorization", "cookie", _METHOD.lower()})
 _DOTS: Final = re.compile(r"(?:^|/|\\)\.\.?(?:/|\\|;|$)")
 
 
@@ -89,13 +98,21 @@ class WebSettings:
     rules: TargetRules
     """Which hosts brokers may send a call on to."""
     credentials_forwarded: bool
+    """Those of callers that the proxy does not authenticate."""
     calls_max: int
+    """0: no limit."""
+    connections_max: int
+    """0: no limit."""
+    idle_seconds: float
+    """Until a whole call has come, and until its answer is read."""
     timeout_seconds: float
     """For the body of a call, then for the answer of a broker, and for the client to take that."""
     connect_timeout_seconds: float
     body_bytes_max: int
     broker_context: ssl.SSLContext | None
     """How the certificates of brokers are checked; None: they are called without TLS."""
+    access: ProxyAccess | None = None
+    """None: callers need not authenticate."""
 
 
 class WebServer:
@@ -109,7 +126,13 @@ class WebServer:
         self._metrics = metrics
         self._ready = ready
         self._calls = 0
-        self._server = web.Server(self._serve, access_log=None, max_line_size=_LINE_BYTES_MAX, auto_decompress=False)
+        self._server = WebConnections(
+            self._serve,
+            quota=ConnectionQuota(settings.connections_max),
+            idle_seconds=settings.idle_seconds,
+            line_bytes_read=_LINE_BYTES_MAX,
+            decompressed=False,
+        )
         self._runner = web.ServerRunner(self._server, shutdown_timeout=_STOP_SECONDS)
         self._encrypted: TlsListener | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -146,6 +169,7 @@ class WebServer:
 
     async def stop(self) -> None:
         """Take no new calls, and end those that are under way."""
+        self._server.closed = True
         if self._encrypted is not None:
             self._encrypted.close()
         await self._runner.cleanup()
@@ -155,13 +179,13 @@ class WebServer:
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         path, _, _ = request.raw_path.partition("?")
         if request.method in ("GET", "HEAD"):
-            own = self._own_page(path)
+            own = await self._own_page(request, path)
             if own is not None:
                 return own
         if not is_forwarded(path):
             return _refusal(404, f"{path[:200]} is no path of the admin API; the proxy forwards /admin and /lookup")
-        if self._calls >= self._settings.calls_max:
-            limit = self._settings.calls_max
+        limit = self._settings.calls_max
+        if limit and self._calls >= limit:
             return _refusal(
                 503, f"maxConcurrentHttpRequests={limit} calls are under way in the proxy; call again later"
             )
@@ -175,9 +199,13 @@ class WebServer:
         """Every failure is an answer."""
         try:
             self._check_no_web_page(request)
+            role = await self._role(request)
             if request.content_length is not None and request.content_length > self._settings.body_bytes_max:
                 return self._too_large()
-            return await self._forward(request, await self._body(request))
+            headers = await self._forwarded_headers(request, role)
+            return await self._forward(request, headers, await self._body(request))
+        except BadCredentials as error:
+            return self._unknown_caller(request, error)
         except PulsarError as error:
             return _refusal(error.http_status, str(error))
         except _TooLarge:
@@ -197,8 +225,28 @@ class WebServer:
             _logger.exception("admin call failed method=%s path=%s", request.method, path)
             return _refusal(500, f"The proxy failed: {type(error).__name__}")
 
-    def _own_page(self, path: str) -> web.Response | None:
+    async def _role(self, request: web.BaseRequest) -> str | None:
+        """Who calls; None where that is not asked. Raises BadCredentials."""
+        access = self._settings.access
+        if access is None:
+            return None
+        shown = peer_certificate(request.get_extra_info("peercert"))
+        return (await access.authentication.authenticate_http(request.headers, certificate=shown)).role
+
+    def _unknown_caller(self, request: web.BaseRequest, error: BadCredentials) -> web.Response:
+        _logger.warning("authentication failed address=%s reason=%s", request.remote, error.detail)
+        refusal = _refusal(error.http_status, str(error))
+        refusal.headers["WWW-Authenticate"] = "Bearer"
+        return refusal
+
+    async def _own_page(self, request: web.BaseRequest, path: str) -> web.Response | None:
         if path in ("/metrics", "/metrics/"):
+            access = self._settings.access
+            if access is not None and access.metrics_authenticated:
+                try:
+                    await self._role(request)
+                except BadCredentials as error:
+                    return self._unknown_caller(request, error)
             return web.Response(body=self._metrics(), headers={"Content-Type": CONTENT_TYPE})
         if path == "/livez":
             return web.Response(text="ok")
@@ -228,23 +276,27 @@ class WebServer:
         limit = self._settings.body_bytes_max
         return _refusal(413, f"The body is larger than httpInputMaxReplayBufferSize={limit} bytes of the proxy")
 
-    async def _forward(self, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
+    async def _forward(self, request: web.BaseRequest, headers: CIMultiDict[str], body: bytes) -> web.StreamResponse:
         """Call the next broker that can be reached, and follow where it sends the call."""
         *others, last = self._brokers.web_urls()
         for base in others:
             try:
-                return await self._call_one(request, base, body)
+                return await self._call_one(request, headers, base, body)
             except _NOT_REACHED as error:
                 _logger.warning("broker not reached address=%s reason=%s", base, error)
-        return await self._call_one(request, last, body)
+        return await self._call_one(request, headers, last, body)
 
-    async def _call_one(self, request: web.BaseRequest, base: str, body: bytes) -> web.StreamResponse:
-        async with await self._call(request, URL(base + request.raw_path, encoded=True), body) as answer:
+    async def _call_one(
+        self, request: web.BaseRequest, headers: CIMultiDict[str], base: str, body: bytes
+    ) -> web.StreamResponse:
+        url = URL(base + request.raw_path, encoded=True)
+        async with await self._call(request, headers, url, body) as answer:
             return await self._hand_on(request, answer)
 
-    async def _call(self, request: web.BaseRequest, url: URL, body: bytes) -> aiohttp.ClientResponse:
+    async def _call(
+        self, request: web.BaseRequest, headers: CIMultiDict[str], url: URL, body: bytes
+    ) -> aiohttp.ClientResponse:
         assert self._session is not None, "started before it listens"
-        headers = self._forwarded_headers(request)
         for _ in range(_REDIRECTS_MAX + 1):
             answer = await self._session.request(
                 request.method, url, headers=headers, data=BytesIO(body) if body else None, allow_redirects=False
@@ -266,12 +318,20 @@ class WebServer:
         if refusal is not None:
             raise aiohttp.ClientError(f"a broker sends the call on to {url}: {refusal}")
 
-    def _forwarded_headers(self, request: web.BaseRequest) -> CIMultiDict[str]:
+    async def _forwarded_headers(self, request: web.BaseRequest, role: str | None) -> CIMultiDict[str]:
+        """``role``: who the caller has shown to be. Raises ServiceNotReady where the proxy cannot show who it is."""
+        access = self._settings.access
         left_out = _HOP_BY_HOP | _NOT_FORWARDED | _connection_names(request.headers.getall("Connection", ()))
-        if not self._settings.credentials_forwarded:
-            left_out |= {"authorization", "cookie"}
+        if access is not None or not self._settings.credentials_forwarded:
+            left_out |= _CREDENTIALS
         headers = CIMultiDict((name, value) for name, value in request.headers.items() if name.lower() not in left_out)
         headers["X-Forwarded-For"] = request.remote or "unknown"
+        if access is not None and role is not None:
+            headers["X-Original-Principal"] = role
+            own = await access.own.http_header()
+            if own is not None:
+                headers["Authorization"] = own
+            headers[_METHOD] = access.own.method
         return headers
 
     async def _hand_on(self, request: web.BaseRequest, answer: aiohttp.ClientResponse) -> web.StreamResponse:

@@ -48,8 +48,9 @@ class Exposition:
     ) -> None:
         """One histogram. ``counts`` are of the values up to each bound and above the one before, then of the rest."""
         lines = self.family(name, "histogram", text)
+        front = f"{labels}," if labels else ""
         for bound, count in zip((*bounds, "+Inf"), accumulate(counts), strict=True):
-            lines.append(f'{name}_bucket{{{labels},le="{bound}"}} {count}\n')
+            lines.append(f'{name}_bucket{{{front}le="{bound}"}} {count}\n')
         lines.append(f"{name}_count{{{labels}}} {sum(counts)}\n{name}_sum{{{labels}}} {round(total, 6)}\n")
 
     def render(self) -> bytes:

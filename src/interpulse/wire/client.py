@@ -70,8 +70,8 @@ class ClientProtocol:
     """One broker, seen from a client.
 
     ``auth_data`` are the credentials of CONNECT; when the broker asks again, see :attr:`wants_credentials`.
-    ``proxy_to_broker_url`` names the broker (host:port) behind the address that was connected to. Times are seconds of
-    one monotonic clock.
+    ``proxy_to_broker_url`` names the broker (host:port) behind the address that was connected to; ``original`` is the
+    client that a proxy speaks for. Times are seconds of one monotonic clock.
     """
 
     def __init__(
@@ -82,6 +82,7 @@ class ClientProtocol:
         auth_method: str = "none",
         auth_data: bytes = b"",
         proxy_to_broker_url: str | None = None,
+        original: commands.OriginalClient | None = None,
         keep_alive_interval: float = 30.0,
     ) -> None:
         self._client_version = client_version
@@ -99,6 +100,7 @@ class ClientProtocol:
             auth_method=auth_method,
             auth_data=auth_data,
             proxy_to_broker_url=proxy_to_broker_url,
+            original=original,
         )
         self._outgoing = [greeting]
 
@@ -174,14 +176,14 @@ class ClientProtocol:
         """The broker has asked for credentials anew: give it some by :meth:`answer_challenge`."""
         return self._wants_credentials
 
-    def answer_challenge(self, auth_data: bytes) -> None:
-        """AUTH_RESPONSE goes out."""
+    def answer_challenge(self, auth_data: bytes, auth_method: str | None = None) -> None:
+        """AUTH_RESPONSE goes out. ``auth_method``: None = that of the greeting."""
         self._wants_credentials = False
         self._outgoing.append(
             commands.auth_response(
                 client_version=self._client_version,
                 protocol_version=PROTOCOL_VERSION,
-                auth_method=self._auth_method,
+                auth_method=auth_method or self._auth_method,
                 auth_data=auth_data,
             )
         )

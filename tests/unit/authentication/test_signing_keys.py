@@ -9,7 +9,14 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from interpulse.authentication.signing_keys import UnusableKey, private_key, public_key, read_key, secret_key, signatures
+from interpulse.authentication.signing_keys import (
+    UnusableKey,
+    private_key,
+    public_key,
+    read_key,
+    secret_key,
+    signatures,
+)
 
 RAW = bytes(range(32))
 BASE64 = base64.b64encode(RAW).decode()

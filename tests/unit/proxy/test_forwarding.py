@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from interpulse.model.errors import AuthenticationError
-from interpulse.proxy.forwarding import broker_connect, forwarded_credentials
+from interpulse.proxy.forwarding import PROXY_VERSION, broker_connect, broker_connect_for, forwarded_credentials
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.commands import OriginalClient
 from interpulse.wire.frames import FrameDecoder
 
 
@@ -43,6 +44,22 @@ def test_connect_when_sent_on_then_speaks_for_nobody_else_and_keeps_version_and_
     assert (greeting.auth_method_name, greeting.auth_data) == (
         ("token", b"mine") if credentials_forwarded else ("none", b"")
     )
+
+
+@pytest.mark.parametrize("method", ["token", None])
+def test_connect_when_the_proxy_speaks_for_the_client_then_names_it_and_shows_its_own_credentials(
+    method: str | None,
+) -> None:
+    original = OriginalClient("app", PROXY_VERSION, method, "mine" if method else None)
+    (frame,) = FrameDecoder().feed(broker_connect_for(original, sent(), "basic", b"proxy:word"))
+    greeting = frame.command.connect
+    assert (greeting.auth_method_name, greeting.auth_data) == ("basic", b"proxy:word")
+    assert (greeting.original_principal, greeting.proxy_version) == ("app", PROXY_VERSION)
+    assert greeting.HasField("original_auth_method") is greeting.HasField("original_auth_data") is (method is not None)
+    assert (greeting.original_auth_method, greeting.original_auth_data) == ((method, "mine") if method else ("", ""))
+    assert (greeting.client_version, greeting.protocol_version) == ("client", 19)
+    assert greeting.feature_flags == sent().feature_flags
+    assert not greeting.HasField("proxy_to_broker_url")
 
 
 def test_connect_when_it_has_fields_that_are_newer_than_the_proxy_then_keeps_them() -> None:

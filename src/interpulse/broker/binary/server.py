@@ -74,7 +74,14 @@ class BinaryServer:
         """How many are open, and how many were made since the broker started."""
         made = Counter(connection.let_in for connection in self._connections) + self._gone
         throttled = sum(connection.throttled for connection in self._connections)
-        return ConnectionCounts(len(self._connections), self._created, made[True], made[False], throttled)
+        return ConnectionCounts(
+            len(self._connections),
+            self._created,
+            made[True],
+            made[False],
+            throttled,
+            self._context.dropped.count,
+        )
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket, which the server owns from now on."""
@@ -107,6 +114,7 @@ class BinaryServer:
             connection.close(_CLOSING_SECONDS)
         await asyncio.gather(*(connection.tasks_done() for connection in connections))
         await self._all_closed.wait()
+        self._context.dropped.close()
 
     def drop_all(self, reason: str) -> int:
         """Disconnect all clients, which may come back at once; how many they were."""

@@ -507,6 +507,14 @@ class BrokerConfig:
     max_pending_publish_requests_per_connection: int = _setting(
         1000, "Most unanswered entries of a connection; at this number the broker stops reading from it.", least=1
     )
+    pulsar_channel_write_buffer_high_water_mark: int = _setting(
+        64 * 1024,
+        "A client gets no more entries while more than so many bytes wait for it to read, per connection.",
+        least=1,
+    )
+    pulsar_channel_write_buffer_low_water_mark: int = _setting(
+        32 * 1024, "It gets entries again once no more than so many bytes wait.", least=0
+    )
 
     max_message_publish_buffer_size_in_mb: int = _setting(
         256,
@@ -519,6 +527,12 @@ class BrokerConfig:
     max_http_server_connections: int = _setting(
         2048,
         "Most clients of the web ports, one more is disconnected; 0 = no limit but the one of open files.",
+        least=0,
+    )
+    max_concurrent_http_requests: int = _setting(
+        1024,
+        "Most calls under way at once; one more waits for its turn for httpServerIdleTimeout, then it is refused with "
+        "status 503. 0 = no limit.",
         least=0,
     )
     http_server_idle_timeout: int = _setting(

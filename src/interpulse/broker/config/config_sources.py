@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -24,6 +24,14 @@ def _refused_alone(key: str, value: str) -> str:
         "a standalone broker keeps everything in its data directory. "
         "Start a broker of a cluster with `interpulse broker`"
     )
+
+
+def _problems_of_limits(config: BrokerConfig) -> Iterator[str]:
+    low, high = config.pulsar_channel_write_buffer_low_water_mark, config.pulsar_channel_write_buffer_high_water_mark
+    if low > high:
+        yield (
+            f"pulsarChannelWriteBufferLowWaterMark={low}: must be at most pulsarChannelWriteBufferHighWaterMark={high}"
+        )
 
 
 _IN_CLUSTER: Final = Program(
@@ -57,7 +65,7 @@ def load_config(
     loaded = (_IN_CLUSTER if in_cluster else _ALONE).load(
         file_text=file_text, file_name=file_name, environment=environment, settings=settings, options=options
     )
-    problems = [*tls_problems(loaded.config), *listener_problems(loaded.config)]
+    problems = [*tls_problems(loaded.config), *listener_problems(loaded.config), *_problems_of_limits(loaded.config)]
     if problems:
         raise ConfigError(*problems)
     return loaded

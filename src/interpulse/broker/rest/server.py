@@ -1,7 +1,7 @@
 """The HTTP server: finds the handler, and turns whatever it raises into a status and a reason.
 
-With `web_connections` the only file of the admin API that knows the HTTP library, and the only place where its errors
-become JSON.
+With `serving/web_connections` the only file of the admin API that knows the HTTP library, and the only place where its
+errors become JSON.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from interpulse.broker.rest.policies import (
     topic_clusters,
     topic_policies,
 )
-from interpulse.broker.rest.web_connections import WebConnections
 from interpulse.model.errors import PulsarError
 from interpulse.serving.admission import ConnectionQuota
 from interpulse.serving.request_rate import RequestRate
 from interpulse.serving.tls import ServerTls, TlsListener
+from interpulse.serving.web_connections import WebConnections
 
 __all__ = ["ROUTES", "MountedFrontEnd", "RestServer"]
 
@@ -119,6 +119,8 @@ class RestServer:
         self._body_bytes_max = config.http_max_request_size if config.http_max_request_size > 0 else _BODY_BYTES_MAX
         limited = config.http_requests_limit_enabled
         self._rate = RequestRate(config.http_requests_max_per_second, time.monotonic) if limited else None
+        self._calls_max = config.max_concurrent_http_requests
+        self._turns = asyncio.Semaphore(self._calls_max) if self._calls_max else None
         self._connections = WebConnections(
             self._serve,
             quota=quota or ConnectionQuota(),
@@ -165,16 +167,18 @@ class RestServer:
         path = request.raw_path.partition("?")[0]
         if mounted is not None and (path == mounted.path or path.startswith(f"{mounted.path}/")):
             return await mounted.serve(request)
-        answer = await self._answer(request)
-        headers = [(name, value) for name, values in answer.headers.items() for value in _each(values)]
-        headers.append(("X-Content-Type-Options", "nosniff"))
-        if answer.body or answer.parts is not None:
-            headers.append(("Content-Type", answer.content_type))
-        if answer.parts is not None:
-            return await _sent_in_parts(
-                request, answer.parts, web.StreamResponse(status=answer.status, headers=headers)
-            )
-        return web.Response(status=answer.status, body=answer.body, headers=headers)
+        if self._turns is None:
+            return await _sent(request, await self._answer(request))
+        try:
+            async with asyncio.timeout(self._idle_seconds):
+                await self._turns.acquire()
+        except TimeoutError:
+            reason = f"maxConcurrentHttpRequests={self._calls_max} calls are under way, and none ended in time"
+            return await _sent(request, _refusal(503, f"{reason}; call again later"))
+        try:
+            return await _sent(request, await self._answer(request))
+        finally:
+            self._turns.release()
 
     def _refused_unread(self, request: web.BaseRequest) -> Answer | None:
         """What is told of a request before anything is done with it."""
@@ -248,6 +252,16 @@ class _BodyTooLate(Exception):
     """The client has not sent all of it."""
 
     http_status = 408
+
+
+async def _sent(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
+    headers = [(name, value) for name, values in answer.headers.items() for value in _each(values)]
+    headers.append(("X-Content-Type-Options", "nosniff"))
+    if answer.body or answer.parts is not None:
+        headers.append(("Content-Type", answer.content_type))
+    if answer.parts is not None:
+        return await _sent_in_parts(request, answer.parts, web.StreamResponse(status=answer.status, headers=headers))
+    return web.Response(status=answer.status, body=answer.body, headers=headers)
 
 
 async def _sent_in_parts(

@@ -10,12 +10,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 import interpulse
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.transport.answers import ANSWERS, failure_of
-from interpulse.client.transport.issued_tokens import IssuedTokens
+from interpulse.client.transport.issued_tokens import IssuedTokens, secret_now
 from interpulse.client.transport.registered_handlers import (
     ConsumerListener,
     ProducerListener,
@@ -29,12 +29,19 @@ from interpulse.wire.client import ClientProtocol
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, MessageRun, ReceiptRun, Run
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "SpokenFor"]
 
 _log = logging.getLogger(__name__)
 _LINGER_S: Final = 1.0
 _WRITE_BYTES_MAX: Final = 1024 * 1024
 CLIENT_VERSION: Final = f"Interpulse-v{interpulse.__version__}"
+
+
+class SpokenFor(Protocol):
+    """The client of a proxy whose questions a connection puts."""
+
+    async def original(self, *, ended: bool = False) -> commands.OriginalClient:
+        """Who it is. ``ended``: its credentials are asked for anew. Raises NotConnected if it has gone."""
 
 
 @dataclass(slots=True)
@@ -47,12 +54,18 @@ class Connection(asyncio.Protocol):
     """Made by :meth:`open`. When it is lost, every request fails with NotConnected and every listener is told."""
 
     def __init__(
-        self, address: BrokerAddress, protocol: ClientProtocol, config: ClientConfig, issued: IssuedTokens | None
+        self,
+        address: BrokerAddress,
+        protocol: ClientProtocol,
+        config: ClientConfig,
+        issued: IssuedTokens | None,
+        spoken_for: SpokenFor | None,
     ) -> None:
         self.address = address
         self._protocol = protocol
         self._config = config
         self._issued = issued
+        self._spoken_for = spoken_for
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._ready: asyncio.Future[None] = self._loop.create_future()
@@ -73,7 +86,13 @@ class Connection(asyncio.Protocol):
         self._broken: Exception | None = None
 
     @classmethod
-    async def open(cls, address: BrokerAddress, config: ClientConfig, issued: IssuedTokens | None = None) -> Connection:
+    async def open(
+        cls,
+        address: BrokerAddress,
+        config: ClientConfig,
+        issued: IssuedTokens | None = None,
+        spoken_for: SpokenFor | None = None,
+    ) -> Connection:
         """Connect and greet. ``issued`` gives the tokens of credentials that are those of an issuer.
 
         Raises NotConnected, OperationTimeout, or what the broker refuses the greeting with; AuthenticationError where
@@ -81,17 +100,18 @@ class Connection(asyncio.Protocol):
         """
         loop = asyncio.get_running_loop()
         credentials = config.credentials
-        token = "" if issued is None else await issued.current()
+        secret = await secret_now(credentials, issued)
         protocol = ClientProtocol(
             client_version=CLIENT_VERSION,
             now=loop.time(),
             auth_method=credentials.auth_method if credentials else "none",
-            auth_data=token.encode() if issued else credentials.secret().encode() if credentials else b"",
+            auth_data=secret,
             proxy_to_broker_url=address.behind,
+            original=None if spoken_for is None else await spoken_for.original(),
             keep_alive_interval=config.keep_alive_interval_ms / 1000,
         )
         context = config.encryption.context() if address.tls else None
-        connection = cls(address, protocol, config, issued)
+        connection = cls(address, protocol, config, issued, spoken_for)
         try:
             async with asyncio.timeout(config.connect_timeout_ms / 1000):
                 await loop.create_connection(lambda: connection, address.host, address.port, ssl=context)
@@ -281,17 +301,21 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     async def _renew_credentials(self) -> None:
-        """The broker asks for credentials, since those of the greeting have ended."""
-        credentials = self._config.credentials
+        """The broker asks for credentials, since those of the greeting have ended.
+
+        Where a proxy has forwarded those of its client, they are meant.
+        """
+        method = None
         try:
-            if self._issued is not None:
-                secret = await self._issued.current(refused=True)
+            original = None if self._spoken_for is None else await self._spoken_for.original(ended=True)
+            if original is not None and original.auth_method is not None:
+                method, secret = original.auth_method, (original.auth_data or "").encode()
             else:
-                secret = credentials.secret() if credentials else ""
+                secret = await secret_now(self._config.credentials, self._issued, refused=True)
         except PulsarError as failure:
             self._fail(failure)
             return
-        self._protocol.answer_challenge(secret.encode())
+        self._protocol.answer_challenge(secret, method)
         self._renewal = None
         self._say()
 

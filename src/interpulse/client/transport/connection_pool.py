@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from interpulse.client.config import BrokerAddress, ClientConfig
-from interpulse.client.transport.connection import Connection
+from interpulse.client.transport.connection import Connection, SpokenFor
 from interpulse.client.transport.issued_tokens import IssuedTokens
 from interpulse.model.errors import AlreadyClosed
 
@@ -15,9 +15,13 @@ __all__ = ["ConnectionPool"]
 class ConnectionPool:
     """Shares connections among all producers, consumers and lookups of one client."""
 
-    def __init__(self, config: ClientConfig) -> None:
+    def __init__(
+        self, config: ClientConfig, issued: IssuedTokens | None = None, spoken_for: SpokenFor | None = None
+    ) -> None:
+        """``issued``: tokens of an issuer that several pools share. ``spoken_for``: the client of a proxy."""
         self._config = config
-        self._issued = IssuedTokens.of(config.credentials, config.tls)
+        self._issued = issued or IssuedTokens.of(config.credentials, config.tls)
+        self._spoken_for = spoken_for
         self._opening: dict[BrokerAddress, asyncio.Task[Connection]] = {}
         self._closed = False
 
@@ -27,10 +31,13 @@ class ConnectionPool:
             raise AlreadyClosed("the client is closed")
         task = self._opening.get(address)
         if task is None or (task.done() and not _is_usable(task)):
-            task = asyncio.get_running_loop().create_task(Connection.open(address, self._config, self._issued))
+            task = asyncio.get_running_loop().create_task(self._open(address))
             task.add_done_callback(_mark_seen)
             self._opening[address] = task
         return await asyncio.shield(task)
+
+    async def _open(self, address: BrokerAddress) -> Connection:
+        return await Connection.open(address, self._config, self._issued, self._spoken_for)
 
     async def close(self) -> None:
         """Drop all connections."""

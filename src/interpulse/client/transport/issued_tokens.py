@@ -12,7 +12,7 @@ from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
 from interpulse.model.errors import AuthenticationError, PulsarError
 
-__all__ = ["IssuedTokens"]
+__all__ = ["IssuedTokens", "secret_now"]
 
 _DISCOVERY: Final = "/.well-known/openid-configuration"
 _EARLY_SECONDS: Final = 30.0
@@ -80,6 +80,16 @@ class IssuedTokens:
         self._token, self._asked_at = token, self._now()
         lifetime = _seconds(answer.get("expires_in"))
         self._replaced_at = self._asked_at + lifetime - min(_EARLY_SECONDS, lifetime * _EARLY_SHARE)
+
+
+async def secret_now(credentials: Credentials | None, issued: IssuedTokens | None, *, refused: bool = False) -> bytes:
+    """What is shown in a greeting: a token of the issuer, or the secret as it is now; empty without credentials.
+
+    ``refused``: the one before is no longer good. Raises AuthenticationError.
+    """
+    if issued is not None:
+        return (await issued.current(refused=refused)).encode()
+    return b"" if credentials is None else credentials.secret().encode()
 
 
 def _reason(status: int, answer: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import Field, dataclass
 from typing import Any, Final
 
 from interpulse.client.config import BrokerAddress
+from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
 from interpulse.proxy.config.pulsar_keys import PROTECTING_KEYS, PULSAR_KEYS
 from interpulse.serving.settings import ConfigError, setting
@@ -79,6 +80,10 @@ class ProxyConfig:
     )
     tls_certificate_file_path: str = setting("", "Certificate of the proxy (PEM), for its ports with TLS.")
     tls_key_file_path: str = setting("", "Private key of tlsCertificateFilePath (PEM).")
+    tls_trust_certs_file_path: str = setting(
+        "", "Authorities of clients (PEM): a certificate that a client shows has to be of theirs."
+    )
+    tls_require_trusted_client_cert_on_connect: bool = setting(False, "A client inside TLS has to show a certificate.")
     tls_cert_refresh_check_duration_sec: int = setting(
         300, "How often the proxy looks whether these files changed, in seconds; 0 = every second.", least=0
     )
@@ -95,9 +100,103 @@ class ProxyConfig:
     )
     tls_hostname_verification_enabled: bool = setting(True, "The certificate of a broker has to name its host.")
 
-    # --- credentials
+    # --- who clients are
+    authentication_enabled: bool = setting(
+        False, "Clients have to authenticate to the proxy, which speaks for them to brokers with its own credentials."
+    )
+    authentication_providers: str = setting(
+        "", "Authentication providers, as Java class names with commas between them; those of the broker."
+    )
+    anonymous_user_role: str = setting("", "Role of clients without credentials; empty = they are refused.")
+    token_secret_key: str = setting(
+        "", "Key that signs and verifies tokens: file:..., data:;base64,... or base64.", secret=True
+    )
+    token_public_key: str = setting("", "Key that verifies tokens signed with a private key; given in the same ways.")
+    token_public_alg: str = setting("", "Signature algorithm tokenPublicKey is for; empty = RS256.")
+    token_auth_claim: str = setting("", "Claim of a token that holds the role; empty = sub.")
+    token_audience_claim: str = setting("", "Claim of a token that has to hold tokenAudience; empty = none.")
+    token_audience: str = setting("", "Audience of tokens for this proxy.")
+    token_allowed_clock_skew_seconds: int = setting(
+        0, "How long a token stays valid after it has expired, in seconds.", least=0
+    )
+    basic_auth_conf: str = setting(
+        "",
+        "Users and the hashes of their passwords, as htpasswd writes them: file:..., data:;base64,... or base64.",
+        secret=True,
+    )
+    open_id_allowed_token_issuers: str = setting(
+        "",
+        "Issuers of OpenID Connect whose tokens are accepted, as https:// addresses with commas between them.",
+        key="openIDAllowedTokenIssuers",
+    )
+    open_id_allowed_audiences: str = setting(
+        "", "Audiences of tokens for this proxy; a token has to name one.", key="openIDAllowedAudiences"
+    )
+    open_id_role_claim: str = setting("sub", "Claim of such a token that holds the role.", key="openIDRoleClaim")
+    open_id_accepted_time_leeway_seconds: int = setting(
+        0,
+        "By how much the clocks of issuers may differ from that of this proxy, in seconds.",
+        least=0,
+        key="openIDAcceptedTimeLeewaySeconds",
+    )
+    open_id_token_issuer_trust_certs_file_path: str = setting(
+        "",
+        "Certificates that those of issuers are checked against (PEM); empty = those of the system.",
+        key="openIDTokenIssuerTrustCertsFilePath",
+    )
+    open_id_require_issuers_use_https: bool = setting(
+        True, "Issuers are called by https:// alone.", key="openIDRequireIssuersUseHttps"
+    )
+    open_id_cache_refresh_after_write_seconds: int = setting(
+        18 * 3600,
+        "After how long the keys of an issuer are fetched anew, in seconds.",
+        least=1,
+        key="openIDCacheRefreshAfterWriteSeconds",
+    )
+    open_id_cache_expiration_seconds: int = setting(
+        24 * 3600,
+        "How long keys of an issuer are used that cannot be fetched anew, in seconds.",
+        least=1,
+        key="openIDCacheExpirationSeconds",
+    )
+    open_id_key_id_cache_miss_refresh_seconds: int = setting(
+        300,
+        "How often keys are fetched anew because a token names one that is not among them, in seconds.",
+        least=1,
+        key="openIDKeyIdCacheMissRefreshSeconds",
+    )
+    open_id_http_connection_timeout_millis: int = setting(
+        10_000,
+        "How long connecting to an issuer may take, in milliseconds.",
+        least=1,
+        key="openIDHttpConnectionTimeoutMillis",
+    )
+    open_id_http_read_timeout_millis: int = setting(
+        10_000,
+        "How long the answer of an issuer may take, in milliseconds.",
+        least=1,
+        key="openIDHttpReadTimeoutMillis",
+    )
+    authentication_refresh_check_seconds: int = setting(
+        60,
+        "How often clients whose credentials have ended are asked for new ones, in seconds; 0 = never.",
+        least=0,
+    )
+    authenticate_metrics_endpoint: bool = setting(
+        True, "The metrics endpoint requires authentication, with authenticationEnabled=true."
+    )
+
+    # --- who the proxy is
+    broker_client_authentication_plugin: str = setting(
+        "", "Authentication plugin of the proxy towards brokers: a Java class name such as AuthenticationToken."
+    )
+    broker_client_authentication_parameters: str = setting(
+        "", "Its credentials, for example file:///path/to/token.", secret=True
+    )
     forward_authorization_credentials: bool = setting(
-        False, "Brokers receive the credentials of clients; without it clients are nobody to them."
+        False,
+        "Brokers receive the credentials of clients: besides those of the proxy with authenticationEnabled=true, as "
+        "those of the connection without it.",
     )
 
     # --- limits
@@ -114,7 +213,16 @@ class ProxyConfig:
         30, "Silent clients are pinged after this many seconds while they look up.", least=1
     )
     max_concurrent_http_requests: int = setting(
-        1024, "Calls of the admin API under way at once; one more is refused.", least=1
+        1024, "Calls of the admin API under way at once, one more is refused; 0 = no limit.", least=0
+    )
+    max_http_server_connections: int = setting(
+        2048, "Most clients of the web ports, one more is disconnected; 0 = no limit.", least=0
+    )
+    http_server_idle_timeout: int = setting(
+        30_000,
+        "How long a client of the web ports may take until it begins a call, and until it has read the answer, in "
+        "milliseconds.",
+        least=1,
     )
     http_proxy_timeout: int = setting(
         300_000,
@@ -144,11 +252,51 @@ class ProxyConfig:
         elif not self.metadata_store_url.startswith("zk:"):
             problems.append(f"metadataStoreUrl={self.metadata_store_url}: must begin with zk:, as zk:host:2181/path")
         problems += self._unusable_urls(binary, web)
+        problems += self._unusable_access()
         if self._listens_encrypted and not (self.tls_certificate_file_path and self.tls_key_file_path):
             problems.append(
                 "servicePortTls and webServicePortTls need tlsCertificateFilePath and tlsKeyFilePath (PEM files)"
             )
+        if self.tls_trust_certs_file_path and not self._listens_encrypted:
+            problems.append(
+                "tlsTrustCertsFilePath has no effect: no port is inside TLS. Give servicePortTls and webServicePortTls"
+            )
+        if self.tls_require_trusted_client_cert_on_connect and not self.tls_trust_certs_file_path:
+            problems.append(
+                "tlsRequireTrustedClientCertOnConnect=true needs tlsTrustCertsFilePath, a PEM file of the authorities "
+                "that sign the certificates of clients"
+            )
         return problems
+
+    def _unusable_access(self) -> list[str]:
+        try:
+            own = self.own_credentials
+        except ValueError as error:
+            return [f"brokerClientAuthenticationParameters: {error}"]
+        problems: list[str] = []
+        if own is not None and not self.authentication_enabled:
+            problems.append(
+                "brokerClientAuthenticationPlugin needs authenticationEnabled=true: to brokers every client would be "
+                "the proxy"
+            )
+        if own is None and self.authentication_enabled and self.forward_authorization_credentials:
+            problems.append(
+                "forwardAuthorizationCredentials=true with authenticationEnabled=true needs "
+                "brokerClientAuthenticationPlugin: brokers take the credentials of clients from a proxy that they know"
+            )
+        if own is not None and own.method == "tls" and not self.tls_enabled_with_broker:
+            problems.append(
+                "brokerClientAuthenticationPlugin=AuthenticationTls needs tlsEnabledWithBroker=true: the proxy shows "
+                "its certificate inside TLS"
+            )
+        return problems
+
+    @property
+    def own_credentials(self) -> Credentials | None:
+        """Those of the proxy towards brokers; raises ValueError."""
+        return Credentials.from_plugin(
+            self.broker_client_authentication_plugin, self.broker_client_authentication_parameters
+        )
 
     def _unusable_urls(self, binary: str, web: str) -> list[str]:
         binary_scheme, web_scheme = self._schemes
@@ -175,11 +323,12 @@ class ProxyConfig:
 
     @property
     def broker_tls(self) -> TlsOptions:
-        """How the certificates of brokers are checked."""
-        return TlsOptions(
+        """How the certificates of brokers are checked, and which one is shown to them."""
+        checked = TlsOptions(
             trust_certs_path=self.broker_client_trust_certs_file_path or None,
             hostname_verified=self.tls_hostname_verification_enabled,
         )
+        return checked.showing(self.own_credentials, self._schemes[0])
 
     @property
     def _schemes(self) -> tuple[str, str]:
@@ -205,6 +354,16 @@ def _listed(text: str, schemes: Iterable[str]) -> tuple[str, ...]:
     return tuple(part if "://" in part else scheme + part for part in parts)
 
 
+def _refused(key: str, value: str) -> str:
+    """What clients may do is decided by brokers alone, as they know the topics."""
+    if key != "authorizationEnabled" or value.lower() in ("", "false"):
+        return ""
+    return (
+        "the proxy decides nothing about topics. Brokers do, with their own authorizationEnabled=true and the role of "
+        "this proxy among their proxyRoles; take it out here"
+    )
+
+
 _PROXY: Final = Program(
     name="proxy",
     config=ProxyConfig,
@@ -212,8 +371,9 @@ _PROXY: Final = Program(
     protecting_keys=PROTECTING_KEYS,
     refusal=(
         "this proxy does not offer it, and would serve without the protection that is asked for here. Take them out; "
-        "with forwardAuthorizationCredentials=true the brokers check the credentials of clients"
+        "with authenticationEnabled=true the proxy checks the credentials of clients"
     ),
+    refused=_refused,
 )
 
 

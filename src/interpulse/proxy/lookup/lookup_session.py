@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
-from typing import Final, cast
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, cast
 
+from interpulse.authentication.authentication import BadCredentials
 from interpulse.model.errors import AuthenticationError, PulsarError, UnknownError
+from interpulse.proxy.known_client import KnownClient
 from interpulse.proxy.lookup.answers import Answers
 from interpulse.proxy.lookup.questions import Questions
-from interpulse.proxy.meter import QUESTIONS
+from interpulse.proxy.meter import QUESTIONS, ProxyMeter
+from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.commands.failures import error_response, request_id_of
 from interpulse.wire.errors import RemoteProtocolError
@@ -37,19 +40,46 @@ class LookupSession(asyncio.Protocol):
         questions: Questions,
         answers: Answers,
         on_lost: Callable[[], None],
+        client: KnownClient | None,
+        meter: ProxyMeter,
     ) -> None:
+        """``client``: None where the proxy authenticates nobody."""
         self._loop = asyncio.get_running_loop()
         self._transport = transport
         self._protocol = protocol
         self._questions = questions
         self._answers = answers
         self._on_lost = on_lost
+        self._client = client
+        self._meter = meter
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: deque[Frame] = deque()
         self._writable = True
         self._closing: asyncio.TimerHandle | None = None
         transport.set_write_buffer_limits(high=_WRITE_BYTES_HIGH)
         self._timer = self._loop.call_at(protocol.next_tick, self._tick)
+        if client is not None:
+            client.watch(self)
+
+    @property
+    def lost(self) -> bool:
+        return self._transport.is_closing()
+
+    @property
+    def accepts_auth_challenge(self) -> bool:
+        return self._protocol.accepts_auth_challenge
+
+    def challenge(self, auth_method: str) -> None:
+        """Ask the client for new credentials."""
+        self._protocol.challenge(auth_method)
+        self._say()
+
+    def drop(self, reason: str) -> None:
+        """Send what is left, and close the connection because of ``reason``, which is for the log."""
+        peer = self._transport.get_extra_info("peername")
+        self._meter.dropped.note(str(peer[0]) if peer else "", reason, let_in=True)
+        self._say()
+        self.close(1.0)
 
     def data_received(self, data: bytes) -> None:
         if self._transport.is_closing():
@@ -58,7 +88,7 @@ class LookupSession(asyncio.Protocol):
             self._waiting += cast("list[Frame]", self._protocol.receive_data(data))  # no runs are asked for
             self._work()
         except RemoteProtocolError as error:
-            self._drop(str(error))
+            self.drop(str(error))
         self._say()
         self._hold_or_go_on()
 
@@ -89,14 +119,20 @@ class LookupSession(asyncio.Protocol):
         """Start questions in their order, as far as there may be more."""
         while self._waiting and len(self._tasks) < _REQUESTS_MAX and self._writable:
             command = self._waiting.popleft().command
+            if command.type == pb.BaseCommand.AUTH_RESPONSE and self._client is not None:
+                self._start(self._renew(self._client, command.authResponse.response))
+                continue
             if command.type not in QUESTIONS:
                 raise RemoteProtocolError(
                     f"{pb.BaseCommand.Type.Name(command.type)} on a connection without a broker: a client names one in "
                     "CONNECT (proxy_to_broker_url)"
                 )
-            task = self._loop.create_task(self._answer(command))
-            self._tasks.add(task)
-            task.add_done_callback(self._answered)
+            self._start(self._answer(command))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._answered)
 
     def _answered(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -115,15 +151,28 @@ class LookupSession(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
+    async def _renew(self, client: KnownClient, response: pb.AuthData) -> None:
+        """Take the answer to a challenge, or end the connection."""
+        try:
+            await client.renew(response.auth_method_name, response.auth_data)
+        except BadCredentials as error:
+            self._send(commands.error_of(-1, error))
+            self.drop(error.detail)
+        except Exception:  # a fault of the proxy ends this connection alone
+            _logger.exception("credentials not settled")
+            self.drop("fault of the proxy")
+
     async def _answer(self, command: pb.BaseCommand) -> None:
         """Every failure is an answer."""
         try:
             frame = await self._answers.answer(self._questions, command)
+        except AuthenticationError as error:
+            told = error if self._client is None else AuthenticationError("Failed to authenticate")
+            self._send(error_response(command, told))
+            self.drop(f"a broker does not accept the credentials: {error}")
         except PulsarError as error:
             _logger.debug("question refused type=%s reason=%s", command.type, error)
             self._send(error_response(command, error))
-            if isinstance(error, AuthenticationError):
-                self._drop("a broker no longer accepts the credentials of the client")
         except Exception:  # a fault of the proxy must not end the other questions of the client
             _logger.exception("question failed type=%s", command.type)
             self._send(error_response(command, UnknownError(f"The proxy failed, request {request_id_of(command)}")))
@@ -140,16 +189,11 @@ class LookupSession(asyncio.Protocol):
         if data:
             self._send(data)
 
-    def _drop(self, reason: str) -> None:
-        _logger.warning("connection dropped address=%s reason=%s", self._transport.get_extra_info("peername"), reason)
-        self._say()
-        self.close(1.0)
-
     def _tick(self) -> None:
         try:
             self._protocol.tick(self._loop.time(), reading=self._transport.is_reading())
         except RemoteProtocolError as error:
-            self._drop(str(error))
+            self.drop(str(error))
             return
         self._say()
         self._timer = self._loop.call_at(self._protocol.next_tick, self._tick)

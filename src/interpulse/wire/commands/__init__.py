@@ -9,6 +9,7 @@ byte for byte as protobuf would.
 from interpulse.wire.commands.connection import (
     PING,
     PONG,
+    OriginalClient,
     auth_challenge,
     auth_response,
     connect,
@@ -85,6 +86,7 @@ __all__ = [
     "PONG",
     "AnswerTemplate",
     "MessageHeadEncoder",
+    "OriginalClient",
     "ReceiptEncoder",
     "ack",
     "ack_one",

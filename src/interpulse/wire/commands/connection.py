@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Final
 
 from interpulse.model.errors import PulsarError, ServerError
@@ -12,6 +13,7 @@ from interpulse.wire.ids import unsigned
 __all__ = [
     "PING",
     "PONG",
+    "OriginalClient",
     "auth_challenge",
     "auth_response",
     "connect",
@@ -26,6 +28,25 @@ PING: Final = encode(pb.CommandPing())
 PONG: Final = encode(pb.CommandPong())
 
 
+@dataclass(frozen=True, slots=True)
+class OriginalClient:
+    """The client that a proxy speaks for, as brokers hear of it."""
+
+    principal: str
+    proxy_version: str
+    auth_method: str | None = None
+    """None: its credentials are not forwarded."""
+    auth_data: str | None = field(default=None, repr=False)
+
+    def write(self, greeting: pb.CommandConnect) -> None:
+        """Name the client in CONNECT."""
+        greeting.proxy_version = self.proxy_version
+        greeting.original_principal = self.principal
+        if self.auth_method is not None:
+            greeting.original_auth_method = self.auth_method
+            greeting.original_auth_data = self.auth_data or ""
+
+
 def connect(
     *,
     client_version: str,
@@ -34,18 +55,23 @@ def connect(
     auth_method: str = "none",
     auth_data: bytes = b"",
     proxy_to_broker_url: str | None = None,
+    original: OriginalClient | None = None,
 ) -> bytes:
-    """``proxy_to_broker_url`` is host:port of the broker behind the address that was connected to."""
-    return encode(
-        pb.CommandConnect(
-            client_version=client_version,
-            protocol_version=protocol_version,
-            auth_method_name=auth_method,
-            auth_data=auth_data or None,
-            feature_flags=feature_flags,
-            proxy_to_broker_url=proxy_to_broker_url,
-        )
+    """``proxy_to_broker_url`` is host:port of the broker behind the address that was connected to.
+
+    ``original``: a proxy sends this, for one of its clients.
+    """
+    greeting = pb.CommandConnect(
+        client_version=client_version,
+        protocol_version=protocol_version,
+        auth_method_name=auth_method,
+        auth_data=auth_data or None,
+        feature_flags=feature_flags,
+        proxy_to_broker_url=proxy_to_broker_url,
     )
+    if original is not None:
+        original.write(greeting)
+    return encode(greeting)
 
 
 def connected(

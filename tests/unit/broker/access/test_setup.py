@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from interpulse.broker.access.setup import Access, build_access, own_access
-from interpulse.authentication.tokens import create_token
 from interpulse.broker.config.config_sources import load_config
 from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.tenancy.namespaces import Namespaces
@@ -21,17 +17,9 @@ from interpulse.serving.settings import words
 from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.tokens import SECRET
 
-CURVE = ec.generate_private_key(ec.SECP256R1())
-PUBLIC = base64.b64encode(CURVE.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
 TOKENS = {
     "authenticationEnabled": "true",
     "authenticationProviders": "org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
-}
-PASSWORDS = {"authenticationProviders": "AuthenticationProviderBasic"}
-OPENID = {
-    "authenticationProviders": "AuthenticationProviderOpenID",
-    "openIDAllowedTokenIssuers": "https://issuer",
-    "openIDAllowedAudiences": "pulsar",
 }
 KEY = {"tokenSecretKey": "data:;base64," + base64.b64encode(SECRET).decode()}
 
@@ -52,40 +40,11 @@ def test_access_when_authentication_is_off_then_is_none() -> None:
     [
         ({"authorizationEnabled": "true"}, "needs authenticationEnabled=true"),
         ({"authenticationEnabled": "true"}, "needs authenticationProviders"),
-        (
-            TOKENS | {"authenticationProviders": "com.example.Mine"},
-            "com.example.Mine is not offered .* it is not known",
-        ),
-        (TOKENS | {"authenticationProviders": "AuthenticationProviderBasic"}, "needs basicAuthConf"),
-        (TOKENS | PASSWORDS | {"basicAuthConf": "/not/there"}, "basicAuthConf cannot be used: it is neither file"),
-        (TOKENS | PASSWORDS | {"basicAuthConf": "data:,bob"}, "basicAuthConf cannot be used: line 1 is not USER:HASH"),
-        (TOKENS | PASSWORDS | {"basicAuthConf": "data:,bob:plain"}, "line 1: the hash of user bob is none of apr1"),
-        (TOKENS | OPENID | {"openIDTokenIssuerTrustCertsFilePath": "/no.pem"}, "TrustCertsFilePath: .*/no.pem"),
-        (TOKENS | OPENID | {"openIDAllowedAudiences": ""}, "AuthenticationProviderOpenID needs openIDAllowed"),
-        (TOKENS | OPENID | {"openIDAllowedTokenIssuers": ""}, "AuthenticationProviderOpenID needs openIDAllowed"),
-        (TOKENS | OPENID | {"openIDAllowedTokenIssuers": "http://issuer"}, "http://issuer does not begin with https"),
-        (TOKENS, "needs tokenSecretKey or tokenPublicKey"),
-        (TOKENS | {"tokenSecretKey": "file:///not/there"}, "tokenSecretKey cannot be used: /not/there cannot be read"),
-        (TOKENS | {"tokenSecretKey": "c2hvcnQ="}, "at least 32 bytes"),
-        (TOKENS | {"tokenPublicKey": "c2hvcnQ="}, "tokenPublicKey cannot be used: .*DER"),
-        (TOKENS | {"tokenPublicKey": PUBLIC}, "tokenPublicAlg=RS256 does not fit tokenPublicKey, which is for ES256"),
-        (TOKENS | KEY | {"tokenAudienceClaim": "aud"}, "needs tokenAudience"),
-        (TOKENS | {"authenticationProviders": "AuthenticationProviderTls"}, "AuthenticationProviderTls needs tlsTrust"),
     ],
 )
 def test_settings_when_they_cannot_be_meant_then_are_refused_by_name(settings: dict[str, str], why: str) -> None:
     with pytest.raises(PreconditionFailed, match=why):
         access(settings)
-
-
-async def test_settings_when_a_public_key_is_given_then_its_tokens_are_accepted(tmp_path: Path) -> None:
-    path = tmp_path / "public.key"
-    path.write_bytes(base64.b64decode(PUBLIC))
-    built = access(TOKENS | {"tokenPublicKey": path.as_uri(), "tokenPublicAlg": "ES256"})
-    assert built is not None
-    token = create_token(CURVE, "app", signature="ES256")
-    identity = await built.authentication.authenticate("token", token.encode())
-    assert identity.role == "app"
 
 
 def test_settings_when_authorization_is_off_then_proxies_are_not_checked() -> None:

@@ -29,6 +29,7 @@ from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.bundles import boundaries_of
 from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.topic_view import NamespaceStanding
+from interpulse.serving.dropped_connections import DroppedConnections
 from interpulse.serving.permits import LookupPermits
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -208,6 +209,7 @@ class FakeContext:
         self.permits = LookupPermits(lambda: self.permits_max)
         self.permits_max = 10
         self.publish_buffer = PublishBuffer()
+        self.dropped = DroppedConnections()
         self.inconsistencies = InconsistencyCounters(lambda: 0)
         self.batch_limits = BatchLimits()
         self.lookups = Lookups(

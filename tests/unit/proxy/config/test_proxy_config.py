@@ -10,6 +10,12 @@ from interpulse.proxy.config.pulsar_keys import PROTECTING_KEYS, PULSAR_KEYS
 from interpulse.serving.settings import ConfigError
 
 BROKERS = ("brokerServiceURL=pulsar://b:6650", "brokerWebServiceURL=http://b:8080")
+ON, FORWARDED = "authenticationEnabled=true", "forwardAuthorizationCredentials=true"
+PLUGIN, TOKEN = "brokerClientAuthenticationPlugin=AuthenticationToken", "brokerClientAuthenticationParameters=token:x"
+BY_CERTIFICATE = (
+    "brokerClientAuthenticationPlugin=AuthenticationTls",
+    "brokerClientAuthenticationParameters=tlsCertFile:/c.pem,tlsKeyFile:/k.pem",
+)
 
 
 def problems(*settings: str) -> tuple[str, ...]:
@@ -55,7 +61,14 @@ def test_brokers_when_tls_is_used_to_them_then_the_keys_for_it_count() -> None:
         ((*BROKERS, "servicePortTls=0"), "servicePortTls and webServicePortTls need tlsCertificateFilePath"),
         ((*BROKERS, "brokerServiceUrl=x"), "brokerServiceUrl is not a known setting; the nearest is brokerServiceURL"),
         ((*BROKERS, "maxConcurrentLookupRequests=0"), "maxConcurrentLookupRequests=0: must be at least 1"),
-        ((*BROKERS, "authenticationEnabled=true"), "authenticationEnabled=true: this proxy does not offer it"),
+        ((*BROKERS, "haProxyProtocolEnabled=true"), "haProxyProtocolEnabled=true: this proxy does not offer it"),
+        ((*BROKERS, "authorizationEnabled=true"), "authorizationEnabled=true: the proxy decides nothing about topics"),
+        ((*BROKERS, PLUGIN, TOKEN), "brokerClientAuthenticationPlugin needs authenticationEnabled=true"),
+        ((*BROKERS, ON, PLUGIN), "brokerClientAuthenticationParameters: the token is missing"),
+        ((*BROKERS, ON, FORWARDED), "forwardAuthorizationCredentials=true with authenticationEnabled=true needs"),
+        ((*BROKERS, ON, *BY_CERTIFICATE), "brokerClientAuthenticationPlugin=AuthenticationTls needs tlsEnabledWith"),
+        ((*BROKERS, "tlsTrustCertsFilePath=/ca.pem"), "tlsTrustCertsFilePath has no effect: no port is inside TLS"),
+        ((*BROKERS, "tlsRequireTrustedClientCertOnConnect=true"), "tlsRequireTrustedClientCertOnConnect=true needs"),
     ],
 )
 def test_settings_when_they_cannot_be_used_then_refused_by_key_and_value(
@@ -66,14 +79,21 @@ def test_settings_when_they_cannot_be_used_then_refused_by_key_and_value(
 
 def test_settings_when_pulsar_knows_more_of_them_then_one_warning_names_all() -> None:
     loaded = load_config(
-        file_text="numIOThreads=4\nauthenticationEnabled=false\nproxyLogLevel=1\nbrokerServiceURL=pulsar://b\n"
-        "brokerWebServiceURL=http://b\nanonymousUserRole=\n"
+        file_text="numIOThreads=4\nauthorizationEnabled=false\nproxyLogLevel=1\nbrokerServiceURL=pulsar://b\n"
+        "brokerWebServiceURL=http://b\nkinitCommand=\n"
     )
     (warning,) = loaded.warnings
-    assert warning.startswith("proxy.conf: numIOThreads, authenticationEnabled, proxyLogLevel are settings of Pulsar")
+    assert warning.startswith("proxy.conf: numIOThreads, authorizationEnabled, proxyLogLevel are settings of Pulsar")
 
 
 def test_defaults_when_compared_with_pulsars_then_limits_are_the_same() -> None:
     config = ProxyConfig()
     assert (config.max_concurrent_inbound_connections, config.max_concurrent_lookup_requests) == (10_000, 50_000)
     assert (config.broker_proxy_connect_timeout_ms, config.broker_proxy_read_timeout_ms) == (10_000, 75_000)
+    assert (config.max_http_server_connections, config.max_concurrent_http_requests) == (2048, 1024)
+
+
+def test_proxy_when_it_shows_a_certificate_then_to_brokers_inside_tls() -> None:
+    urls = ("brokerServiceURLTLS=pulsar+ssl://b", "brokerWebServiceURLTLS=https://b", "tlsEnabledWithBroker=true")
+    config = load_config(settings=(*urls, ON, *BY_CERTIFICATE)).config
+    assert (config.broker_tls.certificate_path, config.broker_tls.key_path) == ("/c.pem", "/k.pem")

@@ -40,9 +40,6 @@ __all__ = ["ClientConnection"]
 
 _logger = logging.getLogger(__name__)
 
-# A consumer gets no more entries while this much waits for its socket.
-_OUTPUT_BYTES_HIGH: Final = 4 * 1024 * 1024
-_OUTPUT_BYTES_LOW: Final = 1024 * 1024
 # The connection stops reading above this: its client sends requests and does not read the answers.
 _OUTPUT_BYTES_MAX: Final = 32 * 1024 * 1024
 # Requests of one client in work at once; more would take the event loop away from others for too long.
@@ -112,7 +109,7 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one, but does not inherit from it
-        self._transport.set_write_buffer_limits(high=_OUTPUT_BYTES_HIGH, low=_OUTPUT_BYTES_LOW)
+        self._transport.set_write_buffer_limits(high=self.limits.output_bytes_high, low=self.limits.output_bytes_low)
         self._reading = Reading(self._transport)
         self.output = Output(self.loop, self._transport)
         peer = transport.get_extra_info("peername")
@@ -194,7 +191,7 @@ class ClientConnection(asyncio.Protocol):
     @property
     def writable(self) -> bool:
         """False while so much output waits that no more entries shall be read for this client."""
-        if self.output.bytes_collected >= _OUTPUT_BYTES_HIGH:
+        if self.output.bytes_collected > self.limits.output_bytes_high:
             self.output.flush()  # the transport says at once, by pause_writing, whether that was too much
         return not self._output_high and (self._serving is None or self._serving())
 
@@ -315,7 +312,7 @@ class ClientConnection(asyncio.Protocol):
     def drop(self, reason: str) -> None:
         """Send the answers given so far, and close this connection because of ``reason``."""
         if not self.lost:
-            _logger.warning("connection dropped address=%s reason=%s", self.address, reason)
+            self.context.dropped.note(self.ip, reason, let_in=self.let_in is True, peer=self.address)
             self.close()
 
     def close(self, patience: float = _CLOSING_SECONDS_MAX) -> None:

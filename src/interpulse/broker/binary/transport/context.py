@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from interpulse.broker.binary.transport.pending_publishes import PublishBuffer
+from interpulse.serving.dropped_connections import DroppedConnections
 from interpulse.wire.frames import MESSAGE_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ class ConnectionLimits:
     pending_publishes_max: int = 1000
     """Entries taken in but not answered yet (``maxPendingPublishRequestsPerConnection``)."""
     pending_publish_bytes_max: int = 64 * 1024 * 1024
+    output_bytes_high: int = 64 * 1024
+    """A consumer gets no more entries while more than this waits for its socket
+    (``pulsarChannelWriteBufferHighWaterMark``)."""
+    output_bytes_low: int = 32 * 1024
+    """It goes on once no more than this waits (``pulsarChannelWriteBufferLowWaterMark``)."""
     liveness_check_seconds: float = 5.0
     """How long a silent client may keep a producer name from another one (``connectionLivenessCheckTimeoutMillis``)."""
     patterns_evaluated: bool = True
@@ -62,5 +68,7 @@ class BinaryContext:
     """None: authentication is off, and every client may do everything."""
     check_disk_space: Callable[[], None] = lambda: None
     """Raises NoRoomLeft while messages cannot be stored."""
+    dropped: DroppedConnections = field(default_factory=DroppedConnections)
+    """Connections that the broker ends because of their clients."""
     serving: Callable[[], bool] | None = None
     """Whether entries may be sent and acknowledgements answered now; None: always, since the broker is alone."""

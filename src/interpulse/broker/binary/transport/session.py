@@ -1,20 +1,20 @@
 """The identity of one connection's client, while authentication is on.
 
-CONNECT brings the credentials. Credentials that can end, by a date or because they are taken back, are checked every
-``authenticationRefreshCheckSeconds``: the client is asked for new ones over the same connection, which is closed if
-none come until the next check, or if they are those of another role. A certificate cannot be shown again: with it ends
-the connection.
+CONNECT brings the credentials. While the connection is open they are watched (`CredentialWatch`): its client's, or with
+``authenticateOriginalAuthData`` those that a proxy hands on. A client whose proxy hands none on cannot be asked for new
+ones, so its connection ends with the credentials of the proxy.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from interpulse.authentication.authentication import BadCredentials, Identity, PeerCertificate
+from interpulse.authentication.credential_watch import CredentialWatch
 from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
 from interpulse.broker.binary.transport.topic_watcher import TopicWatcher
@@ -33,7 +33,6 @@ class SessionConnection(Protocol):
 
     certificate: PeerCertificate | None
     consumers: dict[int, OpenConsumer]
-    loop: asyncio.AbstractEventLoop
     lost: bool
     producers: dict[int, OpenProducer]
     session: Session | None
@@ -70,21 +69,27 @@ class Session:
         identity: Identity,
         principal: Principal,
         *,
+        certificate: PeerCertificate | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """``now`` gives seconds since 1970, in which credentials end."""
+        """``identity`` is what ``method`` has proven: of the client, or of the one that a proxy speaks for.
+
+        ``now`` gives seconds since 1970, in which credentials end.
+        """
         self.principal = principal
         self.authorization = access.authorization
-        self._connection = connection
-        self._access = access
-        self._method = method
         self.rechecks = 0
         """How often permissions have changed since this client was accepted."""
-        self._identity = identity
-        self._now = now
-        self._challenged = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._watch()
+        self._connection = connection
+        self._credentials = CredentialWatch(
+            connection,
+            access.authentication,
+            method,
+            identity,
+            check_seconds=access.refresh_check_seconds,
+            certificate=certificate,
+            now=now,
+        )
 
     @property
     def is_replicator(self) -> bool:
@@ -93,13 +98,7 @@ class Session:
 
     async def renew(self, method: str, credentials: bytes) -> None:
         """Take new credentials; raises BadCredentials for bad ones and for those of another role."""
-        shown = self._connection.certificate
-        identity = await self._access.authentication.authenticate(method, credentials, certificate=shown)
-        if identity.role != self._identity.role:
-            raise BadCredentials(detail=f"new credentials are those of {identity.role}, not of {self._identity.role}")
-        self._identity = identity
-        self._challenged = False
-        self._watch()
+        await self._credentials.renew(method, credentials)
 
     async def recheck(self, namespace: NamespaceName | None) -> None:
         """The permissions of a namespace have changed: close what the client is not allowed to have open any more.
@@ -142,24 +141,7 @@ class Session:
 
     def close(self) -> None:
         """The connection is gone."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _watch(self) -> None:
-        self.close()
-        if self._identity.can_end and self._access.refresh_check_seconds and not self._connection.lost:
-            self._timer = self._connection.loop.call_later(self._access.refresh_check_seconds, self._check)
-
-    def _check(self) -> None:
-        if self._identity.has_ended(self._now()):
-            askable = self._identity.renewable and self._connection.accepts_auth_challenge
-            if self._challenged or not askable:
-                self._connection.drop(f"credentials of {self.principal.role} have ended")
-                return
-            self._challenged = True
-            self._connection.challenge(self._method)
-        self._watch()
+        self._credentials.close()
 
 
 async def admit(connection: SessionConnection, access: Access, connect: pb.CommandConnect) -> None:
@@ -187,10 +169,15 @@ async def renew(connection: SessionConnection, session: Session, response: pb.Au
 
 
 async def _session(connection: SessionConnection, access: Access, connect: pb.CommandConnect) -> Session:
-    authentication, method = access.authentication, connect.auth_method_name or "none"
-    identity = await authentication.authenticate(method, connect.auth_data, certificate=connection.certificate)
+    authentication, method, shown = access.authentication, connect.auth_method_name or "none", connection.certificate
+    identity = await authentication.authenticate(method, connect.auth_data, certificate=shown)
     original = connect.original_principal or None
+    watched = identity
     if original is not None and access.original_authenticated:
-        data = connect.original_auth_data.encode()
-        original = (await authentication.authenticate(connect.original_auth_method, data)).role
-    return Session(connection, access, method, identity, access.principal(identity.role, original))
+        method, shown = connect.original_auth_method, None
+        watched = await authentication.authenticate(method, connect.original_auth_data.encode())
+        original = watched.role
+    elif original is not None:
+        watched = replace(identity, renewable=False)
+    principal = access.principal(identity.role, original)
+    return Session(connection, access, method, watched, principal, certificate=shown)

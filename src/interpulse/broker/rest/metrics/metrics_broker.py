@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from interpulse import __version__
-from interpulse.authentication.access_meter import AccessMeter
 from interpulse.broker.instruments import (
     ConnectionCounts,
     Instruments,
@@ -38,7 +37,7 @@ def write_broker(page: Exposition, instruments: Instruments, cluster: str, broke
     _write_connections(page, instruments.connections(), labels, broker)
     _write_inconsistencies(page, instruments, labels)
     if instruments.access is not None:
-        _write_access(page, instruments.access, labels)
+        instruments.access.write(page, labels)
     _write_publishes(page, instruments, labels)
     _write_journal(page, instruments, labels)
     _write_metadata(page, instruments.metadata, labels)
@@ -95,27 +94,14 @@ def _write_connections(page: Exposition, counts: ConnectionCounts, labels: str, 
         page.add(name, "gauge", text, of_connections, value)
     text = "Connections not read from now, because their clients publish faster than a policy or a limit allows."
     page.add("pulsar_broker_throttled_connections", "gauge", text, labels, counts.throttled)
+    text = "Connections dropped: of clients that were refused, broke the protocol, or did not answer."
+    page.add("interpulse_connections_dropped_total", "counter", text, labels, counts.dropped)
 
 
 def _write_inconsistencies(page: Exposition, instruments: Instruments, labels: str) -> None:
     text = "Topics refused because they disagree with their partition metadata (PIP-414)."
     for kind, count in instruments.inconsistencies.counts.items():
         page.add("interpulse_topic_refusals_total", "counter", text, f"{labels},{labelled(kind=kind)}", count)
-
-
-def _write_access(page: Exposition, access: AccessMeter, labels: str) -> None:
-    text = "Clients and calls whose credentials were good."
-    for (provider, method), count in access.successes.items():
-        who = labelled(provider_name=provider, auth_method=method)
-        page.add("pulsar_authentication_success_total", "counter", text, f"{labels},{who}", count)
-    text = "Clients and calls whose credentials were not good."
-    for (provider, method, reason), count in access.failures.items():
-        who = labelled(provider_name=provider, auth_method=method, reason=reason)
-        page.add("pulsar_authentication_failures_total", "counter", text, f"{labels},{who}", count)
-    text = "Tokens that were not accepted because they had expired."
-    page.add("pulsar_expired_token_total", "counter", text, labels, access.expired_tokens)
-    text = "Tokens that were accepted and do expire, by the minutes that were left."
-    _add_histogram(page, "pulsar_expiring_token_minutes", text, labels, access.token_minutes)
 
 
 def _write_publishes(page: Exposition, instruments: Instruments, labels: str) -> None:

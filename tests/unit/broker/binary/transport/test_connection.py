@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -170,6 +172,30 @@ async def test_output_when_client_does_not_read_then_reading_stops_and_consumers
     assert client.transport.reading
     assert consumer.calls == [("resume",)]
     assert consumer.sink.writable
+
+
+async def test_output_when_above_the_high_water_mark_then_entries_wait_until_no_more_than_the_low_one_is_left(
+    dial: Any,
+) -> None:
+    """Over a real transport, whose kernel buffer is full."""
+    high, low, loop = 64 * 1024, 32 * 1024, asyncio.get_running_loop()
+    connection = dial(output_bytes_high=high, output_bytes_low=low).connection
+    here, there = socket.socketpair()
+    with there:
+        transport, _ = await loop.connect_accepted_socket(lambda: connection, here)
+        while not transport.get_write_buffer_size():
+            transport.write(bytes(4096))
+        transport.write(bytes(high - transport.get_write_buffer_size()))
+        assert connection.writable
+        transport.write(bytes(1))
+        assert not connection.writable
+        there.setblocking(False)
+        while not connection.writable:
+            with suppress(BlockingIOError):
+                there.recv(4096)
+            assert connection.writable == (transport.get_write_buffer_size() <= low)
+            await asyncio.sleep(0)
+        transport.abort()
 
 
 async def test_liveness_when_client_answers_then_alive(client: Any) -> None:

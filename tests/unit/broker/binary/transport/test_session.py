@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from interpulse.authentication.authentication import Authentication, Identity
+from interpulse.authentication.tokens import TokenProvider, TokenVerifier, create_token
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.access.setup import Access
-from interpulse.authentication.tokens import TokenProvider, TokenVerifier, create_token
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.clusters import ClusterData, TenantInfo
@@ -173,17 +173,18 @@ class Watched:
     def __init__(self, client: Any) -> None:
         self.client = client
         self.session = client.connection.session
-        self.session._now = lambda: self.now
+        self.watch = self.session._credentials
+        self.watch._now = lambda: self.now
         self.now = time.time()
 
     def look(self) -> None:
         """What happens every ``authenticationRefreshCheckSeconds``."""
-        self.session._check()
+        self.watch._check()
 
     @property
     def watched(self) -> bool:
         """Whether it will be looked at again."""
-        return self.session._timer is not None
+        return self.watch._timer is not None
 
 
 async def watched(client: Any, **fields: Any) -> Watched:
@@ -255,6 +256,36 @@ async def test_connection_when_it_ends_then_it_is_not_looked_at_any_more(dial: A
     assert seen.watched
     seen.client.end()
     assert not seen.watched
+
+
+async def test_credentials_when_a_proxy_has_forwarded_them_then_its_client_is_asked_for_new_ones(
+    dial: Any, context: Any
+) -> None:
+    context.access = Access(context.access.authentication, context.access.authorization, original_authenticated=True)
+    client = dial()
+    forwarded = {"original_auth_method": "token", "original_auth_data": token("app", expires_in_seconds=600).decode()}
+    await client.ask(login("proxy", original_principal="app", **forwarded))
+    seen = Watched(client)
+    seen.now += 601
+    seen.look()
+    (challenge,) = await client.answers()
+    assert challenge.command.authChallenge.challenge.auth_method_name == "token"
+    client.send(renewal(token("app", expires_in_seconds=6000)))
+    seen.look()
+    assert await client.answers() == []
+    assert not client.transport.closed
+    answer = await client.ask(renewal(token("proxy")))
+    assert (answer.error, client.transport.closed) == (3, True)
+
+
+async def test_credentials_when_a_proxy_keeps_those_of_its_client_then_closed_when_its_own_end(dial: Any) -> None:
+    client = dial()
+    await client.ask(login("proxy", auth_data=token("proxy", expires_in_seconds=600), original_principal="app"))
+    seen = Watched(client)
+    seen.now += 601
+    seen.look()
+    assert await client.answers() == []
+    assert client.transport.closed
 
 
 async def test_answer_when_authentication_is_off_then_changes_nothing(dial: Any, context: Any) -> None:

@@ -1,4 +1,4 @@
-"""Connections of HTTP clients: how many there are, and how long one may keep the broker waiting.
+"""Connections of HTTP clients: how many there are, and how long one may keep the program waiting.
 
 A connection is waited for while no whole request has come from it, and while it has not read its answer. The time
 counts from its start or its last answer, not from its last byte: one that sends a byte now and then gains nothing.
@@ -44,14 +44,19 @@ class WebConnections(web.Server):
         quota: ConnectionQuota,
         idle_seconds: float,
         line_bytes_read: int,
+        decompressed: bool = True,
     ) -> None:
-        """``line_bytes_read``: longest line of a request that is read, to be refused in the form of all refusals."""
+        """``line_bytes_read``: longest line of a request that is read, to be refused in the form of all refusals.
+
+        ``decompressed`` False: bodies stay as they were sent.
+        """
         super().__init__(
             self._served,
             access_log=None,
             max_line_size=line_bytes_read,
             max_field_size=line_bytes_read,
             max_headers=_HEADER_FIELDS_MAX,
+            auto_decompress=decompressed,
         )
         self.closed = False
         """Hang up on those that were accepted just before the end and come in after it."""

@@ -1,0 +1,80 @@
+"""A client that has authenticated to the proxy, which speaks for it to brokers."""
+
+from __future__ import annotations
+
+from interpulse.authentication.authentication import Identity, PeerCertificate
+from interpulse.authentication.credential_watch import CredentialWatch, WatchedConnection
+from interpulse.proxy.access import ProxyAccess
+from interpulse.proxy.forwarding import PROXY_VERSION
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.commands import OriginalClient
+
+__all__ = ["KnownClient"]
+
+
+class KnownClient:
+    """One client, and the credentials that it has shown last."""
+
+    def __init__(
+        self,
+        access: ProxyAccess,
+        identity: Identity,
+        method: str,
+        credentials: bytes,
+        certificate: PeerCertificate | None,
+    ) -> None:
+        self._access = access
+        self._identity = identity
+        self._method = method
+        self._credentials = credentials if access.credentials_forwarded else b""
+        self._certificate = certificate
+        self._watch: CredentialWatch | None = None
+
+    @classmethod
+    async def of(
+        cls, access: ProxyAccess, connect: pb.CommandConnect, certificate: PeerCertificate | None
+    ) -> KnownClient:
+        """Who sends this CONNECT; raises BadCredentials."""
+        method, credentials = connect.auth_method_name or "none", connect.auth_data
+        identity = await access.authentication.authenticate(method, credentials, certificate=certificate)
+        return cls(access, identity, method, credentials, certificate)
+
+    @property
+    def role(self) -> str:
+        return self._identity.role
+
+    @property
+    def credentials_forwarded(self) -> bool:
+        """Brokers check its credentials, too."""
+        return self._access.credentials_forwarded
+
+    def watch(self, connection: WatchedConnection) -> None:
+        """Look at the credentials until `close`, and ask for new ones when they end."""
+        self._watch = CredentialWatch(
+            connection,
+            self._access.authentication,
+            self._method,
+            self._identity,
+            check_seconds=self._access.refresh_check_seconds,
+            certificate=self._certificate,
+        )
+
+    async def renew(self, method: str, credentials: bytes) -> None:
+        """Take new credentials; raises BadCredentials for bad ones and for those of another role."""
+        assert self._watch is not None, "nobody was asked for credentials"
+        await self._watch.renew(method, credentials)
+        if self.credentials_forwarded:
+            self._method, self._credentials = method, credentials
+
+    async def original(self, *, ended: bool = False) -> OriginalClient:
+        """What brokers hear of it. ``ended``: a broker asks for new credentials. Raises NotConnected if it has gone."""
+        if not self.credentials_forwarded:
+            return OriginalClient(self.role, PROXY_VERSION)
+        if ended and self._watch is not None:
+            await self._watch.good()
+        return OriginalClient(self.role, PROXY_VERSION, self._method, self._credentials.decode(errors="replace"))
+
+    def close(self) -> None:
+        """The connection is gone."""
+        if self._watch is not None:
+            self._watch.close()

@@ -12,6 +12,7 @@ from interpulse.broker.access.authentication import BadCredentials, PeerCertific
 from interpulse.broker.console.actions.action import Action
 from interpulse.broker.console.actions.catalogue import ACTIONS
 from interpulse.broker.console.home import Home
+from interpulse.broker.console.pacing import Pace
 from interpulse.broker.console.pages.catalogue import DOWNLOADS, HOME, PAGES, REMOTE_PAGES, STREAMS
 from interpulse.broker.console.sampling import Samples
 from interpulse.broker.console.visit import ServedElsewhere, Visit, Visitor
@@ -76,7 +77,8 @@ class Site:
         self._sessions = Sessions(time.monotonic)
         self._tokens = FormTokens()
         self._views = KeptViews(time.monotonic)
-        self._samples = Samples()
+        self._samples = Samples(_charts())
+        self._tails = _tails()
         self._files = StaticFiles()
         self._renderer = Renderer(self._files.url)
 
@@ -243,6 +245,7 @@ class Site:
             now_ms,
             views=self._views,
             samples=self._samples,
+            tails=self._tails,
             read_only=self._read_only,
         )
 
@@ -343,6 +346,16 @@ class Site:
             else "",
         }
         return self._renderer.render(template, {**frame, **values})
+
+
+def _charts() -> Pace:
+    """Two hundred watch each second, a thousand every five: writing to them takes a hundredth of a processor."""
+    return Pace("charts", every_seconds=1.0, per_second_max=200, most=1000)
+
+
+def _tails() -> Pace:
+    """Five tails look twice a second, fifty every five: a look at twenty messages takes some milliseconds."""
+    return Pace("tails of topics", every_seconds=0.5, per_second_max=10, most=50)
 
 
 def _authorization(form: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from interpulse.broker.access.authentication import PeerCertificate
 from interpulse.broker.console.home import Home
 from interpulse.broker.console.own_admin import OwnAdmin
+from interpulse.broker.console.pacing import Pace
 from interpulse.broker.console.sampling import Samples
 from interpulse.broker.console.web.kept_views import KeptViews
 from interpulse.broker.rest.http.admin_calls import SentCall, no_body
@@ -88,6 +89,9 @@ class Visit:
 
     samples: Samples
     """For what is watched as it goes on."""
+
+    tails: Pace
+    """Of the visitors who follow the messages of a topic."""
 
     read_only: bool = False
 

@@ -3,10 +3,11 @@
     python -m benchmarks.event_streams [--rounds 3] [--streams 1000]
 
 One generator publishes to one broker, in turns with no stream open, with the charts of so many pages, and with so many
-tails; each time one more reader asks for a stream and never reads it. All of them watch what is published and nine other
-topics. A process of its own reads the streams; it shares the cores with the broker, so a rate tells less than the broker's
-processor time. Prints the median of all rounds: messages in a second, the broker's processor time for a million messages,
-the same for a second in which nobody publishes, and the events that came. Takes about a minute, and keeps nothing.
+tails; each time one more reader asks for a stream and never reads it. All of them watch what is published and nine
+other topics. A process of its own reads the streams; it shares the cores with the broker, so a rate tells less than
+the broker's processor time. Prints the median of all rounds: messages in a second, the broker's processor time for a
+million messages, the same for a second in which nobody publishes, and the events that came. Takes about a minute, and
+keeps nothing.
 """
 
 import argparse

@@ -18,7 +18,7 @@ from interpulse.broker.console.sampling import Samples
 from interpulse.broker.console.visit import ServedElsewhere, Visit, Visitor
 from interpulse.broker.console.web.addresses import ROOT, action_url, page_url, read_query, safe_next
 from interpulse.broker.console.web.form_tokens import FormTokens
-from interpulse.broker.console.web.kept_views import KeptViews
+from interpulse.broker.console.web.kept_results import KeptResults
 from interpulse.broker.console.web.rendering import Renderer
 from interpulse.broker.console.web.response import Cookie, Response, html, json_document, redirect
 from interpulse.broker.console.web.security import HEADERS, check_source
@@ -76,7 +76,7 @@ class Site:
         self._pages = PAGES if home.broker is not None else REMOTE_PAGES
         self._sessions = Sessions(time.monotonic)
         self._tokens = FormTokens()
-        self._views = KeptViews(time.monotonic)
+        self._kept = KeptResults(time.monotonic)
         self._samples = Samples(_charts())
         self._tails = _tails()
         self._files = StaticFiles()
@@ -84,7 +84,7 @@ class Site:
 
     def close(self) -> None:
         """Look for nothing any more."""
-        self._views.close()
+        self._kept.close()
 
     async def answer(
         self,
@@ -243,7 +243,7 @@ class Site:
             self._home,
             query,
             now_ms,
-            views=self._views,
+            kept=self._kept,
             samples=self._samples,
             tails=self._tails,
             read_only=self._read_only,

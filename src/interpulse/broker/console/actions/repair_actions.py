@@ -34,7 +34,9 @@ FORCE_COUNT: Final = Action(
     "Set partition count",
     "The partition metadata gets this count, which may not be below the present one, and what is missing is created.",
     (TOPIC, _PARTITIONS),
-    call=lambda values: AdminCall("POST", topic_path(topic_of(values), "/partitions", force=True), partitions_of(values)),
+    call=lambda values: AdminCall(
+        "POST", topic_path(topic_of(values), "/partitions", force=True), partitions_of(values)
+    ),
     command=lambda values: ("topics", "update-partitioned-topic", values["topic"], "-p", values["partitions"], "-f"),
     back=_back,
     done="The partition count was set.",

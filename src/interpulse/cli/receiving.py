@@ -9,6 +9,7 @@ import click
 
 from interpulse.cli.message_printer import MessagePrinter, SchemaReader
 from interpulse.cli.messaging import Pace, key_reader, run_with_client
+from interpulse.cli.subscription_options import chunk_options
 from interpulse.cli.support.option_groups import option_group
 
 if TYPE_CHECKING:
@@ -58,21 +59,7 @@ receiving_options = option_group(
         help="Print one JSON object per message and line instead.",
     ),
     click.option("-mp", "--print-metadata", is_flag=True, help="Print ids, times and origin too."),
-    click.option(
-        "-mc",
-        "--max_chunked_msg",
-        "chunked_max",
-        type=click.IntRange(min=0),
-        default=0,
-        help="Messages in chunks that may be incomplete at a time; 0 = the default, 10.",
-    ),
-    click.option(
-        "-ac",
-        "--auto_ack_chunk_q_full",
-        "oldest_chunks_acknowledged",
-        is_flag=True,
-        help="Acknowledge the chunks of the oldest message when there are more of them.",
-    ),
+    chunk_options,
     click.option(
         "-ca",
         "--crypto-failure-action",

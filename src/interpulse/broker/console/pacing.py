@@ -36,7 +36,8 @@ class Pace:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """There is one more watcher inside."""
+        """There is one more watcher inside; raises ServiceNotReady where that is too many."""
+        self.check_room()
         self.watchers += 1
         try:
             yield

@@ -354,8 +354,8 @@ def _charts() -> Pace:
 
 
 def _tails() -> Pace:
-    """Five tails look twice a second, fifty every five: a look at twenty messages takes some milliseconds."""
-    return Pace("tails of topics", every_seconds=0.5, per_second_max=10, most=50)
+    """Two tails look twice a second, fifty every ten: a look at twenty messages takes some milliseconds."""
+    return Pace("tails of topics", every_seconds=0.5, per_second_max=5, most=50)
 
 
 def _authorization(form: Mapping[str, str]) -> str:

@@ -26,3 +26,12 @@ def test_room_when_as_many_watch_as_may_then_one_more_is_refused_until_one_leave
         with pace.watching(), pytest.raises(ServiceNotReady, match="2 tails of topics are watched already"):
             pace.check_room()
         pace.check_room()
+
+
+def test_watching_when_others_came_since_there_was_room_then_is_refused_and_not_counted() -> None:
+    pace = Pace("charts", every_seconds=1, per_second_max=1, most=1)
+    pace.check_room()
+    with pace.watching():
+        with pytest.raises(ServiceNotReady), pace.watching():
+            pass
+        assert pace.watchers == 1

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.messaging import messaging_options
+from interpulse.cli.messaging import SUBSCRIPTION_TYPES, messaging_options, replicated_option, start_option, type_option
 from interpulse.cli.receiving import ReceivingOptions, receiving_options
-from interpulse.cli.subscription_options import SUBSCRIPTION_TYPES, replicated_option, start_option, type_option
 from interpulse.cli.support.option_groups import option_group
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import TopicName

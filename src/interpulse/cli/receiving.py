@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interpulse.cli.message_printer import MessagePrinter, SchemaReader
-from interpulse.cli.messaging import Pace, key_reader, run_with_client
-from interpulse.cli.subscription_options import chunk_options
+from interpulse.cli.messaging import Pace, chunk_options, key_reader, run_with_client
 from interpulse.cli.support.option_groups import option_group
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import click
 
+from interpulse.cli.messaging import chunk_options, replicated_option, start_option, type_option
 from interpulse.cli.perf.asking import KINDS
-from interpulse.cli.subscription_options import chunk_options, replicated_option, start_option, type_option
 from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.params import MESSAGE_ID, STRINGS
 

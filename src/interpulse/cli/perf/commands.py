@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.messaging import open_client
+from interpulse.cli.messaging import SUBSCRIPTION_TYPES, open_client
 from interpulse.cli.perf import options
 from interpulse.cli.perf.asking import ask_by_schedule
 from interpulse.cli.perf.command_options import (
@@ -24,7 +24,6 @@ from interpulse.cli.perf.measured_run import MeasuredRun
 from interpulse.cli.perf.producing import Messages, contents_of, open_producers, send_by_schedule
 from interpulse.cli.perf.receiving import LATENCY_MAX_MS, Receiver, receive_all
 from interpulse.cli.perf.report import LOOKUP, PRODUCED, READ, RECEIVED
-from interpulse.cli.subscription_options import SUBSCRIPTION_TYPES
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.running import FAILED, CommandFailed, failure, open_admin

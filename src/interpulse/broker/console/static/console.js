@@ -68,6 +68,7 @@ function watch(place) {
   const close = () => {
     source?.close();
     source = null;
+    state.textContent = "paused";
   };
   open();
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));

@@ -237,13 +237,25 @@ def test_actions_when_their_fields_are_missing_then_are_asked_for(browser: Brows
         assert HOSTILE[0] in page.page.inner_text("main")
 
 
-def test_topic_when_watched_then_its_charts_are_drawn(browser: Browser, broker: InProcessBroker, scene: Scene) -> None:
+_HIDE: Final = """(hidden) => {
+    Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
+_STATE_OF_CHARTS: Final = "(state) => document.querySelector('[data-state-of=charts]').textContent === state"
+
+
+def test_topic_when_watched_then_its_charts_are_drawn_while_it_is_seen(
+    browser: Browser, broker: InProcessBroker, scene: Scene
+) -> None:
     with watched(browser, broker) as page, Client(broker.service_url) as client:
         producer = client.create_producer(str(scene.plain), name=HOSTILE[0])
         page.go(address("topic", {"name": str(scene.plain)}))
         assert page.page.locator(".charts canvas").count() == 3
         producer.send(b"x")
-        page.page.wait_for_function("() => document.querySelector('[data-state-of=charts]').textContent === 'live'")
+        for hidden, state in ((None, "live"), (True, "paused"), (False, "live")):
+            if hidden is not None:
+                page.page.evaluate(_HIDE, hidden)
+            page.page.wait_for_function(_STATE_OF_CHARTS, arg=state)
 
 
 def test_page_when_left_open_then_loads_its_part_again_in_place(

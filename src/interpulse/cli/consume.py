@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.messaging import messaging_options
+from interpulse.cli.messaging import SUBSCRIPTION_TYPES, messaging_options, replicated_option, start_option, type_option
 from interpulse.cli.receiving import ReceivingOptions, receiving_options
+from interpulse.cli.support.option_groups import option_group
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import TopicName
 
@@ -17,63 +18,50 @@ if TYPE_CHECKING:
 
 __all__ = ["consume"]
 
-_TYPES: Final = {"Exclusive": "exclusive", "Shared": "shared", "Failover": "failover", "Key_Shared": "key-shared"}
-_POSITIONS: Final = {"Latest": "latest", "Earliest": "earliest"}
 _SUBSCRIPTION: Final = "interpulse-consume"
+
+_subscription_options = option_group(
+    click.option(
+        "-s",
+        "--subscription-name",
+        "subscription",
+        default=_SUBSCRIPTION,
+        show_default=True,
+        help="Name of the subscription.",
+    ),
+    type_option("-t"),
+    click.option(
+        "-m",
+        "--subscription-mode",
+        "mode",
+        type=click.Choice(["Durable", "NonDurable"], case_sensitive=False),
+        default="Durable",
+        show_default=True,
+        help="Whether the subscription outlives its consumers.",
+    ),
+    start_option("-p"),
+    click.option(
+        "-stp",
+        "--start-timestamp",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Begin with messages published then, in ms since 1970; 0 = where the subscription is.",
+    ),
+    click.option(
+        "-etp", "--end-timestamp", type=click.IntRange(min=0), help="End before a message published later than then."
+    ),
+    replicated_option,
+    click.option(
+        "--regex",
+        is_flag=True,
+        help="TOPIC is a pattern: tenant/namespace/regex; it includes topics that are created later.",
+    ),
+)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("topic")
-@click.option(
-    "-s",
-    "--subscription-name",
-    "subscription",
-    default=_SUBSCRIPTION,
-    show_default=True,
-    help="Name of the subscription.",
-)
-@click.option(
-    "-t",
-    "--subscription-type",
-    type=click.Choice(list(_TYPES), case_sensitive=False),
-    default="Exclusive",
-    show_default=True,
-    help="Type of the subscription.",
-)
-@click.option(
-    "-m",
-    "--subscription-mode",
-    "mode",
-    type=click.Choice(["Durable", "NonDurable"], case_sensitive=False),
-    default="Durable",
-    show_default=True,
-    help="Whether the subscription outlives its consumers.",
-)
-@click.option(
-    "-p",
-    "--subscription-position",
-    "position",
-    type=click.Choice(list(_POSITIONS), case_sensitive=False),
-    default="Latest",
-    show_default=True,
-    help="Start of a new subscription.",
-)
-@click.option(
-    "-stp",
-    "--start-timestamp",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Begin with messages published then, in ms since 1970; 0 = where the subscription is.",
-)
-@click.option(
-    "-etp", "--end-timestamp", type=click.IntRange(min=0), help="End before a message published later than then."
-)
-@click.option("-rs", "--replicated", is_flag=True, help="Have the position replicated to other clusters.")
-@click.option(
-    "--regex",
-    is_flag=True,
-    help="TOPIC is a pattern: tenant/namespace/regex; it includes topics that are created later.",
-)
+@_subscription_options
 @receiving_options
 @messaging_options
 def consume(
@@ -94,9 +82,9 @@ def consume(
     options = ReceivingOptions(flags)
     wanted = _pattern(topic) if regex else _checked(topic)
     settings = options.of_client | {
-        "subscription_type": _TYPES[subscription_type],
+        "subscription_type": SUBSCRIPTION_TYPES[subscription_type],
         "durable": mode == "Durable",
-        "initial_position": _POSITIONS[position],
+        "initial_position": position.lower(),
         "replicate_subscription_state": replicated,
         "oldest_chunks_acknowledged": options.oldest_chunks_acknowledged,
     }

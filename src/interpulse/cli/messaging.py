@@ -1,11 +1,11 @@
-"""Shared by ``produce`` and ``consume``: the options of pulsar-client, an open client, and a steady rate, keys."""
+"""Shared by commands that send or receive: options, an open client, a steady rate, keys."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -19,8 +19,18 @@ if TYPE_CHECKING:
     from interpulse.client.client import Client
     from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
 
-__all__ = ["Pace", "key_reader", "messaging_options", "open_client", "run_with_client"]
-
+__all__ = [
+    "SUBSCRIPTION_TYPES",
+    "Pace",
+    "chunk_options",
+    "key_reader",
+    "messaging_options",
+    "open_client",
+    "replicated_option",
+    "run_with_client",
+    "start_option",
+    "type_option",
+]
 
 messaging_options = option_group(
     click.option("--url", "brokerServiceUrl", help="Service URL, pulsar://localhost:6650 unless configured."),
@@ -36,6 +46,63 @@ messaging_options = option_group(
     connection_options,
 )
 """The options for the address, the timeout and the credentials."""
+
+SUBSCRIPTION_TYPES: Final = {
+    "Exclusive": "exclusive",
+    "Shared": "shared",
+    "Failover": "failover",
+    "Key_Shared": "key-shared",
+}
+"""As the client calls them."""
+
+
+def type_option(flag: str) -> Callable[[Any], Any]:
+    """``subscription_type``, one of `SUBSCRIPTION_TYPES`; ``flag`` is its short form."""
+    return click.option(
+        flag,
+        "--subscription-type",
+        type=click.Choice(list(SUBSCRIPTION_TYPES), case_sensitive=False),
+        default="Exclusive",
+        show_default=True,
+        help="Type of the subscription.",
+    )
+
+
+def start_option(flag: str) -> Callable[[Any], Any]:
+    """``position``, Latest or Earliest."""
+    return click.option(
+        flag,
+        "--subscription-position",
+        "position",
+        type=click.Choice(["Latest", "Earliest"], case_sensitive=False),
+        default="Latest",
+        show_default=True,
+        help="Start of a new subscription.",
+    )
+
+
+replicated_option = click.option(
+    "-rs", "--replicated", is_flag=True, help="Have the position replicated to other clusters."
+)
+
+chunk_options = option_group(
+    click.option(
+        "-mc",
+        "--max_chunked_msg",
+        "chunked_max",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Messages in chunks that may be incomplete at a time; 0 = the default, 10.",
+    ),
+    click.option(
+        "-ac",
+        "--auto_ack_chunk_q_full",
+        "oldest_chunks_acknowledged",
+        is_flag=True,
+        help="Acknowledge the chunks of the oldest message when there are more of them.",
+    ),
+)
+"""Of messages that come in pieces."""
 
 
 def run_with_client(flags: dict[str, Any], call: Callable[[Client], Coroutine[Any, Any, None]]) -> ConnectionSettings:

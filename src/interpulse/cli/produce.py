@@ -12,6 +12,7 @@ import click
 
 from interpulse.cli.messaging import Pace, key_reader, messaging_options, run_with_client
 from interpulse.cli.schema_contents import OutgoingContents
+from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.params import PAIRS, STRINGS, TOPIC, joined_pairs
 from interpulse.cli.support.progress import Progress
 from interpulse.cli.support.retention_warning import warn_if_not_retained
@@ -105,67 +106,93 @@ class _Receipts:
         click.echo(f"{self.acknowledged}{of_all} messages acknowledged{under_way}", err=True)
 
 
+_content_options = option_group(
+    click.option("-m", "--messages", multiple=True, help="Content of a message; commas separate several messages."),
+    click.option(
+        "-f",
+        "--files",
+        type=STRINGS,
+        multiple=True,
+        help="Files to send, one message each: a,b,...; - sends the lines of standard input.",
+    ),
+    click.option(
+        "-n",
+        "--num-produce",
+        "repetitions",
+        type=click.IntRange(min=1),
+        default=1,
+        help="Number of times everything is sent.",
+    ),
+    click.option("-r", "--rate", type=click.FloatRange(min=0), default=0, help="Messages per second; 0 = all at once."),
+    click.option(
+        "-s",
+        "--separator",
+        default=",",
+        show_default=True,
+        help="Separator of messages in -m; an empty one keeps each whole.",
+    ),
+    click.option("-k", "--key", help="Key of every message."),
+)
+_schema_options = option_group(
+    click.option(
+        "-vs",
+        "--value-schema",
+        default="bytes",
+        show_default=True,
+        help="Schema of the contents: bytes, string, avro:DEFINITION or json:DEFINITION.",
+    ),
+    click.option(
+        "-ks",
+        "--key-schema",
+        default="string",
+        show_default=True,
+        help="Schema of the keys of -kvk and -kvkf, likewise.",
+    ),
+    click.option(
+        "-kvet",
+        "--key-value-encoding-type",
+        "encoding",
+        type=click.Choice(["separated", "inline"]),
+        help="Send keys and values in one schema: the key beside the content, or inside it.",
+    ),
+    click.option("-kvk", "--key-value-key", "typed_key", help="The key of every message with -kvet."),
+    click.option(
+        "-kvkf",
+        "--key-value-key-file",
+        "key_file",
+        help="A file with that key; of an Avro schema in Avro's binary form.",
+    ),
+)
+_encryption_options = option_group(
+    click.option(
+        "-ekn", "--encryption-key-name", "encryption_key_name", metavar="NAME", help="Encrypt: the key's name."
+    ),
+    click.option(
+        "-ekv",
+        "--encryption-key-value",
+        "encryption_key_value",
+        metavar="FILE",
+        help="The public key with that name: a PEM file, also as file:///path, or data:application/x-pem-file;"
+        "base64,KEY.",
+    ),
+)
+_sending_options = option_group(
+    click.option("-p", "--properties", type=PAIRS, multiple=True, help="Properties of every message: a=b,c=d."),
+    click.option("-db", "--disable-batching", is_flag=True, help="Send every message by itself."),
+    click.option("-c", "--chunking", is_flag=True, help="Send a message that is too large in chunks."),
+    click.option("-dr", "--disable-replication", is_flag=True, help="Do not replicate the messages."),
+    click.option(
+        "--admin-url", "webServiceUrl", help="Web service URL, for the warning about messages that are not kept."
+    ),
+)
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("topic", type=TOPIC)
-@click.option("-m", "--messages", multiple=True, help="Content of a message; commas separate several messages.")
-@click.option(
-    "-f",
-    "--files",
-    type=STRINGS,
-    multiple=True,
-    help="Files to send, one message each: a,b,...; - sends the lines of standard input.",
-)
-@click.option(
-    "-n",
-    "--num-produce",
-    "repetitions",
-    type=click.IntRange(min=1),
-    default=1,
-    help="Number of times everything is sent.",
-)
-@click.option("-r", "--rate", type=click.FloatRange(min=0), default=0, help="Messages per second; 0 = all at once.")
-@click.option(
-    "-s",
-    "--separator",
-    default=",",
-    show_default=True,
-    help="Separator of messages in -m; an empty one keeps each whole.",
-)
-@click.option("-k", "--key", help="Key of every message.")
-@click.option(
-    "-vs",
-    "--value-schema",
-    default="bytes",
-    show_default=True,
-    help="Schema of the contents: bytes, string, avro:DEFINITION or json:DEFINITION.",
-)
-@click.option(
-    "-ks", "--key-schema", default="string", show_default=True, help="Schema of the keys of -kvk and -kvkf, likewise."
-)
-@click.option(
-    "-kvet",
-    "--key-value-encoding-type",
-    "encoding",
-    type=click.Choice(["separated", "inline"]),
-    help="Send keys and values in one schema: the key beside the content, or inside it.",
-)
-@click.option("-kvk", "--key-value-key", "typed_key", help="The key of every message with -kvet.")
-@click.option(
-    "-kvkf", "--key-value-key-file", "key_file", help="A file with that key; of an Avro schema in Avro's binary form."
-)
-@click.option("-ekn", "--encryption-key-name", "encryption_key_name", metavar="NAME", help="Encrypt: the key's name.")
-@click.option(
-    "-ekv",
-    "--encryption-key-value",
-    "encryption_key_value",
-    metavar="FILE",
-    help="The public key with that name: a PEM file, also as file:///path, or data:application/x-pem-file;base64,KEY.",
-)
-@click.option("-p", "--properties", type=PAIRS, multiple=True, help="Properties of every message: a=b,c=d.")
-@click.option("-db", "--disable-batching", is_flag=True, help="Send every message by itself.")
-@click.option("-c", "--chunking", is_flag=True, help="Send a message that is too large in chunks.")
-@click.option("-dr", "--disable-replication", is_flag=True, help="Do not replicate the messages.")
-@click.option("--admin-url", "webServiceUrl", help="Web service URL, for the warning about messages that are not kept.")
+@_content_options
+@_schema_options
+@_encryption_options
+@_sending_options
 @messaging_options
 def produce(
     topic: TopicName,

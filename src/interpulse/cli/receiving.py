@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interpulse.cli.message_printer import MessagePrinter, SchemaReader
-from interpulse.cli.messaging import Pace, key_reader, run_with_client
+from interpulse.cli.messaging import Pace, chunk_options, key_reader, run_with_client
 from interpulse.cli.support.option_groups import option_group
 
 if TYPE_CHECKING:
@@ -58,21 +58,7 @@ receiving_options = option_group(
         help="Print one JSON object per message and line instead.",
     ),
     click.option("-mp", "--print-metadata", is_flag=True, help="Print ids, times and origin too."),
-    click.option(
-        "-mc",
-        "--max_chunked_msg",
-        "chunked_max",
-        type=click.IntRange(min=0),
-        default=0,
-        help="Messages in chunks that may be incomplete at a time; 0 = the default, 10.",
-    ),
-    click.option(
-        "-ac",
-        "--auto_ack_chunk_q_full",
-        "oldest_chunks_acknowledged",
-        is_flag=True,
-        help="Acknowledge the chunks of the oldest message when there are more of them.",
-    ),
+    chunk_options,
     click.option(
         "-ca",
         "--crypto-failure-action",

@@ -12,12 +12,13 @@ from interpulse.authentication.authentication import BadCredentials, PeerCertifi
 from interpulse.broker.console.actions.action import Action
 from interpulse.broker.console.actions.catalogue import ACTIONS
 from interpulse.broker.console.home import Home
+from interpulse.broker.console.pacing import Pace
 from interpulse.broker.console.pages.catalogue import DOWNLOADS, HOME, PAGES, REMOTE_PAGES, STREAMS
 from interpulse.broker.console.sampling import Samples
 from interpulse.broker.console.visit import ServedElsewhere, Visit, Visitor
 from interpulse.broker.console.web.addresses import ROOT, action_url, page_url, read_query, safe_next
 from interpulse.broker.console.web.form_tokens import FormTokens
-from interpulse.broker.console.web.kept_views import KeptViews
+from interpulse.broker.console.web.kept_results import KeptResults
 from interpulse.broker.console.web.rendering import Renderer
 from interpulse.broker.console.web.response import Cookie, Response, html, json_document, redirect
 from interpulse.broker.console.web.security import HEADERS, check_source
@@ -75,14 +76,15 @@ class Site:
         self._pages = PAGES if home.broker is not None else REMOTE_PAGES
         self._sessions = Sessions(time.monotonic)
         self._tokens = FormTokens()
-        self._views = KeptViews(time.monotonic)
-        self._samples = Samples()
+        self._kept = KeptResults(time.monotonic)
+        self._samples = Samples(_charts())
+        self._tails = _tails()
         self._files = StaticFiles()
         self._renderer = Renderer(self._files.url)
 
     def close(self) -> None:
         """Look for nothing any more."""
-        self._views.close()
+        self._kept.close()
 
     async def answer(
         self,
@@ -241,8 +243,9 @@ class Site:
             self._home,
             query,
             now_ms,
-            views=self._views,
+            kept=self._kept,
             samples=self._samples,
+            tails=self._tails,
             read_only=self._read_only,
         )
 
@@ -343,6 +346,16 @@ class Site:
             else "",
         }
         return self._renderer.render(template, {**frame, **values})
+
+
+def _charts() -> Pace:
+    """Two hundred watch each second, a thousand every five: writing to them takes a hundredth of a processor."""
+    return Pace("charts", every_seconds=1.0, per_second_max=200, most=1000)
+
+
+def _tails() -> Pace:
+    """Two tails look twice a second, fifty every ten: a look at twenty messages takes some milliseconds."""
+    return Pace("tails of topics", every_seconds=0.5, per_second_max=5, most=50)
 
 
 def _authorization(form: Mapping[str, str]) -> str:

@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 from interpulse.authentication.authentication import PeerCertificate
 from interpulse.broker.console.home import Home
 from interpulse.broker.console.own_admin import OwnAdmin
+from interpulse.broker.console.pacing import Pace
 from interpulse.broker.console.sampling import Samples
-from interpulse.broker.console.web.kept_views import KeptViews
+from interpulse.broker.console.web.kept_results import KeptResults
 from interpulse.broker.rest.http.admin_calls import SentCall, no_body
 from interpulse.broker.rest.http.call import Answer
 from interpulse.broker.rest.http.context import RestContext
@@ -83,11 +84,14 @@ class Visit:
 
     query: Mapping[str, str]
     now_ms: int
-    views: KeptViews
+    kept: KeptResults
     """For what takes long to find out; a key has the role in it where roles see different things."""
 
     samples: Samples
     """For what is watched as it goes on."""
+
+    tails: Pace
+    """Of the visitors who follow the messages of a topic."""
 
     read_only: bool = False
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
+from interpulse.broker.console.pacing import Pace
 from interpulse.broker.console.sampling import Samples
 from interpulse.model.errors import ServiceNotReady, TopicNotFound
 
@@ -33,6 +35,10 @@ async def allowed() -> str:
     return ""
 
 
+def samples_every(seconds: float) -> Samples:
+    return Samples(Pace("charts", every_seconds=seconds, per_second_max=1e9, most=1000))
+
+
 def samples_of(raw: bytes) -> list[int]:
     assert raw.startswith(b"data: ")
     found: list[int] = json.loads(raw[6:])
@@ -40,7 +46,7 @@ def samples_of(raw: bytes) -> list[int]:
 
 
 async def test_watchers_when_there_are_two_then_one_task_samples_and_the_second_sees_what_was() -> None:
-    samples, source = Samples(0.001), Source()
+    samples, source = samples_every(0.001), Source()
     first = samples.watch("a", source.take, allowed)
     assert (await anext(first)).startswith(b":")
     seen: list[int] = []
@@ -50,14 +56,12 @@ async def test_watchers_when_there_are_two_then_one_task_samples_and_the_second_
     second = samples.watch("a", Source().take, allowed)
     await anext(second)
     assert samples_of(await anext(second))[:5] == [1, 2, 3, 4, 5]
-    assert samples.watchers == 2
     await first.aclose()
     await second.aclose()
-    assert samples.watchers == 0
 
 
 async def test_watcher_when_it_reads_slowly_then_misses_what_is_old_and_memory_stays() -> None:
-    samples, source = Samples(0), Source()
+    samples, source = samples_every(0), Source()
     stream = samples.watch("a", source.take, allowed)
     await anext(stream)
     await anext(stream)
@@ -69,7 +73,7 @@ async def test_watcher_when_it_reads_slowly_then_misses_what_is_old_and_memory_s
 
 
 async def test_watching_ends_when_nobody_watches_then_nothing_is_asked_any_more() -> None:
-    samples, source = Samples(0), Source()
+    samples, source = samples_every(0), Source()
     stream = samples.watch("a", source.take, allowed)
     await anext(stream)
     await anext(stream)
@@ -83,7 +87,7 @@ async def test_watching_ends_when_nobody_watches_then_nothing_is_asked_any_more(
 
 
 async def test_stream_when_the_visitor_may_not_any_more_then_ends_and_says_so() -> None:
-    samples, refusal = Samples(0), [""]
+    samples, refusal = samples_every(0), [""]
 
     async def check() -> str:
         return refusal[0]
@@ -97,16 +101,59 @@ async def test_stream_when_the_visitor_may_not_any_more_then_ends_and_says_so() 
 
 
 async def test_stream_when_the_topic_is_gone_then_ends() -> None:
-    stream = Samples(0).watch("a", Source(fails_after=2).take, allowed)
+    stream = samples_every(0).watch("a", Source(fails_after=2).take, allowed)
     rest = [each async for each in stream]
     assert rest[-1].startswith(b"event: ended")
 
 
-async def test_watch_when_too_many_watch_then_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interpulse.broker.console.sampling._WATCHERS_MAX", 1)
-    samples = Samples(0)
+async def test_watch_when_too_many_watch_then_is_refused() -> None:
+    samples = Samples(Pace("charts", every_seconds=0, per_second_max=1e9, most=1))
     stream = samples.watch("a", Source().take, allowed)
     await anext(stream)
-    with pytest.raises(ServiceNotReady, match="watched already"):
+    with pytest.raises(ServiceNotReady, match="1 charts are watched already"):
         samples.watch("b", Source().take, allowed)
     await stream.aclose()
+    await samples.watch("b", Source().take, allowed).aclose()
+
+
+async def test_thousand_streams_when_a_sample_is_taken_then_it_is_taken_and_written_once_for_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written: list[Any] = []
+
+    def to_json(value: Any) -> str:
+        written.append(value)
+        return json.dumps(value)
+
+    monkeypatch.setattr("interpulse.broker.console.sampling.to_json", to_json)
+    samples, source = samples_every(0), Source()
+    streams = [samples.watch("a", source.take, allowed) for _ in range(1000)]
+    for stream in streams:
+        await anext(stream)
+    last = [samples_of(await anext(stream))[-1] for stream in streams]
+    assert written == list(range(1, source.taken + 1))
+    assert source.taken == max(last)
+    for stream in streams:
+        await stream.aclose()
+
+
+async def test_thousand_streams_when_there_is_a_sample_then_others_have_their_turn_between_them() -> None:
+    samples, source, got, turns = samples_every(60), Source(), 0, 0
+
+    async def follow() -> None:
+        nonlocal got
+        async with aclosing(samples.watch("a", source.take, allowed)) as stream:
+            await anext(stream)
+            await anext(stream)
+            got += 1
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(1000):
+            tasks.create_task(follow())
+        most, before = 0, 0
+        while got < 1000:
+            await asyncio.sleep(0)
+            most, before, turns = max(most, got - before), got, turns + 1
+    assert source.taken == 1
+    assert most <= 20
+    assert turns >= 50

@@ -8,8 +8,9 @@ from typing import Final
 from interpulse.broker.console.actions.action import Field
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.numbers import INT_MAX
 
-__all__ = ["AGES", "SUBSCRIPTION", "TOPIC", "namespace_of", "seconds_of", "topic_of", "whole"]
+__all__ = ["AGES", "SUBSCRIPTION", "TOPIC", "namespace_of", "partitions_of", "seconds_of", "topic_of", "whole"]
 
 TOPIC: Final = Field("topic", "Topic", hint="persistent://tenant/namespace/name")
 SUBSCRIPTION: Final = Field("subscription", "Subscription")
@@ -30,6 +31,11 @@ def namespace_of(values: Mapping[str, str]) -> NamespaceName:
 def seconds_of(values: Mapping[str, str]) -> int:
     """Of the field ``time``, whose choices are `AGES`."""
     return AGES[values["time"]]
+
+
+def partitions_of(values: Mapping[str, str]) -> int:
+    """Of the field ``partitions``; raises InvalidRequest."""
+    return whole(values, "partitions", most=INT_MAX)
 
 
 def whole(values: Mapping[str, str], name: str, *, most: int) -> int:

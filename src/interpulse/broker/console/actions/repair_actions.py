@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from interpulse.broker.console.actions.action import Action, AdminCall, Field
-from interpulse.broker.console.actions.fields import TOPIC, topic_of, whole
+from interpulse.broker.console.actions.fields import TOPIC, partitions_of, topic_of
 from interpulse.broker.console.web.addresses import page_url, topic_path
-from interpulse.model.numbers import INT_MAX
 
 __all__ = ["ACTIONS"]
 
@@ -19,16 +18,12 @@ def _back(values: Mapping[str, str]) -> str:
     return page_url("doctor", namespace=topic_of(values).namespace_name)
 
 
-def _count(values: Mapping[str, str]) -> int:
-    return whole(values, "partitions", most=INT_MAX)
-
-
 CREATE_PARTITIONED: Final = Action(
     "create-partitioned-topic",
     "Create partitioned topic",
     "The topic gets partition metadata with this count; partitions that exist stay as they are.",
     (TOPIC, _PARTITIONS),
-    call=lambda values: AdminCall("PUT", topic_path(topic_of(values), "/partitions"), _count(values)),
+    call=lambda values: AdminCall("PUT", topic_path(topic_of(values), "/partitions"), partitions_of(values)),
     command=lambda values: ("topics", "create-partitioned-topic", values["topic"], "-p", values["partitions"]),
     back=_back,
     done="The partitioned topic was created.",
@@ -39,7 +34,9 @@ FORCE_COUNT: Final = Action(
     "Set partition count",
     "The partition metadata gets this count, which may not be below the present one, and what is missing is created.",
     (TOPIC, _PARTITIONS),
-    call=lambda values: AdminCall("POST", topic_path(topic_of(values), "/partitions", force=True), _count(values)),
+    call=lambda values: AdminCall(
+        "POST", topic_path(topic_of(values), "/partitions", force=True), partitions_of(values)
+    ),
     command=lambda values: ("topics", "update-partitioned-topic", values["topic"], "-p", values["partitions"], "-f"),
     back=_back,
     done="The partition count was set.",

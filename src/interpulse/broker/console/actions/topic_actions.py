@@ -6,18 +6,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from interpulse.broker.console.actions.action import Action, AdminCall, Field
-from interpulse.broker.console.actions.fields import TOPIC, topic_of
+from interpulse.broker.console.actions.fields import TOPIC, partitions_of, topic_of
 from interpulse.broker.console.web.addresses import page_url, topic_path
-from interpulse.model.errors import InvalidRequest
-from interpulse.model.numbers import INT_MAX
 
 __all__ = ["ACTIONS"]
-
-
-def _whole(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < len(str(INT_MAX))):
-        raise InvalidRequest(f"partitions must be an integer from 1 to {INT_MAX}, not {text[:100]!r}")
-    return int(text)
 
 
 def _back_to_topic(values: Mapping[str, str]) -> str:
@@ -52,7 +44,7 @@ EXPAND: Final = Action(
     "A partitioned topic gets more partitions, first on the clusters it is replicated to, then here. It never shrinks "
     "again, and keys may go to other partitions from then on.",
     (TOPIC, Field("partitions", "Partitions", hint="how many there are to be")),
-    call=lambda values: AdminCall("POST", topic_path(topic_of(values), "/partitions"), _whole(values["partitions"])),
+    call=lambda values: AdminCall("POST", topic_path(topic_of(values), "/partitions"), partitions_of(values)),
     command=lambda values: ("topics", "update-partitioned-topic", values["topic"], "-p", values["partitions"]),
     back=_back_to_topic,
     done="The topic has more partitions. Producers and consumers take them up by themselves.",

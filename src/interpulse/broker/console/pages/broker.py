@@ -94,7 +94,7 @@ async def build(visit: Visit) -> BrokerModel:
         _ORIGINS,
         text,
         _writes(visit),
-        (await visit.views.get(("holdings",), lambda: _holdings(visit))).value,
+        (await visit.kept.get(("holdings",), lambda: _holdings(visit))).value,
         (disk.problem or "") if disk is not None else "",
     )
 

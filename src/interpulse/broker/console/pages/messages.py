@@ -14,6 +14,7 @@ from interpulse.broker.console.browsing.entry_range import EntryRange
 from interpulse.broker.console.browsing.message_filter import MessageFilter
 from interpulse.broker.console.browsing.shown_content import VIEWS
 from interpulse.broker.console.browsing.topic_messages import Found, ShownMessage, TopicMessages, message_id
+from interpulse.broker.console.pacing import Pace
 from interpulse.broker.console.pages.parts.times import read_time
 from interpulse.broker.console.visit import Visit
 from interpulse.broker.console.web.addresses import page_url
@@ -26,7 +27,6 @@ __all__ = ["MessagesModel", "build", "export", "tail"]
 COUNT: Final = 25
 _EXPORTED_MAX: Final = 1_000_000
 _FORMATS: Final = ("ndjson", "csv")
-_TAIL_SECONDS: Final = 0.5
 _TAIL_MAX: Final = 20
 """Messages that one look at the tail sends; what came besides is counted."""
 _COLUMNS: Final = (
@@ -108,26 +108,33 @@ async def export(visit: Visit) -> Download:
 
 
 async def tail(visit: Visit) -> EventStream:
-    """What is published from now on, twice a second; where more comes than is sent, the event says how much."""
+    """What is published from now on, twice a second while few follow; of more than is sent, the event says how much."""
+    visit.tails.check_room()
     reading = TopicMessages(visit, visit.topic(), view=visit.choice("view", VIEWS), most=300)
     wanted = MessageFilter.of(visit)
     entries = await reading.entries()
-    return _tail(reading, wanted, entries[len(entries) - 1] if len(entries) else None)
+    last = entries[len(entries) - 1] if len(entries) else None
+    return _tail(reading, wanted, last, visit.tails)
 
 
-async def _tail(reading: TopicMessages, wanted: MessageFilter, last: Position | None) -> EventStream:
-    while True:
-        entries = await reading.entries()
-        first = 0 if last is None else entries.number(last) + 1
-        come = len(entries) - first
-        found = await reading.forward(entries, None, max(first, len(entries) - _TAIL_MAX), wanted, _TAIL_MAX)
-        if come > 0:
-            last = entries[len(entries) - 1]
-            left_out = max(0, come - _TAIL_MAX)
-            yield event({"messages": [_told(each, reading.topic) for each in found.messages], "left_out": left_out})
-        else:
-            yield b": nothing new\n\n"  # the only way to notice that the visitor went
-        await asyncio.sleep(_TAIL_SECONDS)
+async def _tail(reading: TopicMessages, wanted: MessageFilter, last: Position | None, pace: Pace) -> EventStream:
+    with pace.watching():
+        while True:
+            last, told = await _news(reading, wanted, last)
+            yield told
+            await asyncio.sleep(pace.seconds)
+
+
+async def _news(reading: TopicMessages, wanted: MessageFilter, last: Position | None) -> tuple[Position | None, bytes]:
+    """The last entry there is now, and what to tell of those after ``last``."""
+    entries = await reading.entries()
+    come = len(entries) - (0 if last is None else entries.number(last) + 1)
+    if come <= 0:
+        return last, b": nothing new\n\n"  # the only way to notice that the visitor went
+    left_out = max(0, come - _TAIL_MAX)
+    found = await reading.forward(entries, None, len(entries) - min(come, _TAIL_MAX), wanted, _TAIL_MAX)
+    messages = [_told(each, reading.topic) for each in found.messages]
+    return entries[len(entries) - 1], event({"messages": messages, "left_out": left_out})
 
 
 def _told(message: ShownMessage, topic: TopicName) -> dict[str, Any]:

@@ -79,19 +79,19 @@ async def build(visit: Visit) -> OverviewModel:
     health = await visit.attempt("/readyz")
     version = await visit.attempt(admin_path("brokers", "version"))
     text, role = visit.text("text").strip(), visit.visitor.role
-    view, search = await asyncio.gather(
-        visit.views.get(("overview", role), lambda: _look(visit)),
-        visit.views.get(("search", role, text), lambda: _search(visit, text)),
+    result, search = await asyncio.gather(
+        visit.kept.get(("overview", role), lambda: _look(visit)),
+        visit.kept.get(("search", role, text), lambda: _search(visit, text)),
     )
-    looked = view.value or _Looked(LoadedTopics(), [], 0)
+    looked = result.value or _Looked(LoadedTopics(), [], 0)
     found = search.value or Found()
     return OverviewModel(
         version=version.value or "",
         healthy=health.value == "ok",
         problem=health.refusal,
         broker=await _broker(visit),
-        known=view.value is not None,
-        age_seconds=view.age_seconds,
+        known=result.value is not None,
+        age_seconds=result.age_seconds,
         loaded=looked.loaded,
         troubled=looked.troubled,
         troubled_total=looked.troubled_total,

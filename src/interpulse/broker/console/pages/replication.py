@@ -113,15 +113,15 @@ async def build(visit: Visit) -> ReplicationModel:
     """For everybody, of the namespaces that they may see the replication of."""
     wanted = Filter(visit.text("cluster"), visit.choice("state", (_ANY, *STATES)), visit.text("text").strip())
     key = ("replication", visit.visitor.role, wanted)
-    view = await visit.views.get(key, lambda: _look(visit, wanted))
-    found = view.value or _Found({}, [], 0, [], False)
+    result = await visit.kept.get(key, lambda: _look(visit, wanted))
+    found = result.value or _Found({}, [], 0, [], False)
     page = page_of(found.rows, visit.number("page", 0, most=PAGES_MAX))
     job = visit.broker.replication_survey.job
     allowed = AllowedNamespaces(visit, to_see_replication)
     rows = [_completed(visit, row) for row in page.rows if await allowed(TopicName.parse(row.topic).namespace_name)]
     return ReplicationModel(
-        known=view.value is not None,
-        age_seconds=view.age_seconds,
+        known=result.value is not None,
+        age_seconds=result.age_seconds,
         job=Job(job.state, job.since_ms, job.restarts, job.last_error or "", job.retry_at_ms),
         remotes=[_remote(found.summaries[name], job.progress.get(name)) for name in sorted(found.summaries)],
         page=replace(page, rows=rows),

@@ -1,4 +1,4 @@
-// Charts of what a stream of events sends. Everything else on the pages works without this file.
+// Charts of what a stream of events sends, while the page is seen. Everything else on the pages works without this file.
 "use strict";
 
 document.documentElement.classList.add("scripted");
@@ -38,27 +38,41 @@ function watch(place) {
     return { series, columns: [[], ...series.map(() => [])], plot: chart(inner, series) };
   });
   const state = document.querySelector("[data-state-of=charts]");
-  const source = new EventSource(place.dataset.stream);
-  source.onmessage = (message) => {
-    const samples = JSON.parse(message.data);
-    for (const sample of samples) {
-      for (const each of charts) {
-        each.columns[0].push(sample.time / 1000);
-        each.series.forEach((one, number) => each.columns[number + 1].push(sample[one.field]));
-        if (each.columns[0].length > POINTS_MAX) each.columns.forEach((column) => column.shift());
-      }
+  let source = null;
+  let newest = 0;
+  const add = (sample) => {
+    if (sample.time <= newest) return; // a stream that begins again tells what was
+    newest = sample.time;
+    for (const each of charts) {
+      each.columns[0].push(sample.time / 1000);
+      each.series.forEach((one, number) => each.columns[number + 1].push(sample[one.field]));
+      if (each.columns[0].length > POINTS_MAX) each.columns.forEach((column) => column.shift());
     }
-    charts.forEach((each) => each.plot.setData(each.columns));
-    state.textContent = "live";
   };
-  source.addEventListener("ended", (message) => {
-    source.close();
-    state.textContent = JSON.parse(message.data);
-  });
-  source.onerror = () => {
-    state.textContent = source.readyState === EventSource.CLOSED ? "ended" : "waiting for the broker";
+  const open = () => {
+    if (source || document.hidden) return;
+    source = new EventSource(place.dataset.stream);
+    source.onmessage = (message) => {
+      JSON.parse(message.data).forEach(add);
+      charts.forEach((each) => each.plot.setData(each.columns));
+      state.textContent = "live";
+    };
+    source.addEventListener("ended", (message) => {
+      source.close();
+      state.textContent = JSON.parse(message.data);
+    });
+    source.onerror = () => {
+      state.textContent = source.readyState === EventSource.CLOSED ? "ended" : "waiting for the broker";
+    };
   };
-  window.addEventListener("pagehide", () => source.close());
+  const close = () => {
+    source?.close();
+    source = null;
+    state.textContent = "paused";
+  };
+  open();
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  window.addEventListener("pagehide", close);
 }
 
 document.querySelectorAll("[data-stream]").forEach(watch);

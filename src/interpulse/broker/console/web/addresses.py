@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
+from interpulse.client.admin.topic_requests import encoded_subscription
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NamespaceName, TopicName
 
@@ -44,8 +45,7 @@ def _query(values: Mapping[str, object]) -> str:
 def admin_path(*parts: str, **query: str | int | bool) -> str:
     """A path of the admin API; each part is encoded whole."""
     path = "/admin/v2/" + "/".join(quote(part, safe="") for part in parts)
-    told = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in query.items()}
-    return f"{path}?{urlencode(told)}" if told else path
+    return _with(path, "", query)
 
 
 def namespace_path(namespace: NamespaceName, below: str = "", **query: str | int | bool) -> str:
@@ -59,9 +59,8 @@ def topic_path(topic: TopicName, below: str = "", **query: str | int | bool) -> 
 
 
 def subscription_path(topic: TopicName, subscription: str, below: str = "", **query: str | int | bool) -> str:
-    """As `namespace_path`. The name is encoded twice, as Pulsar's clients do and its brokers expect."""
-    twice = quote(quote(subscription, safe=""), safe="")
-    return _with(f"/admin/v2/{topic.rest_path}/subscription/{twice}", below, query)
+    """As `namespace_path`."""
+    return topic_path(topic, f"/subscription/{encoded_subscription(subscription)}{below}", **query)
 
 
 def _with(path: str, below: str, query: Mapping[str, str | int | bool]) -> str:

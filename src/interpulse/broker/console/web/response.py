@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-__all__ = ["Cookie", "Download", "EventStream", "Response", "as_plain", "event", "html", "json_document", "redirect"]
+__all__ = [
+    "Cookie",
+    "Download",
+    "EventStream",
+    "Response",
+    "as_plain",
+    "event",
+    "event_of_all",
+    "html",
+    "json_document",
+    "redirect",
+    "to_json",
+]
 
 EventStream = AsyncGenerator[bytes, None]
 """Server-sent events, ready to be written."""
@@ -72,9 +84,19 @@ def redirect(place: str, *, status: int = 303) -> Response:
     return Response(status, headers={"Location": place})
 
 
+def to_json(value: Any) -> str:
+    """In one line, ASCII only."""
+    return json.dumps(as_plain(value))
+
+
 def event(value: Any) -> bytes:
     """One server-sent event."""
-    return f"data: {json.dumps(as_plain(value))}\n\n".encode()
+    return f"data: {to_json(value)}\n\n".encode()
+
+
+def event_of_all(texts: Iterable[str]) -> bytes:
+    """One server-sent event with a list; its items are JSON already."""
+    return f"data: [{', '.join(texts)}]\n\n".encode()
 
 
 _SIMPLE: Final = (str, int, float, bool, type(None))

@@ -17,21 +17,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.topics.change_events.event_codec import (
-    decode_policies,
-    encode_policies,
-    event_key,
-    parse_event_key,
-)
+from interpulse.broker.topics.change_events.event_codec import encode_policies, event_key
+from interpulse.broker.topics.change_events.event_reading import Levels, read_levels
 from interpulse.broker.topics.change_events.event_schema import EVENT_SCHEMA
-from interpulse.model.errors import (
-    InvalidTopicName,
-    MetadataError,
-    NamespaceNotFound,
-    OperationTimeout,
-    PulsarError,
-    ServiceNotReady,
-)
+from interpulse.model.errors import NamespaceNotFound, PulsarError, ServiceNotReady
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import CHANGE_EVENTS, NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
@@ -41,21 +30,16 @@ from interpulse.storage.cas import retry_on_conflict
 if TYPE_CHECKING:
     from interpulse.client.client import Client
     from interpulse.client.consuming.reader import Reader
-    from interpulse.client.messages import Message
 
 __all__ = ["ChangeEvents"]
 
 log = logging.getLogger(__name__)
 
 _READ_SECONDS_MAX: Final = 30.0
-_MESSAGE_MS_MAX: Final = 5_000
 _RETRY_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 _LEFT_EVERY_SECONDS: Final = 60.0
 _DELETION_SECONDS_MAX: Final = 5.0
 _TOLD_AGAIN_SECONDS: Final = (1.0, 5.0, 30.0, 120.0)
-
-_Levels = dict[tuple[TopicName, bool], tuple[TopicPolicies | None, Position]]
-"""What was told last of a topic, by level, and where."""
 
 
 class _Follower(NamedTuple):
@@ -228,7 +212,7 @@ class ChangeEvents:
             await self._tell_untold(namespace)
         reader = await self._reader(namespace)
         try:
-            told, upto = await self._rest_of(reader)
+            told, upto = await read_levels(self._cluster_client(), reader)
             await self._store_all(told)
             await self._drop_untold_since(namespace, told, upto)
             await self._tell_untold(namespace)
@@ -237,7 +221,7 @@ class ChangeEvents:
             log.info("policies of topics are followed namespace=%s events=%d", namespace, len(told))
             while True:
                 message = await reader.read_next()
-                told, _ = await self._rest_of(reader, message)
+                told, _ = await read_levels(self._cluster_client(), reader, message)
                 await self._store_all(told)
         finally:
             await reader.close()
@@ -245,7 +229,7 @@ class ChangeEvents:
     async def _read_to_end(self, namespace: NamespaceName) -> None:
         reader = await self._reader(namespace)
         try:
-            told, _ = await self._rest_of(reader)
+            told, _ = await read_levels(self._cluster_client(), reader)
             await self._store_all(told)
         finally:
             await reader.close()
@@ -258,53 +242,6 @@ class ChangeEvents:
             force_topic_creation=False,
             subscription_prefix="__system_reader",
         )
-
-    async def _rest_of(self, reader: Reader, message: Message | None = None) -> tuple[_Levels, Position]:
-        """What is told up to the end that the topic has now, and the position of the last message."""
-        told: _Levels = {}
-        upto = EARLIEST
-        while message is not None or await reader.has_message_available():
-            if message is None:
-                try:
-                    message = await reader.read_next(_MESSAGE_MS_MAX)
-                except OperationTimeout:  # the last message was removed by compaction
-                    break
-            upto = max(upto, message.id.position)
-            await self._take(message, told)
-            message = None
-        return told, upto
-
-    async def _take(self, message: Message, told: _Levels) -> None:
-        """A message that cannot be understood is logged and left out."""
-        try:
-            topic, everywhere = parse_event_key(message.key or "")
-            policies: TopicPolicies | None = None
-            if message.content:
-                found = decode_policies(message.content, await self._definition(message))
-                if found is None:
-                    return
-                policies, for_all = found
-                everywhere |= for_all
-            told[topic, everywhere] = policies, message.id.position
-        except (InvalidTopicName, MetadataError) as error:
-            log.error(
-                "change event not understood topic=%s id=%s key=%s error=%s",
-                message.topic,
-                message.id,
-                message.key,
-                error,
-            )
-
-    async def _definition(self, message: Message) -> bytes:
-        """The Avro definition that a message was written with."""
-        if message.schema_version is None:
-            return EVENT_SCHEMA.definition
-        found = await self._cluster_client().get_schema(
-            str(TopicName.parse(message.topic).base), message.schema_version
-        )
-        if found is None:
-            raise MetadataError(f"its schema of version {message.schema_version.hex()} is not there")
-        return found.schema.definition
 
     async def _leave_now_and_then(self) -> None:
         """Follow no namespace any more that this broker has no topics of."""
@@ -345,7 +282,7 @@ class ChangeEvents:
                 position = await self._publish(name, policies, everywhere=everywhere)
                 await self._store_level(name, policies, position, everywhere=everywhere)
 
-    async def _drop_untold_since(self, namespace: NamespaceName, told: _Levels, upto: Position) -> None:
+    async def _drop_untold_since(self, namespace: NamespaceName, told: Levels, upto: Position) -> None:
         """What is told no more was taken away, and compaction has removed that message too."""
         for name, record in (await self._records(namespace)).items():
             for everywhere in (False, True):
@@ -353,7 +290,7 @@ class ChangeEvents:
                 if position is not None and position <= upto and (name, everywhere) not in told:
                     await self._store_level(name, None, upto, everywhere=everywhere)
 
-    async def _store_all(self, told: _Levels) -> None:
+    async def _store_all(self, told: Levels) -> None:
         for (name, everywhere), (policies, position) in told.items():
             await self._store_level(name, policies, position, everywhere=everywhere)
 

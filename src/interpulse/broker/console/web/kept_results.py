@@ -10,20 +10,20 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-__all__ = ["KeptViews", "View"]
+__all__ = ["KeptResult", "KeptResults"]
 
 T = TypeVar("T")
 
 _FRESH_SECONDS: Final = 2.0
 _SHARE: Final = 20
-"""A view is looked for again after twenty times what that takes: a watched page costs a twentieth of the processor."""
+"""A result is made again after twenty times what that takes: a watched page costs a twentieth of the processor."""
 _WAIT_SECONDS: Final = 0.12
 _KEPT_MAX: Final = 16
 _UNSEEN_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class View(Generic[T]):
+class KeptResult(Generic[T]):
     """``value`` None: it is not known yet, ask again in a second."""
 
     value: T | None
@@ -39,29 +39,29 @@ class _Entry:
     task: asyncio.Task[Any] | None = None
 
 
-class KeptViews:
-    """Views by key. Bounded: those that nobody looked at for the longest time go first."""
+class KeptResults:
+    """Results by key. Bounded: those that nobody looked at for the longest time go first."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         """``now`` gives seconds of a clock that never goes back."""
         self._now = now
         self._entries: dict[Hashable, _Entry] = {}
 
-    async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> View[T]:
-        """The view of this key, made by ``make`` unless it is fresh. Raises what ``make`` raised."""
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> KeptResult[T]:
+        """The result of this key, made by ``make`` unless it is fresh. Raises what ``make`` raised."""
         now = self._now()
         self._forget(now)
         entry = self._entries.setdefault(key, _Entry())
         entry.seen_at = now
         if entry.task is None and self._is_stale(entry, now):
-            entry.task = asyncio.create_task(self._make(entry, make), name=f"console view {key}")
+            entry.task = asyncio.create_task(self._make(entry, make), name=f"console result {key}")
         if entry.task is not None:
             await asyncio.wait({entry.task}, timeout=_WAIT_SECONDS)
         if entry.task is not None and entry.task.done():
             task, entry.task = entry.task, None
             task.result()
         age = 0.0 if entry.made_at is None else self._now() - entry.made_at
-        return View(entry.value, age)
+        return KeptResult(entry.value, age)
 
     def close(self) -> None:
         """Look for nothing any more."""

@@ -1,0 +1,77 @@
+"""What the messages of ``__change_events`` say last of each topic."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from interpulse.broker.topics.change_events.event_codec import decode_policies, parse_event_key
+from interpulse.broker.topics.change_events.event_schema import EVENT_SCHEMA
+from interpulse.model.errors import InvalidTopicName, MetadataError, OperationTimeout
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.model.names import TopicName
+from interpulse.model.policies.topic_policies import TopicPolicies
+
+if TYPE_CHECKING:
+    from interpulse.client.client import Client
+    from interpulse.client.consuming.reader import Reader
+    from interpulse.client.messages import Message
+
+__all__ = ["Levels", "read_levels"]
+
+log = logging.getLogger(__name__)
+
+_MESSAGE_MS_MAX: Final = 5_000
+
+Levels = dict[tuple[TopicName, bool], tuple[TopicPolicies | None, Position]]
+"""What was told last of a topic, for this cluster (False) and for all of them, and where."""
+
+
+async def read_levels(client: Client, reader: Reader, message: Message | None = None) -> tuple[Levels, Position]:
+    """What is told from ``message`` on up to the end that the topic has now, and the position of the last message.
+
+    ``client`` is asked for the schemas of messages. One that cannot be understood is logged and left out.
+    """
+    told: Levels = {}
+    upto = EARLIEST
+    while message is not None or await reader.has_message_available():
+        if message is None:
+            try:
+                message = await reader.read_next(_MESSAGE_MS_MAX)
+            except OperationTimeout:  # the last message was removed by compaction
+                break
+        upto = max(upto, message.id.position)
+        await _take(client, message, told)
+        message = None
+    return told, upto
+
+
+async def _take(client: Client, message: Message, told: Levels) -> None:
+    try:
+        topic, everywhere = parse_event_key(message.key or "")
+        policies: TopicPolicies | None = None
+        if message.content:
+            found = decode_policies(message.content, await _definition(client, message))
+            if found is None:
+                return
+            policies, for_all = found
+            everywhere |= for_all
+        told[topic, everywhere] = policies, message.id.position
+    except (InvalidTopicName, MetadataError) as error:
+        log.error(
+            "change event not understood topic=%s id=%s key=%s error=%s",
+            message.topic,
+            message.id,
+            message.key,
+            error,
+        )
+
+
+async def _definition(client: Client, message: Message) -> bytes:
+    """The Avro definition that a message was written with."""
+    if message.schema_version is None:
+        return EVENT_SCHEMA.definition
+    found = await client.get_schema(str(TopicName.parse(message.topic).base), message.schema_version)
+    if found is None:
+        raise MetadataError(f"its schema of version {message.schema_version.hex()} is not there")
+    return found.schema.definition

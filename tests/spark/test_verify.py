@@ -95,7 +95,7 @@ def rows_of(topic, side, text):
         if letter != "<":
             identity, place = letter.lower(), f"{letter.lower()}{index}"
             values = (topic, b"k", side, identity.encode(), letter.encode(), place, overtaken)
-            yield (*values, index % 3 and 1, 5 + index // 4, index, -1)
+            yield (*values, index // 6, 5 + index // 4, index, -1)
         overtaken = letter == "<"
 
 
@@ -278,7 +278,7 @@ def test_judge_when_a_key_has_many_messages_then_holds_a_part_of_them(spark):
     conf = {"spark.sql.windowExec.buffer.in.memory.threshold": held, "spark.sql.windowExec.buffer.spill.threshold": held}
 
     def group(side, entry):
-        identity = "cast(id AS binary) AS identity", "cast('c' AS binary) AS content", "cast(id AS string) AS place"
+        identity = "cast(cast(id AS string) AS binary) AS identity", "cast('c' AS binary) AS content", "cast(id AS string) AS place"
         at = "0 AS partition", "1L AS ledger", f"{entry} AS entry", "-1 AS batch"
         named = "'t' AS topic", "cast('k' AS binary) AS key", f"{side} AS side"
         return spark.range(count).selectExpr(*named, *identity, "false AS overtaken", *at)

@@ -113,7 +113,7 @@ def _without_same(met: DataFrame) -> DataFrame:
         highest.alias("highest"),
     )
     is_pair = f.col("became") == _PAIRED
-    is_late = f.coalesce(original["at"] < f.col("highest"), f.lit(value=False))
+    is_late = f.coalesce(original["at"] < f.col("highest"), f.expr("false"))
     is_different = is_pair & (original["content"] != copy["content"])
     told = ordered.withColumns(
         {"is_different": is_different, "is_reordered": is_pair & (copy["overtaken"] | is_late)}

@@ -14,13 +14,9 @@ from packaging.requirements import Requirement
 import interpulse
 import pyspark_interpulse
 
-__all__ = ["COMPILED_PACKAGES", "archive", "bare_python", "install"]
+__all__ = ["archive", "bare_python", "install", "needed"]
 
 _OF_SPARK = ("pyspark", "py4j", "pyarrow", "numpy")
-COMPILED_PACKAGES = ("crc32c", "cramjam", "mmh3", "protobuf")
-"""Those that the data source works with, and that run from no archive at all or slowly."""
-
-
 def archive(path: Path, *, with_dependencies: bool = True) -> Path:
     """What ``pip install --target`` of the package gives, as an archive."""
     root = install(path.with_suffix(""), with_dependencies=with_dependencies)
@@ -32,7 +28,7 @@ def install(root: Path, *, with_dependencies: bool = True) -> Path:
     for package in (interpulse, pyspark_interpulse):
         place = Path(str(package.__file__)).parent
         _copy(place.rglob("*"), place.parent, root)
-    for name in _needed("interpulse") if with_dependencies else ():
+    for name in needed("interpulse") if with_dependencies else ():
         place = Path(str(distribution(name).locate_file("")))
         _copy((place / each for each in distribution(name).files or () if ".." not in each.parts), place, root)
     return root
@@ -46,11 +42,11 @@ def _copy(files: Iterable[Path], packages: Path, root: Path) -> None:
             shutil.copyfile(file, copied)
 
 
-def _needed(name: str) -> set[str]:
+def needed(name: str) -> set[str]:
     """Names of the distributions that one needs without its extras."""
     requirements = [Requirement(line) for line in distribution(name).requires or ()]
     names = {each.name for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})}
-    return names.union(*map(_needed, names))
+    return names.union(*map(needed, names))
 
 
 def bare_python(directory: Path, *more: str) -> Path:

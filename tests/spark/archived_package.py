@@ -17,6 +17,8 @@ import pyspark_interpulse
 __all__ = ["archive", "bare_python", "install", "needed"]
 
 _OF_SPARK = ("pyspark", "py4j", "pyarrow", "numpy")
+
+
 def archive(path: Path, *, with_dependencies: bool = True) -> Path:
     """What ``pip install --target`` of the package gives, as an archive."""
     root = install(path.with_suffix(""), with_dependencies=with_dependencies)

@@ -275,10 +275,17 @@ def test_verify_by_content_when_another_tool_mirrored_then_finds_each_problem(sp
 def test_judge_when_a_key_has_many_messages_then_holds_a_part_of_them(spark):
     """Ten times as many as a window may hold: Spark writes them to disk, and Python gets none that are well."""
     count, held = 20_000, 2_000
-    conf = {"spark.sql.windowExec.buffer.in.memory.threshold": held, "spark.sql.windowExec.buffer.spill.threshold": held}
+    conf = {
+        "spark.sql.windowExec.buffer.in.memory.threshold": held,
+        "spark.sql.windowExec.buffer.spill.threshold": held,
+    }
 
     def group(side, entry):
-        identity = "cast(cast(id AS string) AS binary) AS identity", "cast('c' AS binary) AS content", "cast(id AS string) AS place"
+        identity = (
+            "cast(cast(id AS string) AS binary) AS identity",
+            "cast('c' AS binary) AS content",
+            "cast(id AS string) AS place",
+        )
         at = "0 AS partition", "1L AS ledger", f"{entry} AS entry", "-1 AS batch"
         named = "'t' AS topic", "cast('k' AS binary) AS key", f"{side} AS side"
         return spark.range(count).selectExpr(*named, *identity, "false AS overtaken", *at)

@@ -47,8 +47,12 @@ class Findings:
         elif is_unmarked(key):
             detail = "the copy does not say which entry it is a copy of; --match content does without"
         return {
-            **{"problem": problem, "topic": topic, "key": key_for_people(key)},
-            **{"source_place": source_place, "target_place": target_place, "detail": detail},
+            "problem": problem,
+            "topic": topic,
+            "key": key_for_people(key),
+            "source_place": source_place,
+            "target_place": target_place,
+            "detail": detail,
         }
 
     def _where_missing(self, topic: str, position: int) -> str:

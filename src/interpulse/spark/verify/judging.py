@@ -115,7 +115,5 @@ def _without_same(met: DataFrame) -> DataFrame:
     is_pair = f.col("became") == _PAIRED
     is_late = f.coalesce(original["at"] < f.col("highest"), f.expr("false"))
     is_different = is_pair & (original["content"] != copy["content"])
-    told = ordered.withColumns(
-        {"is_different": is_different, "is_reordered": is_pair & (copy["overtaken"] | is_late)}
-    )
+    told = ordered.withColumns({"is_different": is_different, "is_reordered": is_pair & (copy["overtaken"] | is_late)})
     return told.where(~is_pair | f.col("is_different") | f.col("is_reordered"))

@@ -91,7 +91,9 @@ class LaneWriter:
         """
         state = self._states.get(lane_key(topic, self._part), UNTOUCHED)
         if state.sequence_id != NO_SEQUENCE and topic not in self._lanes.keys() | self._expected.keys():
-            self._expected[topic] = asyncio.ensure_future(self._target.open_lane(topic, self._name(topic), is_new=False))
+            self._expected[topic] = asyncio.ensure_future(
+                self._target.open_lane(topic, self._name(topic), is_new=False)
+            )
 
     async def write(self, rows: EntryRows) -> None:
         """Send the rows, in order. Raises the first failure; nothing is sent after it.

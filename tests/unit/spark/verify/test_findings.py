@@ -47,8 +47,12 @@ def test_missing_entry_when_told_then_says_where_it_is_missing(copied: tuple[int
     (found,) = Findings(spans)(iter([problems((Problem.MISSING, key_of(2), "3:2", None))]))
     assert found.to_pylist() == [
         {
-            **{"problem": "missing", "topic": TOPIC, "key": None, "detail": detail},
-            **{"source_place": "3:2", "target_place": None},
+            "problem": "missing",
+            "topic": TOPIC,
+            "key": None,
+            "detail": detail,
+            "source_place": "3:2",
+            "target_place": None,
         }
     ]
 

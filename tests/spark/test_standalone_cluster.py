@@ -27,7 +27,7 @@ from tests.spark.replication_job import (
 )
 from tests.spark.standalone_cluster import EXECUTOR_MB, spark_cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 KEPT = {
     "brokerDeleteInactiveTopicsEnabled": "false",
@@ -58,7 +58,7 @@ def test_archive_when_made_and_submitted_as_the_guide_says_then_reads_writes_and
     (program,) = (each for each in GUIDE if each.file_name == "program.py")
     (tmp_path / "program.py").write_text(program.text.replace("pulsar://broker:6650", broker.service_url))
     making, *submitting = (each for each in GUIDE if each.language == "sh")
-    installing, archiving = making.text.splitlines()
+    installing, *archiving = making.text.splitlines()
     assert installing == "pip install --target packages ."
     install(tmp_path / "packages")
     settings = {
@@ -78,9 +78,9 @@ def test_archive_when_made_and_submitted_as_the_guide_says_then_reads_writes_and
         "SPARK_HOME": str(SPARK),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    script = "\n".join(["set -e", archiving, *(each.text for each in submitting)])
+    script = "\n".join(["set -e", *archiving, *(each.text for each in submitting)])
     done = subprocess.run(
-        ["sh", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=500
+        ["sh", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900
     )
     (shown,) = (each.text for each in GUIDE if each.language == "text")
     assert done.returncode == 0, done.stderr

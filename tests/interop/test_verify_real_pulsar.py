@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
-from interpulse.spark.verify.digests import ContentDigests, PositionDigests
-from interpulse.spark.verify.judging import JUDGED_COLUMNS, SOURCE, TARGET, Finding, Judge
+from interpulse.spark.verify.digests import ContentDigests, Digest, PositionDigests
+from interpulse.spark.verify.judging import Problem
 from interpulse.testing import InProcessBroker
 from tests.interop.real_pulsar import Address
 from tests.support.altered_copies import Alteration, copy_partition
+from tests.support.judged_copies import Item, judge
 from tests.support.spark_source import read_batch
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -31,14 +31,23 @@ def sides(real_pulsar: Address, tmp_path: Path) -> Iterator[dict[str, Address]]:
         yield {"standalone": real_pulsar, "ours": Address(broker.service_url, broker.web_url)}
 
 
-def judged(source: Any, target: Any) -> list[Finding]:
-    """What the job does with the digests of both sides, its sort included."""
-    names = ("topic", "key", "side", "partition", "ledger", "entry", "batch")
-    rows = [{**each._asdict(), "side": side} for side, found in ((SOURCE, source), (TARGET, target)) for each in found]
-    rows = [row for row in rows if row["skipped"] is None]
-    rows.sort(key=lambda row: [row[name] for name in names])
-    batch = pa.RecordBatch.from_pylist([{name: row[name] for name in JUDGED_COLUMNS} for row in rows])
-    return list(Judge({}).findings(iter([batch])))
+def judged(source: Any, target: Any) -> list[Problem]:
+    """What the job makes of the digests of both sides."""
+    groups: dict[tuple[str, bytes], tuple[list[Digest], list[Digest]]] = {}
+    for side, found in enumerate((source, target)):
+        for each in found:
+            if each.skipped is None:
+                groups.setdefault((each.topic, each.key), ([], []))[side].append(each)
+    items = ([[_item(each) for each in sorted(side, key=_place)] for side in group] for group in groups.values())
+    return [found.problem for originals, copies in items for found in judge(originals, copies)]
+
+
+def _place(digest: Digest) -> tuple[int, int, int, int]:
+    return digest.partition, digest.ledger, digest.entry, digest.batch
+
+
+def _item(digest: Digest) -> Item:
+    return Item(digest.identity, digest.content, digest.place, digest.overtaken)
 
 
 async def publish(cluster: Address, topic: str) -> None:
@@ -88,11 +97,11 @@ async def test_copies_when_judged_then_have_the_problems_that_were_made(
         PositionDigests({name: topic}, "east", "west", is_target=is_target).digests(iter(read(side, name, **columns)))
         for side, name, is_target in ((source, names[0], False), (target, names[1], True))
     ]
-    assert Counter(each.problem for each in judged(*digests)) == expected
+    assert Counter(judged(*digests)) == expected
     columns = {"valueSchema": "raw", "includeColumns": "__key,__topic,__ledgerId,__entryId,__batchIndex"}
     contents = [
         ContentDigests({name: topic}).digests(iter(read(side, name, **columns)))
         for side, name in zip((source, target), names, strict=True)
     ]
-    found = {each.problem for each in judged(*contents)} - {"reordered"}  # batches of the same messages were swapped
+    found = set(judged(*contents)) - {"reordered"}  # batches of the same messages were swapped
     assert found == set(expected) - {"reordered"}

@@ -27,15 +27,20 @@ _START_SECONDS_MAX: Final = 180
 class SparkCluster:
     """``master`` is what jobs are submitted to; every machine has room for one executor."""
 
-    def __init__(self, port: str, web_port: str) -> None:
+    def __init__(self, directory: Path, port: str, web_port: str) -> None:
         self.master = f"spark://127.0.0.1:{port}"
         self.machines: list[psutil.Process] = []
+        self._directory = directory
         self._state_url = f"http://127.0.0.1:{web_port}/json/"
 
     def state(self) -> Any:
         """What the master knows."""
         with urlopen(self._state_url) as answer:
             return json.load(answer)
+
+    def executor_errors(self) -> str:
+        """What all executors and the Python below them have said so far."""
+        return "".join(path.read_text() for path in self._directory.glob("machine-*/*/*/stderr"))
 
     def busy_machines(self) -> list[psutil.Process]:
         """Those that run an executor whose Python works."""
@@ -55,7 +60,7 @@ class SparkCluster:
 def spark_cluster(directory: Path, *, machines: int) -> Iterator[SparkCluster]:
     """A cluster whose machines the master knows; its processes end with the block."""
     port, web_port = free_port(), free_port()
-    cluster = SparkCluster(port, web_port)
+    cluster = SparkCluster(directory, port, web_port)
     with ExitStack() as ending:
         ending.enter_context(_process(directory / "master", "master.Master", "--port", port, "--webui-port", web_port))
         # A worker that cannot reach its master yet pauses for seconds.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.archived_package import archive, bare_python
+from tests.spark.archived_package import archive, bare_python, needed
 
 
 @pytest.fixture(scope="module")
@@ -37,3 +37,12 @@ def test_archive_without_what_it_needs_names_the_package(python, broker, topic, 
     assert done.stderr.splitlines()[-1].startswith(
         "ModuleNotFoundError: package google is not installed where Spark's Python runs, and not in the archive"
     )
+
+
+def test_archive_of_the_package_alone_when_the_rest_is_installed_then_is_as_fast_as_installed(broker, topic, tmp_path):
+    """And takes every compression. What an archive holds besides would come before what is installed."""
+    package = archive(tmp_path / "interpulse.zip", with_dependencies=False)
+    program = Path(__file__).with_name("bare_program.py")
+    python = bare_python(tmp_path / "environment", *needed("interpulse"))
+    done = run(python, program, broker.service_url, topic, PYTHONPATH=str(package))
+    assert (done.returncode, done.stderr) == (0, "")

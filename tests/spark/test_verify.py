@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
+from collections import Counter
 
 import pytest
 
@@ -11,10 +13,42 @@ from interpulse.clock import now_ms
 from interpulse.model.names import TopicName
 from interpulse.spark.options.access import Access
 from interpulse.spark.verify.comparisons import CONTENT, POSITION, Comparison, Side, TopicPair, VerifyError
+from interpulse.spark.verify.judging import SOURCE, TARGET, judge
 from interpulse.spark.verify.verification import verify
+from tests.support import judged_copies as model
 from tests.support.altered_copies import copy_partition
+from tests.support.judged_copies import Item
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+COLUMNS = (
+    "topic STRING, key BINARY, side INT, identity BINARY, content BINARY, place STRING, overtaken BOOLEAN, "
+    "partition INT, ledger BIGINT, entry BIGINT, batch INT"
+)
+CASES = {
+    "nothing": ("", "", ""),
+    "equal": ("abc", "abc", ""),
+    "one is missing": ("abc", "ac", "missing b"),
+    "all are missing": ("ab", "", "missing a, missing b"),
+    "extra": ("", "ab", "extra a, extra b"),
+    "duplicated": ("a", "aa", "duplicated a"),
+    "a range came twice": ("abc", "ababc", "duplicated a, duplicated b"),
+    "equal items are told apart by their number": ("aab", "aab", ""),
+    "of equal items one is missing": ("aa", "a", "missing a"),
+    "of equal items the second one is different": ("aab", "aAb", "different a"),
+    "different": ("ab", "aB", "different b"),
+    "one item, different": ("a", "A", "different a"),
+    "reordered": ("abc", "acb", "reordered b"),
+    "reordered and different": ("ab", "bA", "different a, reordered a"),
+    "overtaken by another group": ("a", "<a", "reordered a"),
+    "a repeat that is overtaken is a repeat": ("a", "a<a", "duplicated a"),
+    "left over on both sides": ("ab", "ax", "different b"),
+    "more left over here": ("abc", "ax", "different b, missing c"),
+    "more left over there": ("ab", "axy", "different b, extra y"),
+    "left over in turn": ("abcd", "xbdy", "different a, different c"),
+}
+"""One letter per item; a capital has another content, and an item behind ``<`` is overtaken."""
 
 
 @pytest.fixture
@@ -56,12 +90,59 @@ def ignore(done, total):
     assert 0 <= done <= total
 
 
+def rows_of(topic, side, text):
+    """One group, in the form of CASES."""
+    overtaken = False
+    for index, letter in enumerate(text):
+        if letter != "<":
+            identity, place = letter.lower(), f"{letter.lower()}{index}"
+            values = (topic, b"k", side, identity.encode(), letter.encode(), place, overtaken)
+            yield (*values, index // 6, 5 + index // 4, index, -1)
+        overtaken = letter == "<"
+
+
+def judged(spark, pairs):
+    """What is wrong, as in CASES, with pairs of originals and copies; all of them in one job."""
+    rows = [
+        row
+        for name, sides in pairs.items()
+        for side, text in zip((SOURCE, TARGET), sides, strict=True)
+        for row in rows_of(name, side, text)
+    ]
+    found = {name: [] for name in pairs}
+    for row in judge(spark.createDataFrame(rows, COLUMNS)).collect():
+        found[row.topic].append(f"{row.problem} {(row.source_place or row.target_place)[0]}")
+    return found
+
+
 def problems(report):
     return {
         name.rpartition("-")[2]: {key: count for key, count in topic.problems.items() if count}
         for name, topic in report.topics.items()
         if not topic.is_same
     }
+
+
+def test_copies_when_judged_then_have_these_problems(spark):
+    found = judged(spark, {name: case[:2] for name, case in CASES.items()})
+    expected = {name: sorted(filter(None, case[2].split(", "))) for name, case in CASES.items()}
+    assert {name: sorted(problems) for name, problems in found.items()} == expected
+
+
+def test_copies_when_judged_then_spark_agrees_with_the_model(spark):
+    """Groups chosen at random, some shuffled, some the same."""
+    chosen = random.Random(15)
+    texts = ["".join(chosen.choices("abcdABCD<", k=chosen.randrange(9))) for _ in range(400)]
+    pairs = {f"any {number}": (text, chosen.choice([text, *texts])) for number, text in enumerate(texts)}
+    pairs |= {f"shuffled {number}": ("abcdefgh", "".join(chosen.sample("abcdefgh", 8))) for number in range(50)}
+    found = judged(spark, pairs)
+    for name, sides in pairs.items():
+        items = [
+            [Item(*row[3:7]) for row in rows_of(name, side, text)]
+            for side, text in zip((SOURCE, TARGET), sides, strict=True)
+        ]
+        expected = Counter(f"{each.problem} {each.shown.split()[1][0]}" for each in model.judge(*items))
+        assert Counter(found[name]) == expected, sides
 
 
 def test_verify_when_everything_was_copied_then_is_the_same(spark, hdfs, broker, client, topic, target, tmp_path):
@@ -190,3 +271,44 @@ def test_verify_by_content_when_another_tool_mirrored_then_finds_each_problem(sp
         ("duplicated", "k7"),
         ("extra", None),
     }
+
+
+def test_judge_when_a_key_has_many_messages_then_holds_a_part_of_them(spark):
+    """Ten times as many as a window may hold: Spark writes them to disk, and Python gets none that are well."""
+    count, held = 20_000, 2_000
+    conf = {
+        "spark.sql.windowExec.buffer.in.memory.threshold": held,
+        "spark.sql.windowExec.buffer.spill.threshold": held,
+    }
+
+    def group(side, entry):
+        identity = (
+            "cast(cast(id AS string) AS binary) AS identity",
+            "cast('c' AS binary) AS content",
+            "cast(id AS string) AS place",
+        )
+        at = "0 AS partition", "1L AS ledger", f"{entry} AS entry", "-1 AS batch"
+        named = "'t' AS topic", "cast('k' AS binary) AS key", f"{side} AS side"
+        return spark.range(count).selectExpr(*named, *identity, "false AS overtaken", *at)
+
+    rows = group(SOURCE, "id").unionByName(group(TARGET, f"(id + 1) % {count}"))  # the last copy comes first
+    before = {key: spark.conf.get(key) for key in conf}
+    try:
+        for key, value in conf.items():
+            spark.conf.set(key, value)
+        spark.sparkContext.setJobGroup("many", "")
+        found = judge(rows).groupBy("problem").count().collect()
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+        for key, value in before.items():
+            spark.conf.set(key, value)
+    assert [tuple(row) for row in found] == [("reordered", count - 1)]
+    assert spilled_bytes(spark, "many") > 0
+
+
+def spilled_bytes(spark, group):
+    """What the stages of a group of jobs had on disk for want of memory."""
+    tracker, store = spark.sparkContext.statusTracker(), spark.sparkContext._jsc.sc().statusStore()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = [stage for job in jobs for stage in job.stageIds if tracker.getStageInfo(stage) is not None]
+    return sum(store.lastStageAttempt(stage).diskBytesSpilled() for stage in stages)

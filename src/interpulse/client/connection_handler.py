@@ -179,4 +179,6 @@ class ConnectionHandler:
             self._reconnecting.cancel()
             await asyncio.gather(self._reconnecting, return_exceptions=True)
             self._reconnecting = None  # a task cancelled before its first step has not reset it
+        if connection is not None and connection.is_open:
+            self._session.note_closed(self._topic, connection.address)
         return connection

@@ -32,10 +32,17 @@ _log = logging.getLogger(__name__)
 class Session:
     """Connections, lookups, ids and background tasks of one client. Needs a running event loop."""
 
-    def __init__(self, config: ClientConfig, outages: Outages | None = None) -> None:
-        """``outages``: producers and readers that were open wait for the cluster as it says."""
+    def __init__(
+        self, config: ClientConfig, outages: Outages | None = None, *, remembers_brokers: bool = False
+    ) -> None:
+        """``outages``: producers and readers that were open wait for the cluster as it says.
+
+        ``remembers_brokers``: what was closed and is opened again goes to the same broker without a lookup, unless
+        that one refuses it.
+        """
         self.config = config
         self.outages = outages
+        self._remembers_brokers = remembers_brokers
         self.telemetry = _telemetry(config)
         self.pool = ConnectionPool(config)
         self.lookup: Lookup = (HttpLookup if config.url.is_http else BinaryLookup)(config, self.pool)
@@ -68,6 +75,11 @@ class Session:
         """Find the brokers of many topics in one go; the next :meth:`connect` of each uses what was found."""
         answers = await self.lookup.brokers(topics)
         self._known |= {topic: found for topic, found in answers.items() if isinstance(found, BrokerAddress)}
+
+    def note_closed(self, topic: TopicName, broker: BrokerAddress) -> None:
+        """A producer or reader of the topic was closed that this broker served to the end."""
+        if self._remembers_brokers:
+            self._known[topic] = broker
 
     def spawn(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Run something in the background; it is cancelled and awaited when the client closes."""

@@ -109,7 +109,7 @@ async def session_for(
             waits_for_room=patience.waits_for_room,
             rereads_credentials=access.rereads_credentials,
         )
-        session = sessions[key] = Session(config, outages)
+        session = sessions[key] = Session(config, outages, remembers_brokers=True)  # each task opens and closes
     return session
 
 

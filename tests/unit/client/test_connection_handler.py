@@ -22,6 +22,7 @@ from interpulse.model.errors import (
     TopicNotFound,
 )
 from interpulse.model.names import TopicName
+from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.waiting import eventually
 
@@ -158,4 +159,21 @@ async def test_owner_when_it_is_closed_or_fails_while_reconnecting_then_it_waits
         else:
             await owner.handler.reconnected()
         assert (outages.waiting(0.0), outages.take_healed()) == (None, [])
+        await session.close()
+
+
+async def test_owner_when_stopped_while_connected_then_its_broker_is_remembered() -> None:
+    async with ScriptedBroker() as broker:
+        session = Session(ClientConfig(broker.url), remembers_brokers=True)
+        for _ in range(2):
+            owner = Owner(session)
+            await owner.handler.open(timeout_ms=2000)
+            await owner.handler.stop()
+        assert broker.count(pb.BaseCommand.LOOKUP) == 1
+        owner = Owner(session)
+        await owner.handler.open(timeout_ms=2000)
+        owner.handler.on_lost()  # the topic may be elsewhere now
+        await owner.handler.stop()
+        await Owner(session).handler.open(timeout_ms=2000)
+        assert broker.count(pb.BaseCommand.LOOKUP) == 2
         await session.close()

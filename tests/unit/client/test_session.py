@@ -38,3 +38,26 @@ async def test_ids_never_repeat() -> None:
     session = Session(ClientConfig("pulsar://127.0.0.1:1"))
     assert len({session.next_id() for _ in range(100)}) == 100
     await session.close()
+
+
+async def test_broker_when_remembered_then_is_looked_up_again_only_after_it_refused() -> None:
+    async with ScriptedBroker() as broker:
+        session = Session(ClientConfig(broker.url), remembers_brokers=True)
+        topic = TopicName.parse("a")
+        here = (await session.connect(topic)).address
+        session.note_closed(topic, here)
+        await session.connect(topic)
+        assert broker.count(pb.BaseCommand.LOOKUP) == 1
+        await session.connect(topic)  # as where the first attempt is refused
+        assert broker.count(pb.BaseCommand.LOOKUP) == 2
+        await session.close()
+
+
+async def test_broker_when_not_to_be_remembered_then_is_looked_up_each_time() -> None:
+    async with ScriptedBroker() as broker:
+        session = Session(ClientConfig(broker.url))
+        topic = TopicName.parse("a")
+        session.note_closed(topic, (await session.connect(topic)).address)
+        await session.connect(topic)
+        assert broker.count(pb.BaseCommand.LOOKUP) == 2
+        await session.close()

@@ -45,7 +45,7 @@ async def _copy(
         writer.refuse(item.topic, item.after, reason)
 
     try:
-        await read_ranges(source, ranges, take, refuse)
+        await read_ranges(source, ranges, take, refuse, begin=lambda item: writer.expect(item.topic))
         return await writer.finish()
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None

@@ -139,9 +139,10 @@ async def read_ranges(
     ranges: Sequence[TopicRange],
     take: Callable[[TopicRange, Sequence[Entry | EntryRun]], Awaitable[None]],
     refuse: Callable[[TopicRange, str], Awaitable[None]],
+    begin: Callable[[TopicRange], None] = lambda item: None,
 ) -> None:
     """Read ranges, a bounded number at a time: their entries to ``take``, in order for each range. Call it in the
-    portal's loop.
+    portal's loop. ``begin`` is told of each range when its turn comes.
 
     Where a list of topics says what is read, a range that cannot be read goes to ``refuse`` with the reason, and the
     others are read all the same. Raises an exception group of what else stopped the reading, or what ``take`` raised.
@@ -154,6 +155,7 @@ async def read_ranges(
 
     async def read_one(item: TopicRange) -> None:
         async with slots, aclosing(_read_range(session, options, item, buffer_bytes)) as chunks:
+            begin(item)
             while True:
                 try:
                     entries = await anext(chunks, None)
@@ -204,7 +206,7 @@ async def _read_range(
         _lost(options, f"{item.topic} no longer exists, its entries up to {item.upto} were not read: {gone}")
         return
     finally:
-        await reader.close()
+        session.spawn(reader.close())  # what is read waits for no answer about that
     if item.sparse or options.read_compacted:
         return
     if item.after.ledger == item.upto.ledger:

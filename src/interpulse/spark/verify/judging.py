@@ -1,87 +1,119 @@
-"""Hands the rows of both sides to the rule of copies, group by group; what it finds are rows."""
+"""Whether copies are the same as their originals: what is missing, extra, duplicated, reordered or different.
+
+Said in Spark's words and done by its sorts and windows, which spill to disk: however many messages a key has, neither
+Java nor Python holds them all at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from interpulse.rules.copies import Discrepancy, Item, Problem, judge
-from interpulse.spark.arrow_frames import arrow_schema
-from interpulse.spark.verify.digests import is_unmarked, key_for_people, position_of
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from pyspark.sql import DataFrame
 
-__all__ = ["FINDING_COLUMNS", "JUDGED_COLUMNS", "SOURCE", "TARGET", "Finding", "Judge"]
+__all__ = ["JUDGED_COLUMNS", "SOURCE", "TARGET", "Problem", "judge"]
 
 SOURCE: Final = 0
 TARGET: Final = 1
 
-JUDGED_COLUMNS: Final = ("topic", "key", "side", "identity", "content", "place", "overtaken")
-"""What `Judge` reads of the rows, which come sorted by topic, key, side and place."""
-
-FINDING_COLUMNS: Final = (
-    "problem STRING, topic STRING, key STRING, source_place STRING, target_place STRING, detail STRING"
+JUDGED_COLUMNS: Final = (
+    *("topic", "key", "side", "identity", "content", "place", "overtaken"),
+    *("partition", "ledger", "entry", "batch"),
 )
+"""What `judge` reads: of `interpulse.spark.verify.digests.Digest`, and the side."""
 
-_ROWS_MAX: Final = 8192
-
-
-class Finding(NamedTuple):
-    """One problem. ``key`` is that of the message, where messages are matched by it."""
-
-    problem: str
-    topic: str
-    key: str | None
-    source_place: str | None
-    target_place: str | None
-    detail: str | None
+_GROUP: Final = ("topic", "key")
+_PAIRED, _REPEAT, _ORIGINAL, _COPY = "paired", "repeat", "original", "copy"
+"""What became of a row: it has a counterpart, it came once too often, or is alone on its side."""
 
 
-@dataclass(frozen=True)
-class Judge:
-    """Judges group by group. ``copied``: the first and last source position of which a topic has a copy."""
+class Problem(StrEnum):
+    """What can be wrong with a copy."""
 
-    copied: Mapping[str, tuple[int, int]]
+    MISSING = "missing"
+    EXTRA = "extra"
+    DUPLICATED = "duplicated"
+    REORDERED = "reordered"
+    DIFFERENT = "different"
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
 
-        schema = arrow_schema(FINDING_COLUMNS)
-        rows: list[dict[str, Any]] = []
-        for finding in self.findings(batches):
-            rows.append(finding._asdict())
-            if len(rows) >= _ROWS_MAX:
-                yield pa.RecordBatch.from_pylist(rows, schema)
-                rows = []
-        yield pa.RecordBatch.from_pylist(rows, schema)
+def judge(rows: DataFrame) -> DataFrame:
+    """Every problem of every group, which is a topic and a key; nothing of a group whose copies are the same.
 
-    def findings(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Finding]:
-        """Of batches with the columns of JUDGED_COLUMNS."""
-        rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch), strict=True))
-        for (topic, key), members in groupby(rows, lambda row: row[:2]):
-            sides: tuple[list[Item], list[Item]] = ([], [])
-            for _, _, side, identity, content, place, overtaken in members:
-                sides[side].append(Item(identity, content, place, overtaken))
-            for problem in judge(*sides):
-                yield self._finding(topic, key, problem)
+    ``rows`` has the JUDGED_COLUMNS of both sides; the result has problem, topic, key, source_place and target_place.
+    As often as an identity comes on one side of a group, it has to come on the other. A copy is reordered if the copy
+    of a later original stands before it, in its group or, where it was overtaken, in another one. Where both an
+    original and a copy are left over, one is taken for the altered other.
+    """
+    from pyspark.sql import functions as f
 
-    def _finding(self, topic: str, key: bytes, found: Discrepancy) -> Finding:
-        here = None if found.original is None else found.original.place
-        there = None if found.copy is None else found.copy.place
-        detail, position = None, position_of(key)
-        if found.problem is Problem.MISSING and position is not None:
-            detail = self._where_missing(topic, position)
-        elif is_unmarked(key):
-            detail = "the copy does not say which entry it is a copy of; --match content does without"
-        return Finding(str(found.problem), topic, key_for_people(key), here, there, detail)
+    uneven = _without_same(_met(rows.repartition(*_GROUP)))
+    original, copy = f.col("original"), f.col("copy")
+    alone = f.col("became").isin(_ORIGINAL, _COPY)
+    # The first original that is left over and the first such copy, the second ones, and so on.
+    paired = uneven.groupBy(*_GROUP, f.when(alone, "alone").otherwise(f.col("became")).alias("became"), "turn").agg(
+        *(f.first(name, ignorenulls=True).alias(name) for name in ("original", "copy", "is_different", "is_reordered"))
+    )
+    is_repeat, is_pair = f.col("became") == _REPEAT, original.isNotNull() & copy.isNotNull()
+    problems = f.array(
+        f.when(original.isNull() & ~is_repeat, Problem.EXTRA),
+        f.when(copy.isNull(), Problem.MISSING),
+        f.when(is_repeat, Problem.DUPLICATED),
+        f.when(is_pair & (f.col("is_different") | (f.col("became") != _PAIRED)), Problem.DIFFERENT),
+        f.when(f.col("is_reordered"), Problem.REORDERED),
+    )
+    places = original["place"].alias("source_place"), copy["place"].alias("target_place")
+    return paired.select(f.explode(f.array_compact(problems)).alias("problem"), *_GROUP, *places)
 
-    def _where_missing(self, topic: str, position: int) -> str:
-        if topic not in self.copied:
-            return "nothing of the topic is there"
-        first, last = self.copied[topic]
-        if position > last:
-            return "behind the last copy: perhaps still on its way"
-        return "before the first copy" if position < first else "between copies"
+
+def _met(rows: DataFrame) -> DataFrame:
+    """The first original of an identity with its first copy, the second ones, and so on; else one of both is null.
+
+    ``originals`` is how many there are of the identity, where the original is null.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    is_original = f.col("side") == SOURCE
+    at = f.struct("partition", "ledger", "entry", "batch").alias("at")
+    item = f.struct(at, "place", "content", "overtaken")
+    in_order = Window.partitionBy(*_GROUP, "identity").orderBy("side", "partition", "ledger", "entry", "batch")
+    originals = f.sum(is_original.cast("bigint")).over(in_order.rowsBetween(Window.unboundedPreceding, 0))
+    counted = rows.select(
+        *(*_GROUP, "identity", "side", item.alias("item")),
+        originals.alias("originals"),
+        f.row_number().over(in_order).alias("number"),
+    )
+    of_side = f.when(is_original, f.col("number")).otherwise(f.col("number") - f.col("originals"))
+    return counted.groupBy(*_GROUP, "identity", of_side.alias("nth")).agg(
+        f.first(f.when(is_original, f.col("item")), ignorenulls=True).alias("original"),
+        f.first(f.when(~is_original, f.col("item")), ignorenulls=True).alias("copy"),
+        f.max("originals").alias("originals"),
+    )
+
+
+def _without_same(met: DataFrame) -> DataFrame:
+    """All but the pairs that are well. ``turn`` counts what became of the rows of a group, each kind by itself."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    original, copy = f.col("original"), f.col("copy")
+    became = (
+        f.when(original.isNotNull() & copy.isNotNull(), _PAIRED)
+        .when(original.isNotNull(), _ORIGINAL)
+        .when(f.col("originals") > 0, _REPEAT)
+        .otherwise(_COPY)
+    )
+    in_order = Window.partitionBy(*_GROUP, "became").orderBy(f.coalesce(copy["at"], original["at"]))
+    highest = f.max(original["at"]).over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+    ordered = met.withColumn("became", became).select(
+        *(*_GROUP, "original", "copy", "became"),
+        f.row_number().over(in_order).alias("turn"),
+        highest.alias("highest"),
+    )
+    is_pair = f.col("became") == _PAIRED
+    is_late = f.coalesce(original["at"] < f.col("highest"), f.expr("false"))
+    is_different = is_pair & (original["content"] != copy["content"])
+    told = ordered.withColumns({"is_different": is_different, "is_reordered": is_pair & (copy["overtaken"] | is_late)})
+    return told.where(~is_pair | f.col("is_different") | f.col("is_reordered"))

@@ -14,7 +14,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from interpulse.rules.copies import Problem
 from interpulse.spark.arrow_frames import map_in_arrow
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
 from interpulse.spark.session import file_url
@@ -22,7 +21,8 @@ from interpulse.spark.state_files import write_atomically
 from interpulse.spark.task_progress import OnProgress, task_progress
 from interpulse.spark.verify.comparisons import CONTENT, Comparison, TopicPair, VerifyError
 from interpulse.spark.verify.digests import DIGEST_COLUMNS, ContentDigests, PositionDigests
-from interpulse.spark.verify.judging import FINDING_COLUMNS, JUDGED_COLUMNS, SOURCE, TARGET, Judge
+from interpulse.spark.verify.findings import FINDING_COLUMNS, Findings
+from interpulse.spark.verify.judging import JUDGED_COLUMNS, SOURCE, TARGET, Problem, judge
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -228,12 +228,10 @@ class _Run:
         if not self._by_content:
             copies = self._within(copies, ranges, results)
         sides = [
-            frame.withColumn("side", f.lit(side)).select(*JUDGED_COLUMNS, "partition", "ledger", "entry", "batch")
+            frame.withColumn("side", f.lit(side)).select(*JUDGED_COLUMNS)
             for frame, side in ((originals.where("skipped is null"), SOURCE), (copies, TARGET))
         ]
-        order = ("topic", "key", "side", "partition", "ledger", "entry", "batch")
-        rows = sides[0].unionByName(sides[1]).repartition("topic", "key").sortWithinPartitions(*order)
-        found = map_in_arrow(rows.select(*JUDGED_COLUMNS), Judge(copied), FINDING_COLUMNS)
+        found = map_in_arrow(judge(sides[0].unionByName(sides[1])), Findings(copied), FINDING_COLUMNS)
         path = file_url(self._directory / "findings")
         found.write.mode("overwrite").parquet(path)
         findings = self._spark.read.schema(FINDING_COLUMNS).parquet(path)

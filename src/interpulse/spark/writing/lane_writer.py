@@ -1,7 +1,7 @@
 """Writes entries of entry mode: marks them, sends them in order per lane, settles retries against the target.
 
-Runs on the executor inside one event loop. A lane is opened when its first entry is to be written and closed at the
-end of the task; its producer name keeps a second writer out meanwhile.
+Runs on the executor inside one event loop. A lane is opened when its first entry is to be written, or is expected to
+be, and closed at the end of the task; its producer name keeps a second writer out meanwhile.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeou
 from interpulse.model.ids import Position
 from interpulse.replication.copy import EntryMarker, skip_reason
 from interpulse.spark.lanes import (
+    NO_SEQUENCE,
     UNTOUCHED,
     LaneState,
     PositionTooLarge,
@@ -22,7 +23,7 @@ from interpulse.spark.lanes import (
     merged_lane_name,
     pack_sequence,
 )
-from interpulse.spark.writing.lane import Lane, Target
+from interpulse.spark.writing.lane import Lane, LaneSender, Target
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
@@ -76,9 +77,23 @@ class LaneWriter:
         self._markers: dict[str, EntryMarker] = {}
         self._states = states
         self._lanes: dict[str, Lane] = {}
+        self._expected: dict[str, asyncio.Task[LaneSender]] = {}
+        """Senders of lanes that were not needed so far, by topic-partition."""
         self._reports: dict[str, LaneReport] = {}
         self._versions: dict[str, dict[bytes, bytes]] = {}
         """Of schemas on the source, with those on the target, by topic-partition."""
+
+    def expect(self, topic: str) -> None:
+        """Entries of this topic-partition are about to come: open its lane while they are on their way.
+
+        Only where it was written to before. The source of a lane that never was has perhaps only what is skipped; then
+        the target is left alone. What opening raises is raised when an entry is to be written.
+        """
+        state = self._states.get(lane_key(topic, self._part), UNTOUCHED)
+        if state.sequence_id != NO_SEQUENCE and topic not in self._lanes.keys() | self._expected.keys():
+            self._expected[topic] = asyncio.ensure_future(
+                self._target.open_lane(topic, self._name(topic), is_new=False)
+            )
 
     async def write(self, rows: EntryRows) -> None:
         """Send the rows, in order. Raises the first failure; nothing is sent after it.
@@ -207,14 +222,20 @@ class LaneWriter:
             report.state = lane.held_state()
 
     async def _open(self, report: LaneReport, first: int) -> Lane:
-        topic, name = report.topic, self._producer_name
-        if self._is_merging:
-            name = merged_lane_name(name, topic)
-        sender = await self._target.open_lane(topic, name, is_new=report.key not in self._states)
+        topic, name = report.topic, self._name(report.topic)
+        opening = self._expected.get(topic)
+        if opening is None:
+            sender = await self._target.open_lane(topic, name, is_new=report.key not in self._states)
+        else:
+            sender = await opening
+            del self._expected[topic]
         self._markers[topic] = EntryMarker(name, self._source_cluster)
         lane = self._lanes[topic] = Lane(self._target, sender, name, report)
         await lane.settle_past(first)
         return lane
+
+    def _name(self, topic: str) -> str:
+        return merged_lane_name(self._producer_name, topic) if self._is_merging else self._producer_name
 
     async def finish(self) -> list[LaneReport]:
         """Wait for all receipts and report. Raises HolesFound or LaneInUse when the target disagrees."""
@@ -229,8 +250,20 @@ class LaneWriter:
     async def close(self) -> None:
         """Give the producer names back."""
         lanes, self._lanes = self._lanes, {}
-        for closing in [asyncio.ensure_future(lane.sender.close()) for lane in lanes.values()]:
+        unneeded, self._expected = self._expected, {}
+        closings = [lane.sender.close() for lane in lanes.values()] + [_close(each) for each in unneeded.values()]
+        for closing in [asyncio.ensure_future(each) for each in closings]:
             try:
                 await closing
             except PulsarError:
                 continue  # the connection is gone, and the name with it
+
+
+async def _close(opening: asyncio.Task[LaneSender]) -> None:
+    """Of a lane that was not needed. One that could not be opened matters to nobody."""
+    opening.cancel()  # does nothing where it is open
+    try:
+        sender = await opening
+    except (PulsarError, asyncio.CancelledError):
+        return
+    await sender.close()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from interpulse.client.consuming.entry_reader import Entry, EntryRun
-from interpulse.model.errors import IncompatibleSchema, NotConnected, PersistenceError, TopicTerminated
+from interpulse.model.errors import IncompatibleSchema, NotAllowed, NotConnected, PersistenceError, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import NO_SEQUENCE, LaneState, PositionTooLarge, pack_sequence
 from interpulse.spark.writing.lane import HolesFound, LaneInUse, StoredEntry
@@ -473,3 +473,65 @@ async def test_position_that_does_not_fit_holds_its_topic_where_topics_are_isola
     report = (await write_isolated(target, [rows(0, ledger=2**31)]))[TOPIC]
     assert "does not fit a sequence id" in str(report.held)
     assert target.stored == []
+
+
+def expecting(target, state, **more):
+    return LaneWriter(
+        target,
+        producer_name="lane",
+        source_cluster="east",
+        target_cluster="west",
+        states={} if state is None else {TOPIC: state},
+        **more,
+    )
+
+
+WRITTEN = LaneState(ids(1)[0], Position(1, 1))
+
+
+async def test_lane_that_was_written_to_is_opened_while_its_entries_are_on_their_way():
+    target = FakeTarget()
+    target.known[TOPIC, "lane"] = ids(1)[0]
+    writer = expecting(target, WRITTEN)
+    writer.expect(TOPIC)
+    await asyncio.sleep(0)
+    assert target.opened == [(TOPIC, "lane", False)]
+    await put(writer, rows(2, 3))
+    (report,) = await writer.finish()
+    await writer.close()
+    assert (len(target.opened), len(target.closed)) == (1, 1)
+    assert (target.ids, report.state.sequence_id) == (ids(2, 3), ids(3)[0])
+
+
+async def test_lane_that_was_expected_and_gets_nothing_is_closed_again():
+    target = FakeTarget()
+    writer = expecting(target, WRITTEN)
+    writer.expect(TOPIC)
+    await put(writer, rows(2, replicated_from="north"))
+    await writer.finish()
+    await writer.close()
+    assert len(target.opened) == len(target.closed) <= 1
+
+
+async def test_lane_that_was_never_written_to_is_not_opened_ahead():
+    target = FakeTarget()
+    writer = expecting(target, None)
+    writer.expect(TOPIC)
+    await asyncio.sleep(0)
+    await writer.close()
+    assert target.opened == []
+
+
+async def test_lane_that_cannot_be_opened_ahead_matters_only_where_an_entry_is_to_be_written():
+    target = FakeTarget()
+    target.refused[TOPIC] = NotAllowed("read-only")
+    writer = expecting(target, WRITTEN, isolate=True)
+    writer.expect(TOPIC)
+    await put(writer, rows(2, replicated_from="north"))
+    (report,) = await writer.finish()
+    assert report.held is None
+    writer.expect(TOPIC)
+    await put(writer, rows(3))
+    (report,) = await writer.finish()
+    assert report.held == "read-only"
+    await writer.close()

@@ -1,34 +1,18 @@
-"""Whether copies are the same as their originals: what is missing, extra, duplicated, reordered or different.
-
-`judge` takes the messages of one key, or one entry and its copies: the caller splits what is larger into such groups.
-"""
+"""What is wrong with copies, of groups that fit in memory: the model that the job has to agree with."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
-from enum import StrEnum
 from typing import NamedTuple
 
-__all__ = ["Discrepancy", "Item", "Problem", "judge"]
+from interpulse.spark.verify.judging import Problem
 
-
-class Problem(StrEnum):
-    """What can be wrong with a copy."""
-
-    MISSING = "missing"
-    EXTRA = "extra"
-    DUPLICATED = "duplicated"
-    REORDERED = "reordered"
-    DIFFERENT = "different"
+__all__ = ["Discrepancy", "Item", "judge"]
 
 
 class Item(NamedTuple):
-    """One entry or message, as one side holds it.
-
-    ``identity`` is what an original and its copy have in common, ``content`` what has to be equal. ``overtaken`` is a
-    copy that stands behind the copy of a later original of another group.
-    """
+    """One entry or message, as one side holds it."""
 
     identity: Hashable
     content: bytes
@@ -43,19 +27,16 @@ class Discrepancy(NamedTuple):
     original: Item | None
     copy: Item | None
 
-
-def judge(originals: Sequence[Item], copies: Sequence[Item]) -> list[Discrepancy]:
-    """Every problem of one group, both sides in their order; nothing if the copies are the same.
-
-    As often as an identity comes on one side, it has to come on the other. A copy is reordered if the copy of a later
-    original stands before it. Where both an original and a copy are left over, one is taken for the altered other.
-    """
-    if len(originals) == len(copies) == 1 and originals[0][:2] == copies[0][:2] and not copies[0].overtaken:
-        return []
-    return list(_judge(originals, copies))
+    @property
+    def shown(self) -> str:
+        """The problem, and where it is on the source, else on the target."""
+        found = self.original or self.copy
+        assert found is not None, "one side has it"
+        return f"{self.problem} {found.place}"
 
 
-def _judge(originals: Sequence[Item], copies: Sequence[Item]) -> Iterator[Discrepancy]:
+def judge(originals: Sequence[Item], copies: Sequence[Item]) -> Iterator[Discrepancy]:
+    """Every problem of one group, both sides in their order."""
     waiting: dict[Hashable, deque[int]] = {}
     for index, original in enumerate(originals):
         waiting.setdefault(original.identity, deque()).append(index)

@@ -3,6 +3,7 @@
 import pytest
 
 from interpulse.model.names import TopicName
+from interpulse.spark.class_archive.archive import java_options
 from interpulse.testing import InProcessBroker
 from tests.spark.replication_job import (
     PARTITIONS,
@@ -33,8 +34,12 @@ def test_job_when_a_machine_and_the_driver_die_then_everything_arrives_once_and_
         InProcessBroker(tmp_path / "west", {"clusterName": "west", **KEPT}) as west,
     ):
         east.call(lambda app: app.lifecycle.create_partitioned(TopicName.parse(TOPIC), PARTITIONS))
-        size = {"spark.executor.memory": f"{EXECUTOR_MB}m", "spark.executor.cores": "1"}
-        job = Job(configure(tmp_path, ("east", east), ("west", west), master=cluster.master, conf=size))
+        executors = {
+            "spark.executor.memory": f"{EXECUTOR_MB}m",
+            "spark.executor.cores": "1",
+            "spark.executor.extraJavaOptions": java_options(),
+        }
+        job = Job(configure(tmp_path, ("east", east), ("west", west), master=cluster.master, conf=executors))
 
         def copied_more(count=500):
             """Beyond what was there when it was asked for."""

@@ -1,6 +1,6 @@
 """The replication job under load while brokers, Python workers, Java and the driver are killed or paused at random.
 
-Three faults by chance, and in `make soak` each three times. Afterwards `interpulse verify` finds nothing.
+Two faults by chance, and in `make soak` each three times. Afterwards `interpulse verify` finds nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.support.standalone_process import StandaloneProcess, free_port
 log = logging.getLogger(__name__)
 
 SEED = int(os.environ.get("PIPELINE_SEED") or time.time_ns() % 1_000_000)
-PLAYED = soak(24, otherwise=3)
+PLAYED = soak(24, otherwise=2)
 """Each costs seconds, those that start Spark again ten."""
 FAULTS = (
     "source killed",

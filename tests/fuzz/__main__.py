@@ -1,4 +1,5 @@
-"""Coverage-guided fuzzing: each target in a process of its own, from its corpus, for so many runs and seconds.
+"""Coverage-guided fuzzing: each target in a process of its own, from its corpus, for so many runs and seconds. As many
+run at once as there are cores.
 
     python -m tests.fuzz [--seconds S] [--runs N] [--keep] [TARGET ...]
 
@@ -10,10 +11,12 @@ first. Where atheris is not installed nothing runs, and that is said.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -42,7 +45,10 @@ def main() -> int:
         return 0
     if given.inside:
         run_inside(given.targets[0], rest)
-    failed = [name for name in given.targets or TARGETS if not run(name, given)]
+    names = given.targets or TARGETS
+    with ThreadPoolExecutor(os.cpu_count()) as runs:
+        held = runs.map(lambda name: run(name, given), names)
+        failed = [name for name, well in zip(names, held, strict=True) if not well]
     print(f"failed: {', '.join(failed)}" if failed else "no target failed")
     return int(bool(failed))
 
@@ -65,12 +71,10 @@ def run(name: str, given: argparse.Namespace) -> bool:
             errors="replace",
         )
         tried = re.search(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)
-        print(
-            f"{name}: {tried[1] if tried else 'no'} inputs, {'held' if not done.returncode else 'FAILED'}", flush=True
-        )
-        if done.returncode:
-            print(done.stderr[-1500:], done.stdout[-3000:], sep="\n")
-        elif given.keep:
+        told = [f"{name}: {tried[1] if tried else 'no'} inputs, {'held' if not done.returncode else 'FAILED'}"]
+        told += [done.stderr[-1500:], done.stdout[-3000:]] if done.returncode else []
+        print("\n".join(told), flush=True)
+        if given.keep and not done.returncode:
             keep(name, found)
         return not done.returncode
 

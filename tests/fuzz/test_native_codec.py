@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.soak import soak
+
 NATIVE = Path(__file__).parents[2] / "native"
-FUZZ_SECONDS = 30
+FUZZ_SECONDS = soak(30, otherwise=8)
 TARGET = "x86_64-unknown-linux-gnu"
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("cargo") is None, reason="there is no Rust toolchain")]

@@ -15,6 +15,9 @@ __all__ = ["WalkFactory", "reader", "real_pulsar", "wheel"]
 
 WalkFactory = Callable[..., Walk]
 
+SMALL_SPARK = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+"""Nobody looks at its pages, and a handful of rows are no work for two hundred tasks."""
+
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -59,4 +62,5 @@ def _archived_spark() -> dict[str, str]:
     path = archive_path()
     if path is None or not path.exists():
         return {}
-    return {"SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_SUBMIT_OPTS": java_options()}
+    options = " ".join([java_options(), *(f"-D{key}={value}" for key, value in SMALL_SPARK.items())])
+    return {"SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_SUBMIT_OPTS": options}

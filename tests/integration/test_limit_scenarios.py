@@ -8,13 +8,13 @@ import pytest
 
 from interpulse.testing.broker import InProcessBroker
 from tests.scenarios.client import Cluster
-from tests.scenarios.limits import LONG_SCENARIOS, QUOTA_SCENARIOS, QUOTA_SETTINGS, SCENARIOS, Scenario
+from tests.scenarios.limits import LONG_SCENARIOS, PERIODIC_SCENARIOS, PERIODS, SCENARIOS, Scenario
 
-ALL = [*SCENARIOS, *QUOTA_SCENARIOS]
+ALL = [*SCENARIOS, *PERIODIC_SCENARIOS]
 MARKED = [pytest.param(each, marks=[pytest.mark.slow] if each in LONG_SCENARIOS else []) for each in ALL]
 
 
 @pytest.mark.parametrize("scenario", MARKED, ids=[each.__name__ for each in ALL])
 def test_limits_of_our_broker(scenario: Scenario, tmp_path: Path) -> None:
-    with InProcessBroker(tmp_path, QUOTA_SETTINGS) as broker:
+    with InProcessBroker(tmp_path, PERIODS) as broker:
         scenario(Cluster(broker.service_url, broker.web_url))

@@ -96,7 +96,7 @@ def test_doctor_when_a_real_cluster_is_spoilt_then_finds_and_repairs_all_of_it(
     cluster = CliCluster(real.web_url, real.service_url)
     healthy(cluster)
     assert doctor(cluster)[1]["findings"] == []
-    real.stop()
+    real.kill()
     spoil(real)
     real.start()
     code, examined = doctor(cluster)

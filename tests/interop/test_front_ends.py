@@ -105,14 +105,14 @@ def test_java_clients_on_our_broker(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 def test_real_pulsar_answers_as_the_table_says(start_real_pulsar: RealPulsarFactory, tmp_path: Path) -> None:
     real = start_real_pulsar("standalone", settings=OF_REAL)
-    real.stop()
+    real.kill()
     with beyond(tmp_path / "beyond", CASES) as other:
         addresses = other.service_url, other.web_url
         real.put_all_metadata(prepared(CASES, "standalone", REAL_EMPTY_TOPIC, addresses))
         real.start()
         warm_up(real.service_url)
         answers = ask_all(*real.address)
-        real.stop()
+        real.kill()
     stored = {}
     for root in ROOTS:
         stored |= real.metadata_below(root)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from interpulse.testing import InProcessBroker
 from tests.interop.conftest import RealPulsarFactory
 from tests.interop.real_pulsar import Address
 from tests.support.official_client import admin, connected, receive
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.interop
 
@@ -204,30 +207,16 @@ def tell(address: Address, log_file: Path) -> dict[str, Any]:
         return {name: each.result() for name, each in told.items()}
 
 
-@pytest.mark.slow
-def test_stories_when_told_by_our_broker_then_are_as_written_down(tmp_path: Path) -> None:
-    with InProcessBroker(tmp_path / "data", SETTINGS) as broker:
-        assert tell(Address(broker.service_url, broker.web_url), tmp_path / "client.log") == TOLD
-
-
-@pytest.mark.slow
-def test_stories_when_told_by_a_real_pulsar_then_are_as_written_down(
-    start_real_pulsar: RealPulsarFactory, tmp_path: Path
-) -> None:
-    real = start_real_pulsar("standalone", SETTINGS)
-    assert tell(real.address, tmp_path / "client.log") == TOLD
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Any:
+@contextmanager
+def broker_checked_by_hand(directory: Path) -> Iterator[InProcessBroker]:
     """Our broker, whose checks are the test's, without auto-creation."""
     settings = {
         "allowAutoTopicCreation": "false",
         "brokerDeleteInactiveTopicsFrequencySeconds": "1000000",
         "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds": "0",
     }
-    with InProcessBroker(tmp_path, settings) as started:
-        yield started
+    with InProcessBroker(directory, settings) as broker:
+        yield broker
 
 
 def check_inactive(broker: InProcessBroker) -> list[str]:
@@ -235,29 +224,20 @@ def check_inactive(broker: InProcessBroker) -> list[str]:
     return [name.rpartition("/")[2] for name in admin(broker.web_url, "GET", "persistent/public/default")]
 
 
-def test_partition_when_it_went_then_the_official_client_gets_it_back_by_sending(broker: InProcessBroker) -> None:
-    admin(broker.web_url, "PUT", "persistent/public/default/p/partitions", 2)
-    admin(broker.web_url, "GET", "persistent/public/default/p/partitioned-stats")  # loads both
-    with connected(broker.service_url) as client:
-        producer = client.create_producer("p", lazy_start_partitioned_producers=True)
-        opened = check_inactive(broker)
-        assert len(opened) == 1
-        assert len(client.get_topic_partitions("p")) == 2
-        assert check_inactive(broker) == opened, "asking does not bring the other one back"
-        for payload in (b"0", b"1"):
-            producer.send(payload)  # in turn to each partition
-        assert check_inactive(broker) == ["p-partition-0", "p-partition-1"]
-        reader = client.create_reader("p", pulsar.MessageId.earliest)
-        assert sorted(reader.read_next(60_000).data() for _ in range(2)) == [b"0", b"1"]
+@dataclass
+class OpenProducer:
+    """A producer of `p`, one of whose two partitions went, and the questions for their count since then."""
+
+    broker: InProcessBroker
+    producer: pulsar.Producer
+    left: list[str]
+    asked: list[bool]
 
 
-@pytest.mark.slow
-def test_partition_when_it_went_then_the_clients_periodic_question_leaves_it_gone(broker: InProcessBroker) -> None:
-    """The client asks for the partition count once a minute as long as a producer is open."""
-    base = TopicName.parse("p")
-    admin(broker.web_url, "PUT", "persistent/public/default/p/partitions", 2)
-    admin(broker.web_url, "GET", "persistent/public/default/p/partitioned-stats")
-    asked: list[bool] = []
+@pytest.fixture(scope="module")
+def open_producer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenProducer]:
+    """Its client asks once a minute, which goes by while the other slow tests of this file run."""
+    base, asked = TopicName.parse("p"), list[bool]()
 
     async def count_questions(app: Any) -> None:
         answer = app.lifecycle.partitions
@@ -270,16 +250,60 @@ def test_partition_when_it_went_then_the_clients_periodic_question_leaves_it_gon
         app.lifecycle.partitions = partitions
         app.lifecycle.known_partitions = lambda name, create: None  # no answer from memory, so that each is counted
 
-    with connected(broker.service_url) as client:
-        producer = client.create_producer("p", lazy_start_partitioned_producers=True)
+    with (
+        broker_checked_by_hand(tmp_path_factory.mktemp("asked")) as broker,
+        connected(broker.service_url) as client,
+    ):
+        producer = partitioned_producer(broker, client)
+        left = check_inactive(broker)
+        broker.call(count_questions)
+        yield OpenProducer(broker, producer, left, asked)
+
+
+def partitioned_producer(broker: InProcessBroker, client: pulsar.Client) -> pulsar.Producer:
+    """One that has opened one of the two partitions of a new topic."""
+    admin(broker.web_url, "PUT", "persistent/public/default/p/partitions", 2)
+    admin(broker.web_url, "GET", "persistent/public/default/p/partitioned-stats")  # loads both
+    return client.create_producer("p", lazy_start_partitioned_producers=True)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("open_producer")
+def test_stories_when_told_by_our_broker_then_are_as_written_down(tmp_path: Path) -> None:
+    with InProcessBroker(tmp_path / "data", SETTINGS) as broker:
+        assert tell(Address(broker.service_url, broker.web_url), tmp_path / "client.log") == TOLD
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("open_producer")
+def test_stories_when_told_by_a_real_pulsar_then_are_as_written_down(
+    start_real_pulsar: RealPulsarFactory, tmp_path: Path
+) -> None:
+    real = start_real_pulsar("standalone", SETTINGS)
+    assert tell(real.address, tmp_path / "client.log") == TOLD
+
+
+def test_partition_when_it_went_then_the_official_client_gets_it_back_by_sending(tmp_path: Path) -> None:
+    with broker_checked_by_hand(tmp_path) as broker, connected(broker.service_url) as client:
+        producer = partitioned_producer(broker, client)
         opened = check_inactive(broker)
         assert len(opened) == 1
-        broker.call(count_questions)
-        deadline = time.monotonic() + 2 * PATIENCE_S
-        while not asked:
-            assert time.monotonic() < deadline, "the client did not ask"
-            time.sleep(0.1)
-        assert check_inactive(broker) == opened
+        assert len(client.get_topic_partitions("p")) == 2
+        assert check_inactive(broker) == opened, "asking does not bring the other one back"
         for payload in (b"0", b"1"):
             producer.send(payload)  # in turn to each partition
         assert check_inactive(broker) == ["p-partition-0", "p-partition-1"]
+        reader = client.create_reader("p", pulsar.MessageId.earliest)
+        assert sorted(reader.read_next(60_000).data() for _ in range(2)) == [b"0", b"1"]
+
+
+@pytest.mark.slow
+def test_partition_when_it_went_then_the_clients_periodic_question_leaves_it_gone(open_producer: OpenProducer) -> None:
+    """The client asks for the partition count once a minute as long as a producer is open."""
+    broker, opened = open_producer.broker, open_producer.left
+    assert len(opened) == 1
+    until(lambda: open_producer.asked, 2 * PATIENCE_S)
+    assert check_inactive(broker) == opened
+    for payload in (b"0", b"1"):
+        open_producer.producer.send(payload)  # in turn to each partition
+    assert check_inactive(broker) == ["p-partition-0", "p-partition-1"]

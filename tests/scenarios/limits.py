@@ -1,7 +1,7 @@
 """What clients meet at the limits that policies set: each scenario at the limit and one beyond, on any broker.
 
 Most speak frames, so that codes and words are seen as they are, the last ones use the official client. Those of
-`QUOTA_SCENARIOS` want a broker with `QUOTA_SETTINGS`.
+`PERIODIC_SCENARIOS` want a broker with `PERIODS`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tests.support.official_client import connected
 from tests.support.raw_client import RawClient, entry
 from tests.support.waiting import until
 
-__all__ = ["LONG_SCENARIOS", "QUOTA_SCENARIOS", "QUOTA_SETTINGS", "SCENARIOS", "Scenario"]
+__all__ = ["LONG_SCENARIOS", "PERIODIC_SCENARIOS", "PERIODS", "SCENARIOS", "Scenario"]
 
-QUOTA_SETTINGS: Mapping[str, str] = {"backlogQuotaCheckIntervalInSeconds": "1"}
+PERIODS: Mapping[str, str] = {"backlogQuotaCheckIntervalInSeconds": "1"}
 SECONDS_MAX = 60
 RATES_SECONDS_MAX = 100
-"""A real Pulsar computes the rates of producers once a minute."""
+"""Brokers compute the rates of producers every few seconds, or once a minute."""
 
 QUIET_SECONDS = 0.4
 """How long nothing must come before we believe that nothing comes."""
@@ -39,7 +39,7 @@ BUSY_TOPIC, BUSY_SUBSCRIPTION = "Topic reached max consumers limit", "Subscripti
 
 Scenario = Callable[[Cluster], None]
 SCENARIOS: list[Scenario] = []
-QUOTA_SCENARIOS: list[Scenario] = []
+PERIODIC_SCENARIOS: list[Scenario] = []
 
 
 def scenario(function: Scenario) -> Scenario:
@@ -47,8 +47,8 @@ def scenario(function: Scenario) -> Scenario:
     return function
 
 
-def quota_scenario(function: Scenario) -> Scenario:
-    QUOTA_SCENARIOS.append(function)
+def periodic_scenario(function: Scenario) -> Scenario:
+    PERIODIC_SCENARIOS.append(function)
     return function
 
 
@@ -398,7 +398,7 @@ def deliveries_are_slowed_down(cluster: Cluster, kind: str, rate: dict[str, Any]
             assert not any(events.values())
 
 
-@scenario
+@periodic_scenario
 def dispatch_rates_that_follow_the_producers(cluster: Cluster) -> None:
     """Both do so, once the broker has computed what is published."""
     rate = dispatch_rate(dispatchThrottlingRateInMsg=2, relativeToPublishRate=True)
@@ -553,7 +553,7 @@ def refused_by_client(error: type[Exception], work: Callable[[], Any]) -> None:
 # --- backlog quotas, looked after every second
 
 
-@quota_scenario
+@periodic_scenario
 def quota_that_holds_producers_back(cluster: Cluster) -> None:
     producers_are_held_back(cluster, "producer_request_hold", pb.ProducerBlockedQuotaExceededError)
     producers_are_held_back(cluster, "producer_exception", pb.ProducerBlockedQuotaExceededException)
@@ -581,7 +581,7 @@ def producers_are_held_back(cluster: Cluster, policy: str, code: Any) -> None:
         until(lambda: isinstance(client.ask(producer(topic.name, 4)), pb.CommandProducerSuccess))
 
 
-@quota_scenario
+@periodic_scenario
 def quota_that_evicts(cluster: Cluster) -> None:
     topic = Topic(cluster)
     with RawClient(cluster.service_url) as client:
@@ -598,7 +598,7 @@ def quota_that_evicts(cluster: Cluster) -> None:
         assert [each["producerId"] for each in topic.stats()["publishers"]] == [3]
 
 
-@quota_scenario
+@periodic_scenario
 def official_client_that_is_held_goes_on_when_there_is_room(cluster: Cluster) -> None:
     topic = Topic(cluster)
     topic.set_quota("destination_storage", "producer_request_hold", limitSize=1000, limitTime=-1)
@@ -616,7 +616,7 @@ def official_client_that_is_held_goes_on_when_there_is_room(cluster: Cluster) ->
         assert until(lambda: sent) == [pulsar.Result.Ok]
 
 
-@quota_scenario
+@periodic_scenario
 def quota_of_age(cluster: Cluster) -> None:
     topic = Topic(cluster)
     topic.set_quota("message_age", "producer_exception", limitSize=-1, limitTime=1)
@@ -639,11 +639,10 @@ LONG_SCENARIOS = frozenset(
         publish_rate,
         dispatch_rates,
         dispatch_rates_in_bytes,
-        dispatch_rates_that_follow_the_producers,
         official_client_over_the_size_of_its_topic,
         unacknowledged_messages_of_a_consumer,
         unacknowledged_messages_of_a_subscription,
-        *QUOTA_SCENARIOS,
+        *PERIODIC_SCENARIOS,
     }
 )
 """These take seconds on any broker."""

@@ -14,6 +14,7 @@ from urllib.request import urlopen
 import psutil
 import pyspark
 
+from interpulse.spark.class_archive.archive import java_options
 from tests.support.standalone_process import free_port
 from tests.support.waiting import until
 
@@ -87,7 +88,8 @@ def _process(path: Path, java_class: str, *arguments: str) -> Iterator[subproces
     path.mkdir(parents=True)
     spark = Path(pyspark.__file__).parent
     command = [str(spark / "bin" / "spark-class"), f"{_CLASSES}.{java_class}", "--host", "127.0.0.1", *arguments]
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "128m"}
+    daemon = {"SPARK_DAEMON_MEMORY": "128m", "SPARK_DAEMON_JAVA_OPTS": java_options()}
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", **daemon}
     with path.with_suffix(".log").open("wb") as log:
         process = subprocess.Popen(command, cwd=path, env=environment, stdout=log, stderr=log)
     try:

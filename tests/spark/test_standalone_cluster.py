@@ -36,7 +36,11 @@ KEPT = {
 }
 
 
-SIZE = {"spark.executor.memory": f"{EXECUTOR_MB}m", "spark.executor.cores": "1"}
+SIZE = {
+    "spark.executor.memory": f"{EXECUTOR_MB}m",
+    "spark.executor.cores": "1",
+    "spark.executor.extraJavaOptions": java_options(),
+}
 SPARK = Path(pyspark.__file__).parent
 GUIDE = [each for each in blocks_of(HOWTO / "run-on-a-cluster.md") if each.heading == "Without installing"]
 

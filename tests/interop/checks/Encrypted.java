@@ -1,8 +1,8 @@
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
+import java.util.zip.CRC32;
 import org.apache.pulsar.client.api.CompressionType;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.Message;
@@ -12,8 +12,8 @@ import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 
 /**
- * SERVICE_URL PUBLIC_KEY PRIVATE_KEY: prints the sizes and hash codes of the three messages that each topic ours-FORM has,
- * and sends three to each topic java-FORM, encrypted, whose sizes and hash codes it prints too.
+ * SERVICE_URL PUBLIC_KEY PRIVATE_KEY: prints the sizes and checksums of the three messages that each topic ours-FORM has,
+ * and sends three to each topic java-FORM, encrypted, whose sizes and checksums it prints too.
  */
 public class Encrypted {
     public static void main(String[] args) throws Exception {
@@ -50,6 +50,8 @@ public class Encrypted {
     }
 
     private static String told(byte[] content) {
-        return content.length + " " + Arrays.hashCode(content);
+        CRC32 sum = new CRC32();
+        sum.update(content);
+        return content.length + " " + sum.getValue();
     }
 }

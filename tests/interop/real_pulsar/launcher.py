@@ -110,6 +110,9 @@ class RealPulsar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Nobody looks at its data after this; only classes to be kept are written when it ends in good order."""
+        if self.archive is None and self._process is not None:
+            self.kill()
         self.stop()
 
     @property

@@ -11,11 +11,11 @@ from tests.scenarios import client_all, limits, subscriptions
     ("scenarios", "at_least"),
     [
         (client_all.SCENARIOS, 59),
-        (limits.SCENARIOS, 20),
-        (limits.QUOTA_SCENARIOS, 4),
+        (limits.SCENARIOS, 19),
+        (limits.PERIODIC_SCENARIOS, 5),
         (subscriptions.SCENARIOS, 18),
     ],
-    ids=["client", "limits", "quotas", "subscriptions"],
+    ids=["client", "limits", "periods", "subscriptions"],
 )
 def test_scenarios_when_counted_then_none_was_lost(scenarios: list[object], at_least: int) -> None:
     assert len(scenarios) >= at_least

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from interpulse.broker.access.setup import Access, build_access, own_access
+from interpulse.broker.access.setup import Access, build_access, own_access, warn_without_own_access
 from interpulse.broker.access.tokens import create_token
 from interpulse.broker.config.config_sources import load_config
 from interpulse.broker.ownership.own_access import OwnAccess
@@ -169,3 +169,26 @@ def test_own_access_when_it_is_a_password_then_is_refused() -> None:
     settings = ["brokerClientAuthenticationPlugin=AuthenticationBasic", "brokerClientAuthenticationParameters=me:word"]
     with pytest.raises(PreconditionFailed, match="AuthenticationToken and AuthenticationTls only"):
         own_access(load_config(settings=settings).config)
+
+
+@pytest.mark.parametrize(
+    ("settings", "warned"),
+    [
+        ({}, False),
+        (TOKENS | KEY, True),
+        (TOKENS | KEY | {"anonymousUserRole": "anybody"}, False),
+        (
+            TOKENS
+            | KEY
+            | {"brokerClientAuthenticationPlugin": "token", "brokerClientAuthenticationParameters": "token:t"},
+            False,
+        ),
+        (TOKENS | KEY | INSIDE_TLS | {"brokerClientCertificateFilePath": "/own.pem"}, False),
+    ],
+)
+def test_own_access_when_missing_while_brokers_ask_for_it_then_is_warned_of(
+    settings: dict[str, str], warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = load_config(settings=[f"{key}={value}" for key, value in settings.items()]).config
+    warn_without_own_access(config, own_access(config))
+    assert ("brokerClientAuthenticationPlugin" in caplog.text) is warned

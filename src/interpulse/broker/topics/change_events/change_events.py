@@ -14,9 +14,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.ownership.own_access import OwnCredentialsRefused, as_this_broker
 from interpulse.broker.topics.change_events.event_codec import (
     decode_policies,
     encode_policies,
@@ -58,9 +59,12 @@ _Levels = dict[tuple[TopicName, bool], tuple[TopicPolicies | None, Position]]
 """What was told last of a topic, by level, and where."""
 
 
-class _Follower(NamedTuple):
-    task: asyncio.Task[None]
-    caught_up: asyncio.Event
+class _Follower:
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None]
+        self.caught_up = False
+        self.answered = asyncio.Event()
+        """It has caught up, or waiting does not help: this broker is not let in."""
 
 
 class ChangeEvents:
@@ -123,14 +127,14 @@ class ChangeEvents:
                 self._silent.add(namespace)
                 return
             follower = self._begin(namespace)
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(_READ_SECONDS_MAX):
-                await follower.caught_up.wait()
-        except TimeoutError:
+                await follower.answered.wait()
+        if not follower.caught_up:
             raise ServiceNotReady(
                 f"Policies of topics of {namespace} are not read yet from {_events_of(namespace)}: "
                 f"{self._problems.get(namespace, 'its owner does not answer')}"
-            ) from None
+            )
 
     async def refresh(self, namespace: NamespaceName) -> None:
         """Return when the records say all that was told before this call."""
@@ -193,12 +197,11 @@ class ChangeEvents:
             self._begin(namespace)
 
     def _begin(self, namespace: NamespaceName) -> _Follower:
-        caught_up = asyncio.Event()
-        task = asyncio.get_running_loop().create_task(self._follow(namespace, caught_up))
-        follower = self._followers[namespace] = _Follower(task, caught_up)
+        follower = self._followers[namespace] = _Follower()
+        follower.task = asyncio.get_running_loop().create_task(self._follow(namespace, follower))
         return follower
 
-    async def _follow(self, namespace: NamespaceName, caught_up: asyncio.Event) -> None:
+    async def _follow(self, namespace: NamespaceName, follower: _Follower) -> None:
         """Until the events are gone, or nothing here needs them."""
         failures = 0
         try:
@@ -206,24 +209,26 @@ class ChangeEvents:
                 try:
                     if not await self._is_told(namespace) and not await self._untold(namespace):
                         return
-                    await self._follow_while_connected(namespace, caught_up)
+                    await self._follow_while_connected(namespace, follower)
                 except NamespaceNotFound:
                     return
                 except PulsarError as error:
                     self._problems[namespace] = error
+                    if isinstance(error, OwnCredentialsRefused):
+                        follower.answered.set()
                     log.warning("policies of topics not followed namespace=%s error=%s", namespace, error)
                 except Exception:
                     log.exception("policies of topics not followed namespace=%s", namespace)
-                failures = 0 if caught_up.is_set() else failures + 1
+                failures = 0 if follower.caught_up else failures + 1
                 await asyncio.sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
         finally:
-            caught_up.set()  # whoever waits finds no events
+            follower.caught_up = True  # whoever waits finds no events
+            follower.answered.set()
             self._problems.pop(namespace, None)
-            follower = self._followers.get(namespace)
-            if follower is not None and follower.caught_up is caught_up:
+            if self._followers.get(namespace) is follower:
                 del self._followers[namespace]
 
-    async def _follow_while_connected(self, namespace: NamespaceName, caught_up: asyncio.Event) -> None:
+    async def _follow_while_connected(self, namespace: NamespaceName, follower: _Follower) -> None:
         if not await self._is_told(namespace):
             await self._tell_untold(namespace)
         reader = await self._reader(namespace)
@@ -232,7 +237,8 @@ class ChangeEvents:
             await self._store_all(told)
             await self._drop_untold_since(namespace, told, upto)
             await self._tell_untold(namespace)
-            caught_up.set()
+            follower.caught_up = True
+            follower.answered.set()
             self._problems.pop(namespace, None)
             log.info("policies of topics are followed namespace=%s events=%d", namespace, len(told))
             while True:
@@ -251,13 +257,15 @@ class ChangeEvents:
             await reader.close()
 
     async def _reader(self, namespace: NamespaceName) -> Reader:
-        return await self._cluster_client().create_reader(
-            str(_events_of(namespace)),
-            EARLIEST,
-            read_compacted=True,
-            force_topic_creation=False,
-            subscription_prefix="__system_reader",
-        )
+        events = _events_of(namespace)
+        with as_this_broker(f"read {events}"):
+            return await self._cluster_client().create_reader(
+                str(events),
+                EARLIEST,
+                read_compacted=True,
+                force_topic_creation=False,
+                subscription_prefix="__system_reader",
+            )
 
     async def _rest_of(self, reader: Reader, message: Message | None = None) -> tuple[_Levels, Position]:
         """What is told up to the end that the topic has now, and the position of the last message."""
@@ -312,7 +320,7 @@ class ChangeEvents:
             await asyncio.sleep(_LEFT_EVERY_SECONDS)
             needed = {name.namespace_name for name in self._loaded if not name.is_system}
             for namespace in self._followers.keys() - needed:
-                if self._followers[namespace].caught_up.is_set():
+                if self._followers[namespace].caught_up:
                     self._followers.pop(namespace).task.cancel()
             self._silent &= needed
 
@@ -387,7 +395,8 @@ class ChangeEvents:
             else None
         )
         topic = str(_events_of(name.namespace_name))
-        producer = await self._cluster_client().create_producer(topic, schema=EVENT_SCHEMA, batching_enabled=False)
+        with as_this_broker(f"tell policies in {topic}"):
+            producer = await self._cluster_client().create_producer(topic, schema=EVENT_SCHEMA, batching_enabled=False)
         try:
             receipt: MessageId = await producer.send(
                 content,

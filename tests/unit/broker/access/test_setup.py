@@ -128,6 +128,7 @@ INSIDE_TLS = {
     "tlsTrustCertsFilePath": "/clients.pem",
     "brokerClientTlsEnabled": "true",
 }
+CERTIFICATE = {"brokerClientCertificateFilePath": "/own.pem", "brokerClientKeyFilePath": "/own.key"}
 BY_CERTIFICATE = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
 
 
@@ -145,7 +146,7 @@ BY_CERTIFICATE = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
         (INSIDE_TLS, OwnAccess(None, True, "/clients.pem")),
         (INSIDE_TLS | {"brokerClientTrustCertsFilePath": "/brokers.pem"}, OwnAccess(None, True, "/brokers.pem")),
         (
-            INSIDE_TLS | {"brokerClientCertificateFilePath": "/own.pem", "brokerClientKeyFilePath": "/own.key"},
+            INSIDE_TLS | CERTIFICATE,
             OwnAccess(None, True, "/clients.pem", "/own.pem", "/own.key"),
         ),
         (
@@ -183,7 +184,7 @@ def test_own_access_when_it_is_a_password_then_is_refused() -> None:
             | {"brokerClientAuthenticationPlugin": "token", "brokerClientAuthenticationParameters": "token:t"},
             False,
         ),
-        (TOKENS | KEY | INSIDE_TLS | {"brokerClientCertificateFilePath": "/own.pem"}, False),
+        (TOKENS | KEY | INSIDE_TLS | CERTIFICATE, False),
     ],
 )
 def test_own_access_when_missing_while_brokers_ask_for_it_then_is_warned_of(

@@ -12,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["CannotMount", "SmallDisk", "run_where_mounting_is_allowed", "small_disk"]
+__all__ = [
+    "CannotMount",
+    "SmallDisk",
+    "disk_within",
+    "run_where_mounting_is_allowed",
+    "small_disk",
+    "with_small_disk",
+]
 
 _NAMESPACE_VARIABLE = "INTERPULSE_TEST_MOUNTS"
 _UNSHARE = ("unshare", "-rm")
@@ -58,10 +65,25 @@ def small_disk(directory: Path, megabytes: int) -> Iterator[SmallDisk]:
         subprocess.run(["umount", str(directory)], check=True)
 
 
+def with_small_disk(directory: Path, megabytes: int) -> list[str]:
+    """What stands before the command line of a process that alone has such a disk at ``directory``.
+
+    It is gone with the process. Skips the test where that is not allowed.
+    """
+    _skip_unless(_succeeds(*_UNSHARE, "true"))
+    directory.mkdir(parents=True)
+    mount = f'mount -t tmpfs -o size={megabytes}m tmpfs "$0" && exec "$@"'
+    return [*_UNSHARE, "sh", "-c", mount, str(directory)]
+
+
+def disk_within(pid: int, directory: Path) -> SmallDisk:
+    """The disk of a process that was started so."""
+    return SmallDisk(Path(f"/proc/{pid}/root", *directory.parts[1:]))
+
+
 def run_where_mounting_is_allowed(test: pytest.Function) -> None:
     """Run the test once more, in a namespace of its own; skipped where there is none."""
-    if _NAMESPACE_VARIABLE in os.environ or not _succeeds(*_UNSHARE, "true"):
-        pytest.skip("neither mount nor unshare -rm is allowed; broker.faults.disk_full() stands in for a full disk")
+    _skip_unless(_NAMESPACE_VARIABLE not in os.environ and _succeeds(*_UNSHARE, "true"))
     again = [*_UNSHARE, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", test.nodeid]
     environment = os.environ | {_NAMESPACE_VARIABLE: "1"}
     done = subprocess.run(
@@ -69,6 +91,11 @@ def run_where_mounting_is_allowed(test: pytest.Function) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout, done.stdout
+
+
+def _skip_unless(allowed: bool) -> None:
+    if not allowed:
+        pytest.skip("neither mount nor unshare -rm is allowed; scripted faults stand in for a full disk elsewhere")
 
 
 def _succeeds(*command: str) -> bool:

@@ -15,6 +15,8 @@ from typing import Any
 import pulsar
 import pytest
 
+from interpulse.broker.topics.change_events.event_codec import decode_policies
+from interpulse.broker.topics.change_events.event_schema import EVENT_SCHEMA
 from tests.interop.mixed_cluster import (
     SECONDS_MAX,
     Broker,
@@ -31,7 +33,7 @@ from tests.interop.mixed_cluster import (
 )
 from tests.interop.real_pulsar.bookkeeper import real_bookkeeper
 from tests.interop.real_pulsar.broker import RealBroker
-from tests.support.official_client import admin, is_quiet
+from tests.support.official_client import admin, is_quiet, receive
 from tests.support.soak import soak
 from tests.support.waiting import until
 
@@ -173,10 +175,48 @@ def test_namespace_when_half_is_at_each_broker_then_nothing_is_lost_doubled_or_r
     check_stored(load, pair.service_url)
 
 
+class Ended:
+    """A topic that one of the brokers terminated."""
+
+    def __init__(self, pair: Pair, name: str, by: Broker) -> None:
+        self._pair = pair
+        self._topic, self._path = f"persistent://public/default/{name}", f"persistent/public/default/{name}"
+        pair.move(self._topic, by)
+        client = quiet_client(pair.service_url)
+        client.subscribe(self._topic, "s").close()
+        producer = client.create_producer(self._topic, batching_enabled=False)
+        for number in range(3):
+            producer.send(b"%d" % number)
+        self._last = admin(by.web_url, "POST", f"{self._path}/terminate")
+        client.close()
+
+    def check(self, at: Broker) -> None:
+        """There it takes nothing more, tells the same end, and has all its messages."""
+        self._pair.move(self._topic, at)
+        client = quiet_client(self._pair.service_url)
+        with pytest.raises(pulsar.TopicTerminated):
+            client.create_producer(self._topic)
+        assert admin(at.web_url, "POST", f"{self._path}/terminate") == self._last
+        consumer = client.subscribe(self._topic, "s")
+        assert [int(message.data()) for message in receive(consumer, 3)] == [0, 1, 2]
+        assert is_quiet(consumer)
+        client.close()
+
+
+def test_topic_when_either_broker_terminated_it_then_is_so_at_the_other(pair: Pair) -> None:
+    """Cluster 17, row 25."""
+    for by, other in (pair.brokers, pair.brokers[::-1]):
+        ended = Ended(pair, f"ended-at-{type(by).__name__}", by)
+        for at in (other, by, other):
+            ended.check(at)
+
+
 def test_topics_when_either_broker_is_killed_or_paused_then_the_other_serves_them(pair: Pair) -> None:
     with traffic(pair, "taken") as load:
+        ended = Ended(pair, "ended-and-killed", pair.real)
         pair.real.kill()
         load.goes_on()
+        ended.check(pair.ours)
         assert {pair.owner(topic) for topic in load.topics} == {pair.ours}
 
         pair.real.start()
@@ -185,8 +225,10 @@ def test_topics_when_either_broker_is_killed_or_paused_then_the_other_serves_the
         load.goes_on()
         assert {pair.owner(topic) for topic in load.topics[::2]} == {pair.real}
 
+        ended = Ended(pair, "ended-and-killed-too", pair.ours)
         pair.ours.kill()
         load.goes_on()
+        ended.check(pair.real)
         pair.ours.start()
         for topic in load.topics[::2]:
             pair.move(topic, pair.ours)
@@ -371,3 +413,42 @@ def test_topic_policies_when_a_topic_is_deleted_at_either_then_are_gone_at_both(
         for broker in (by, other):
             until(lambda: admin(broker.web_url, "GET", f"{path}/maxConsumers") is None)  # noqa: B023
         admin(by.web_url, "DELETE", path)
+
+
+def test_topic_policies_when_changed_at_both_at_once_then_the_later_event_holds_at_both(pair: Pair) -> None:
+    """Each event has all policies of the topic as its broker knew them: either change may be lost with the earlier
+    one, at a real broker as at ours, but both brokers hold the same in the end."""
+    topic, path = "persistent://public/default/changed-at-once", "persistent/public/default/changed-at-once"
+    events = "persistent://public/default/__change_events"
+    admin(pair.ours.web_url, "PUT", path)
+    pair.move(topic, pair.real)  # which changes policies of its own topics only; ours those of any
+    changes = ((pair.ours, "maxProducers"), (pair.real, "maxConsumers"))
+    client = quiet_client(pair.service_url)
+
+    def told() -> dict[str, int]:
+        """By the last event of the topic."""
+        reader = client.create_reader(events, pulsar.MessageId.earliest)
+        last = b""
+        while reader.has_message_available():
+            message = reader.read_next(20_000)
+            last = message.data() if message.partition_key() == topic else last
+        reader.close()
+        found = decode_policies(last, EVENT_SCHEMA.definition)
+        assert found is not None
+        policies = {"maxProducers": found[0].max_producers, "maxConsumers": found[0].max_consumers}
+        return {name: value for name, value in policies.items() if value is not None}
+
+    def shown(at: Broker) -> dict[str, int]:
+        values = {name: admin(at.web_url, "GET", f"{path}/{name}") for _, name in changes}
+        return {name: value for name, value in values.items() if value is not None}
+
+    with ThreadPoolExecutor(len(changes)) as threads:
+        for number in range(1, soak(100, otherwise=5) + 1):
+            setting = [threads.submit(admin, at.web_url, "POST", f"{path}/{name}", number) for at, name in changes]
+            for each in setting:
+                each.result()
+            last = told()
+            assert number in last.values()
+            for broker in pair.brokers:
+                until(lambda broker=broker, last=last: shown(broker) == last)  # type: ignore[misc]
+    client.close()

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 
@@ -25,10 +26,11 @@ from interpulse.storage.bookkeeper.replica import ReplicaConfig
 from interpulse.storage.bookkeeper.writer import LedgerWriter, WriterConfig
 from interpulse.storage.topic_log import TopicLog
 from interpulse.storage.zookeeper.client import ZooKeeperClient
+from tests.durability.small_disk import disk_within, with_small_disk
 from tests.interop.java_ledgers import JavaLedgers, as_read
 from tests.interop.log_writer import open_logs
 from tests.interop.real_pulsar.bookkeeper import RealBookie, RealBookKeeper, real_bookkeeper
-from tests.support.waiting import eventually
+from tests.support.waiting import SECONDS_MAX, eventually
 from tests.unit.storage.listeners import Listener
 from tests.unit.storage.listeners import read_all as read_all_of
 
@@ -325,6 +327,53 @@ async def test_bookies_when_they_are_killed_then_replaced_and_ledgers_of_both_st
         assert await read_all(client, of_java) == javas(1000)
     finally:
         await restart(killed)
+
+
+async def test_bookie_when_its_disk_is_full_then_replaced_and_read_from_and_used_again_when_there_is_room(
+    connect: Connect, java: JavaLedgers, bookkeeper: RealBookKeeper, tmp_path: Path
+) -> None:
+    """Cluster 17, row 15. Its journal is elsewhere: a bookie whose journal finds no room ends."""
+    place = tmp_path / "bookie" / "ledgers"
+    full = RealBookie(
+        place.parent, bookkeeper.zookeeper.address, {"diskCheckInterval": "200"}, within=with_small_disk(place, 64)
+    )
+    full.start()
+    try:
+        await asyncio.to_thread(full.wait)
+        disk = disk_within(full.pid, place)
+        client = await connect()
+        writers = [await created_on(client, full, quorum) for quorum in (Quorum(1, 1, 1), Q332)]
+        for writer in writers:
+            await write(writer, 500)
+        disk.fill()
+        for writer in writers:
+            async with asyncio.timeout(SECONDS_MAX):
+                while full.bookie_id in writer.metadata.last_segment.ensemble:
+                    await write(writer, 20)
+            await write(writer, 500)
+            await writer.close()
+            count = writer.last_confirmed + 1
+            assert full.bookie_id in writer.metadata.segments[0].ensemble
+            assert await read_all(client, writer.ledger_id) == ours(count)
+            await java.ask("open", writer.ledger_id, "CRC32C")
+            assert await java.ask("read", writer.ledger_id) == as_read(ours(count))
+        disk.make_room()
+        again = await created_on(client, full, Quorum(1, 1, 1))
+        await write(again, 500)
+        await again.close()
+        assert await read_all(client, again.ledger_id) == ours(500)
+    finally:
+        full.kill()
+
+
+async def created_on(client: BookKeeperClient, bookie: RealBookie, quorum: Quorum) -> LedgerWriter:
+    """A ledger that has entries on this bookie."""
+    async with asyncio.timeout(SECONDS_MAX):
+        while True:
+            writer = await client.create(quorum)
+            if bookie.bookie_id in writer.metadata.last_segment.ensemble:
+                return writer
+            await writer.close()
 
 
 async def test_recovery_when_one_bookie_is_away_then_done_and_when_two_then_not(

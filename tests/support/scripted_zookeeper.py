@@ -152,14 +152,18 @@ class ScriptedZooKeeper:
             return Failed(refusal.code)
 
     def _multi(self, steps: list[Step], session_id: int) -> list[Any]:
-        before = {path: _copy(node) for path, node in self.nodes.items()}
+        concerned = {path for step in steps for path in (step.request.path, _above(step.request.path))}
+        before = {path: _copy(self.nodes[path]) for path in concerned if path in self.nodes}
         told: list[tuple[int, str]] = []
         answers: list[Any] = []
         for index, (operation, request) in enumerate(steps):
             try:
                 answer = self._do(operation, request, session_id, lambda kind, path: told.append((kind, path)))
             except _Refusal as refusal:
-                self.nodes = before
+                made = {answer.path for _, answer in answers if isinstance(answer, Created)}
+                for path in made | concerned:
+                    self.nodes.pop(path, None)
+                self.nodes |= before
                 rest = len(steps) - index - 1
                 return [Failed(0)] * index + [Failed(refusal.code)] + [Failed(-2)] * rest
             answers.append((operation, answer))
@@ -187,8 +191,7 @@ class ScriptedZooKeeper:
         return {EXISTS: stat, SET: stat, GET: Node(node.value, stat), GET_CHILDREN: listing}.get(operation)
 
     def _create(self, request: Any, session_id: int, tell: Any) -> Created:
-        above = request.path.rpartition("/")[0] or "/"
-        parent = self.nodes.get(above)
+        parent = self.nodes.get(_above(request.path))
         if parent is None:
             raise _Refusal(-101)
         if parent.owner:
@@ -207,8 +210,7 @@ class ScriptedZooKeeper:
         if node.children:
             raise _Refusal(-111)
         del self.nodes[path]
-        above, _, name = path.rpartition("/")
-        self.nodes[above or "/"].children.remove(name)
+        self.nodes[_above(path)].children.remove(path.rpartition("/")[2])
         tell(DELETED, path)
 
     def _tell(self, kind: int, path: str) -> None:
@@ -218,6 +220,10 @@ class ScriptedZooKeeper:
     def _remove_ephemerals(self, session_id: int) -> None:
         for path in [path for path, node in self.nodes.items() if node.owner == session_id]:
             self._delete(path, self.nodes[path], self._tell)
+
+
+def _above(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
 
 
 def _copy(node: _Znode) -> _Znode:

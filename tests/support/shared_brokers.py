@@ -12,7 +12,7 @@ from interpulse.broker.layout import ALONE
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.broker.stores import Stores
 from interpulse.broker.tenancy.namespaces import bootstrap
-from interpulse.client import AdminClient, Client, TlsOptions
+from interpulse.client import AdminClient, Client, Credentials, TlsOptions
 from interpulse.clock import Clock
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import TopicName
@@ -83,6 +83,8 @@ class SharedBrokers:
     brokers: list[SharedBroker] = field(default_factory=list)
     tls: TlsOptions | None = None
     """What clients of theirs need."""
+    credentials: Credentials | None = None
+    """Those of a client that may do everything."""
 
     async def start(self, metadata: MetadataStore | None = None, clock: Clock | None = None) -> SharedBroker:
         """Start one more, with a store of its own."""
@@ -111,12 +113,12 @@ class SharedBrokers:
         """Have the bundle of a topic unloaded, asked of any broker, and taken by this one."""
         name = TopicName.parse(topic)
         bundle = await self.brokers[0].app.lookups.bundle(name)
-        async with AdminClient(self.brokers[0].web_url, tls=self.tls) as admin:
+        async with AdminClient(self.brokers[0].web_url, tls=self.tls, credentials=self.credentials) as admin:
             await admin.namespaces.unload(name.namespace_name, bundle=str(bundle), destination_broker=to.id)
 
     async def spread(self, topics: Sequence[str]) -> None:
         """Have the bundles of these topics taken, each by the next broker."""
-        async with Client(self.brokers[0].service_url, tls=self.tls) as client:
+        async with Client(self.brokers[0].service_url, tls=self.tls, credentials=self.credentials) as client:
             await client.lookup_batch(topics)
         firsts = {await self.brokers[0].app.lookups.bundle(TopicName.parse(topic)): topic for topic in topics}
         for number, bundle in enumerate(sorted(firsts)):

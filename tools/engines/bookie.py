@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tools.engines.java import LOGGING, QUICK_JAVA, java_command
@@ -49,10 +50,23 @@ nettyMaxFrameSizeBytes=5253120
 class RealBookie:
     """One bookie. Its data stay in the directory, so that it can be started again, at the same port."""
 
-    def __init__(self, directory: Path, zookeeper: str) -> None:
-        """``zookeeper``: host and port of the ZooKeeper of a cluster that was initialised."""
+    def __init__(
+        self,
+        directory: Path,
+        zookeeper: str,
+        settings: Mapping[str, str] | None = None,
+        *,
+        within: Sequence[str] = (),
+    ) -> None:
+        """``zookeeper``: host and port of the ZooKeeper of a cluster that was initialised.
+
+        ``settings`` are added to its configuration. ``within`` stands before its command line, and becomes it in the
+        end.
+        """
         self.directory = directory
         self._zookeeper = zookeeper
+        self._settings = "".join(f"{key}={value}\n" for key, value in (settings or {}).items())
+        self._within = within
         self._port = free_port()
         self._process = ServerProcess("a bookie", directory, self._answers, START_SECONDS_MAX)
 
@@ -61,12 +75,17 @@ class RealBookie:
         """Its id, which is its address."""
         return f"127.0.0.1:{self._port}"
 
+    @property
+    def pid(self) -> int:
+        """The process id while it runs."""
+        return self._process.pid
+
     def start(self) -> None:
         """Begin to start; `wait` returns when it serves. It dies with the thread that begins it."""
         self.directory.mkdir(parents=True, exist_ok=True)
         configuration = self.directory / "bookkeeper.conf"
         configuration.write_text(
-            _CONFIGURATION.format(directory=self.directory, port=self._port, zookeeper=self._zookeeper)
+            _CONFIGURATION.format(directory=self.directory, port=self._port, zookeeper=self._zookeeper) + self._settings
         )
         memory = ("-Xms64m", "-Xmx192m", "-XX:MaxDirectMemorySize=192m")
         system = (
@@ -76,7 +95,7 @@ class RealBookie:
             "-Djava.net.preferIPv4Stack=true",
         )
         program = ("org.apache.bookkeeper.server.Main", "--conf", str(configuration))
-        self._process.begin(java_command(*memory, *QUICK_JAVA, *system, *program))
+        self._process.begin([*self._within, *java_command(*memory, *QUICK_JAVA, *system, *program)])
 
     def wait(self) -> None:
         """Return when it answers reads, for its port opens earlier; raises ServerFailed."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.access.grants import Grants
-from interpulse.broker.access.setup import build_access, own_access
+from interpulse.broker.access.setup import build_access, own_access, warn_without_own_access
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.command_connection import Handlers
@@ -290,6 +290,7 @@ class BrokerApp:
     def _build_others(self) -> OtherBrokers | None:
         if self.shared is None:
             return None
+        warn_without_own_access(self.config, self.own_access)
         return OtherBrokers(self.stores.metadata, self.shared, self.own_access)
 
     def _build_own_access(self) -> OwnAccess:

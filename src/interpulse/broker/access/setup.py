@@ -9,7 +9,7 @@ from interpulse.authentication.authentication import Authentication
 from interpulse.authentication.providers import build_authentication
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.ownership.own_access import OwnAccess
+from interpulse.broker.ownership.own_access import OWN_CREDENTIALS, OwnAccess
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.client.credentials import Credentials
@@ -18,7 +18,7 @@ from interpulse.model.permissions import Principal
 from interpulse.serving.listening import is_loopback
 from interpulse.serving.settings import words
 
-__all__ = ["Access", "build_access", "own_access"]
+__all__ = ["Access", "build_access", "own_access", "warn_without_own_access"]
 
 _logger = logging.getLogger(__name__)
 
@@ -93,6 +93,12 @@ def own_access(config: BrokerConfig) -> OwnAccess:
         certificate_path=certificate[0] or None,
         key_path=certificate[1] or None,
     )
+
+
+def warn_without_own_access(config: BrokerConfig, own: OwnAccess) -> None:
+    """Say in the log of a broker of a cluster that it will not get on with the others."""
+    if config.authentication_enabled and not own.is_known and not config.anonymous_user_role:
+        _logger.warning("brokers of this cluster do not let each other in remedy=%s", OWN_CREDENTIALS)
 
 
 def _authorization(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces) -> Authorization:

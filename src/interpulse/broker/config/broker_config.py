@@ -429,10 +429,13 @@ class BrokerConfig:
     replicator_roles: str = _setting("", "Roles of replicators besides the super users, while authorization is on.")
     broker_client_authentication_plugin: str = _setting(
         "",
-        "Authentication plugin of the broker's replication job: a Java class name such as AuthenticationToken.",
+        "Authentication plugin of the broker's replication job, and of the broker itself when it calls others of its "
+        "cluster: a Java class name such as AuthenticationToken.",
     )
     broker_client_authentication_parameters: str = _setting(
-        "", "Credentials of the broker's replication job, for example file:///path/to/token.", secret=True
+        "",
+        "Credentials of both, for example file:///path/to/token; in a cluster those of a super user.",
+        secret=True,
     )
     broker_client_tls_enabled: bool = _setting(
         False,

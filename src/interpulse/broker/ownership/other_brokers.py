@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.ownership.own_access import OwnAccess
+from interpulse.broker.ownership.own_access import OwnAccess, as_this_broker
 from interpulse.broker.ownership.ownership import Bundle
 from interpulse.broker.ownership.shared_ownership import SharedOwnership
 from interpulse.client.transport.http_errors import Kind
@@ -54,7 +54,8 @@ class OtherBrokers:
         query: Mapping[str, object] | None = None,
         body: object = None,
     ) -> Any:
-        """The decoded answer of the broker there; raises what it refuses, ServiceNotReady without an address for us."""
+        """The decoded answer of the broker there; raises what it refuses, ServiceNotReady without an address for us,
+        OwnCredentialsRefused if it does not let this broker in."""
         web_url = address_for(broker.web_url, broker.web_url_tls, tls=self._access.tls_preferred)
         if not web_url:
             raise ServiceNotReady(
@@ -68,7 +69,8 @@ class OtherBrokers:
             )
             self._sessions[web_url] = session
             self._opened.push_async_callback(session.close)
-        return await session.request(method, path, kind=kind, read=_as_it_is, query=query, body=body)
+        with as_this_broker(f"ask {web_url}"):
+            return await session.request(method, path, kind=kind, read=_as_it_is, query=query, body=body)
 
     async def _is_registered(self, root: str) -> bool:
         """Whether a broker of this cluster is there: only those get this broker's token (cluster 11.4)."""

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
+from interpulse.model.errors import AuthenticationError, AuthorizationError, ServiceNotReady
 
-__all__ = ["OwnAccess"]
+__all__ = ["OWN_CREDENTIALS", "OwnAccess", "OwnCredentialsRefused", "as_this_broker"]
+
+OWN_CREDENTIALS = (
+    "brokerClientAuthenticationPlugin and brokerClientAuthenticationParameters have to be those of a super user, on "
+    "every broker"
+)
+"""What lets brokers of a cluster work with each other while authentication is on."""
+
+
+class OwnCredentialsRefused(ServiceNotReady):
+    """Not what the caller may do is in question, but what this broker may."""
+
+
+@contextmanager
+def as_this_broker(what: str) -> Iterator[None]:
+    """Where this broker is refused something within the block, raise OwnCredentialsRefused: ``what`` it wanted."""
+    try:
+        yield
+    except (AuthenticationError, AuthorizationError) as refusal:
+        raise OwnCredentialsRefused(f"This broker may not {what}: {refusal}; {OWN_CREDENTIALS}") from refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +43,11 @@ class OwnAccess:
     trust_certs_path: str | None = None
     certificate_path: str | None = None
     key_path: str | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is anything to authenticate with."""
+        return self.token is not None or self.certificate_path is not None
 
     @property
     def credentials(self) -> Credentials | None:

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from interpulse.broker.access.setup import Access, build_access, own_access
+from interpulse.broker.access.setup import Access, build_access, own_access, warn_without_own_access
 from interpulse.broker.config.config_sources import load_config
 from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.tenancy.namespaces import Namespaces
@@ -87,6 +87,7 @@ INSIDE_TLS = {
     "tlsTrustCertsFilePath": "/clients.pem",
     "brokerClientTlsEnabled": "true",
 }
+CERTIFICATE = {"brokerClientCertificateFilePath": "/own.pem", "brokerClientKeyFilePath": "/own.key"}
 BY_CERTIFICATE = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
 
 
@@ -104,7 +105,7 @@ BY_CERTIFICATE = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
         (INSIDE_TLS, OwnAccess(None, True, "/clients.pem")),
         (INSIDE_TLS | {"brokerClientTrustCertsFilePath": "/brokers.pem"}, OwnAccess(None, True, "/brokers.pem")),
         (
-            INSIDE_TLS | {"brokerClientCertificateFilePath": "/own.pem", "brokerClientKeyFilePath": "/own.key"},
+            INSIDE_TLS | CERTIFICATE,
             OwnAccess(None, True, "/clients.pem", "/own.pem", "/own.key"),
         ),
         (
@@ -128,3 +129,26 @@ def test_own_access_when_it_is_a_password_then_is_refused() -> None:
     settings = ["brokerClientAuthenticationPlugin=AuthenticationBasic", "brokerClientAuthenticationParameters=me:word"]
     with pytest.raises(PreconditionFailed, match="AuthenticationToken and AuthenticationTls only"):
         own_access(load_config(settings=settings).config)
+
+
+@pytest.mark.parametrize(
+    ("settings", "warned"),
+    [
+        ({}, False),
+        (TOKENS | KEY, True),
+        (TOKENS | KEY | {"anonymousUserRole": "anybody"}, False),
+        (
+            TOKENS
+            | KEY
+            | {"brokerClientAuthenticationPlugin": "token", "brokerClientAuthenticationParameters": "token:t"},
+            False,
+        ),
+        (TOKENS | KEY | INSIDE_TLS | CERTIFICATE, False),
+    ],
+)
+def test_own_access_when_missing_while_brokers_ask_for_it_then_is_warned_of(
+    settings: dict[str, str], warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = load_config(settings=[f"{key}={value}" for key, value in settings.items()]).config
+    warn_without_own_access(config, own_access(config))
+    assert ("brokerClientAuthenticationPlugin" in caplog.text) is warned

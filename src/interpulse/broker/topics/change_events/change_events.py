@@ -14,9 +14,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.ownership.own_access import OwnCredentialsRefused, as_this_broker
 from interpulse.broker.topics.change_events.event_codec import encode_policies, event_key
 from interpulse.broker.topics.change_events.event_reading import Levels, read_levels
 from interpulse.broker.topics.change_events.event_schema import EVENT_SCHEMA
@@ -42,9 +43,12 @@ _DELETION_SECONDS_MAX: Final = 5.0
 _TOLD_AGAIN_SECONDS: Final = (1.0, 5.0, 30.0, 120.0)
 
 
-class _Follower(NamedTuple):
-    task: asyncio.Task[None]
-    caught_up: asyncio.Event
+class _Follower:
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None]
+        self.caught_up = False
+        self.answered = asyncio.Event()
+        """It has caught up, or waiting does not help: this broker is not let in."""
 
 
 class ChangeEvents:
@@ -107,14 +111,14 @@ class ChangeEvents:
                 self._silent.add(namespace)
                 return
             follower = self._begin(namespace)
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(_READ_SECONDS_MAX):
-                await follower.caught_up.wait()
-        except TimeoutError:
+                await follower.answered.wait()
+        if not follower.caught_up:
             raise ServiceNotReady(
                 f"Policies of topics of {namespace} are not read yet from {_events_of(namespace)}: "
                 f"{self._problems.get(namespace, 'its owner does not answer')}"
-            ) from None
+            )
 
     async def refresh(self, namespace: NamespaceName) -> None:
         """Return when the records say all that was told before this call."""
@@ -177,12 +181,11 @@ class ChangeEvents:
             self._begin(namespace)
 
     def _begin(self, namespace: NamespaceName) -> _Follower:
-        caught_up = asyncio.Event()
-        task = asyncio.get_running_loop().create_task(self._follow(namespace, caught_up))
-        follower = self._followers[namespace] = _Follower(task, caught_up)
+        follower = self._followers[namespace] = _Follower()
+        follower.task = asyncio.get_running_loop().create_task(self._follow(namespace, follower))
         return follower
 
-    async def _follow(self, namespace: NamespaceName, caught_up: asyncio.Event) -> None:
+    async def _follow(self, namespace: NamespaceName, follower: _Follower) -> None:
         """Until the events are gone, or nothing here needs them."""
         failures = 0
         try:
@@ -190,24 +193,26 @@ class ChangeEvents:
                 try:
                     if not await self._is_told(namespace) and not await self._untold(namespace):
                         return
-                    await self._follow_while_connected(namespace, caught_up)
+                    await self._follow_while_connected(namespace, follower)
                 except NamespaceNotFound:
                     return
                 except PulsarError as error:
                     self._problems[namespace] = error
+                    if isinstance(error, OwnCredentialsRefused):
+                        follower.answered.set()
                     log.warning("policies of topics not followed namespace=%s error=%s", namespace, error)
                 except Exception:
                     log.exception("policies of topics not followed namespace=%s", namespace)
-                failures = 0 if caught_up.is_set() else failures + 1
+                failures = 0 if follower.caught_up else failures + 1
                 await asyncio.sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
         finally:
-            caught_up.set()  # whoever waits finds no events
+            follower.caught_up = True  # whoever waits finds no events
+            follower.answered.set()
             self._problems.pop(namespace, None)
-            follower = self._followers.get(namespace)
-            if follower is not None and follower.caught_up is caught_up:
+            if self._followers.get(namespace) is follower:
                 del self._followers[namespace]
 
-    async def _follow_while_connected(self, namespace: NamespaceName, caught_up: asyncio.Event) -> None:
+    async def _follow_while_connected(self, namespace: NamespaceName, follower: _Follower) -> None:
         if not await self._is_told(namespace):
             await self._tell_untold(namespace)
         reader = await self._reader(namespace)
@@ -216,7 +221,8 @@ class ChangeEvents:
             await self._store_all(told)
             await self._drop_untold_since(namespace, told, upto)
             await self._tell_untold(namespace)
-            caught_up.set()
+            follower.caught_up = True
+            follower.answered.set()
             self._problems.pop(namespace, None)
             log.info("policies of topics are followed namespace=%s events=%d", namespace, len(told))
             while True:
@@ -235,13 +241,15 @@ class ChangeEvents:
             await reader.close()
 
     async def _reader(self, namespace: NamespaceName) -> Reader:
-        return await self._cluster_client().create_reader(
-            str(_events_of(namespace)),
-            EARLIEST,
-            read_compacted=True,
-            force_topic_creation=False,
-            subscription_prefix="__system_reader",
-        )
+        events = _events_of(namespace)
+        with as_this_broker(f"read {events}"):
+            return await self._cluster_client().create_reader(
+                str(events),
+                EARLIEST,
+                read_compacted=True,
+                force_topic_creation=False,
+                subscription_prefix="__system_reader",
+            )
 
     async def _leave_now_and_then(self) -> None:
         """Follow no namespace any more that this broker has no topics of."""
@@ -249,7 +257,7 @@ class ChangeEvents:
             await asyncio.sleep(_LEFT_EVERY_SECONDS)
             needed = {name.namespace_name for name in self._loaded if not name.is_system}
             for namespace in self._followers.keys() - needed:
-                if self._followers[namespace].caught_up.is_set():
+                if self._followers[namespace].caught_up:
                     self._followers.pop(namespace).task.cancel()
             self._silent &= needed
 
@@ -324,7 +332,8 @@ class ChangeEvents:
             else None
         )
         topic = str(_events_of(name.namespace_name))
-        producer = await self._cluster_client().create_producer(topic, schema=EVENT_SCHEMA, batching_enabled=False)
+        with as_this_broker(f"tell policies in {topic}"):
+            producer = await self._cluster_client().create_producer(topic, schema=EVENT_SCHEMA, batching_enabled=False)
         try:
             receipt: MessageId = await producer.send(
                 content,

@@ -75,7 +75,7 @@ class Session:
                 stderr=log,
                 text=True,
                 cwd=directory,
-                env={**os.environ, **environment, "SPARK_LOCAL_IP": "127.0.0.1"},
+                env={**_plain_environment(), **environment, "SPARK_LOCAL_IP": "127.0.0.1"},
             )
         self._answer()
 
@@ -218,7 +218,7 @@ def _theirs(broker: Contender, root: Path, rows: Mapping[str, int]) -> Session:
     options = {"service.url": broker.service_url, "admin.url": broker.web_url}
     given = {**rows, "ours": False, "options": options, "topics": _topics(THEIRS), "conf": conf}
     python = environment / "bin" / "python"
-    return Session(python, given, root / "their-spark", {"PYSPARK_PYTHON": str(python), **_without_ours()})
+    return Session(python, given, root / "their-spark", {"PYSPARK_PYTHON": str(python)})
 
 
 def _set_up() -> Path:
@@ -230,23 +230,27 @@ def _set_up() -> Path:
         shutil.rmtree(target, ignore_errors=True)
         venv.create(target, with_pip=True)
         # Spark 3.1 is built here, by the setuptools of its time.
-        _run([str(target / "bin" / "python"), "-m", "pip", "install", "-q", "setuptools<70", "wheel"])
-        _run([str(target / "bin" / "python"), "-m", "pip", "install", "-q", "--no-build-isolation", SPARK])
+        install = [str(target / "bin" / "python"), "-m", "pip", "install", "-q"]
+        _run([*install, "setuptools<70", "wheel"], target)
+        _run([*install, "--no-build-isolation", SPARK], target)
         nothing = target / "nothing.py"
         nothing.touch()
         packages = ["--packages", f"{CONNECTOR},{SCALA}", "--conf", f"spark.jars.ivy={target / 'ivy'}"]
-        _run([str(target / "bin" / "spark-submit"), *packages, str(nothing)])
+        _run([str(target / "bin" / "spark-submit"), *packages, str(nothing)], target)
         done.touch()
     return target
 
 
-def _without_ours() -> dict[str, str]:
-    """Nothing of the environment that runs this program."""
-    return {"SPARK_HOME": "", "PYTHONPATH": "", "PYSPARK_SUBMIT_ARGS": "pyspark-shell"}
+def _plain_environment() -> dict[str, str]:
+    """Without what points to the environment that runs this program."""
+    ours = ("VIRTUAL_ENV", "PYTHONPATH", "SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+    return {name: value for name, value in os.environ.items() if name not in ours}
 
 
-def _run(command: list[str]) -> None:
-    environment = {**os.environ, **_without_ours()}
+def _run(command: list[str], directory: Path) -> None:
+    """In the virtual environment of a directory."""
+    plain = _plain_environment()
+    environment = {**plain, "PATH": f"{directory / 'bin'}:{plain['PATH']}"}
     try:
         subprocess.run(command, env=environment, text=True, capture_output=True, timeout=SECONDS_MAX, check=True)
     except subprocess.CalledProcessError as failed:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pyspark.sql.types import StructType
@@ -28,7 +27,7 @@ from interpulse.spark.rows.columns import (
 )
 from interpulse.spark.rows.decryption import Decryption
 from interpulse.spark.rows.message_block import VARYING_COLUMNS, MessageBlock, block_of
-from interpulse.spark.schemas.payload_decoder import Payload
+from interpulse.spark.schemas.payload_decoder import Payload, PayloadRun
 from interpulse.wire.compression import decompress
 from interpulse.wire.entries import ParsedEntry
 
@@ -84,7 +83,7 @@ class PayloadColumns(Protocol):
     def needs_keys(self) -> bool:
         """Whether it looks at the keys of messages."""
 
-    def arrays(self, payloads: Sequence[Payload]) -> Mapping[str, pa.Array]:
+    def arrays(self, given: Sequence[Payload | PayloadRun]) -> Mapping[str, pa.Array]:
         """The columns by name, a row for each payload."""
 
 
@@ -117,7 +116,7 @@ class RowBuilder:
         ]
         self._by_name = {target.name: target for target in self._targets}
         self._decoder = decoder if any(item.name in typed for item in schema.fields) else None
-        self._payloads: list[Payload] = []
+        self._payloads: list[Payload | PayloadRun] = []
         self._entry_mode = layout.mode == "entry"
         self._opaque = self._entry_mode and all(target.name in ENTRY_WRITE_COLUMNS for target in self._targets)
         self.rows = 0
@@ -220,7 +219,7 @@ class RowBuilder:
                 rows = rows or block.messages()
                 target.add_chunk(_arrow_array([target.column.value(row) for row in rows], target.type))
         if self._decoder is not None and values is not None:
-            self._payloads += _payloads(block, values.to_pylist(), with_keys=self._decoder.needs_keys)
+            self._payloads.append(_payload_run(block, values, with_keys=self._decoder.needs_keys))
         self.rows += count
         self.bytes += len(block.payload) + 64 * count
 
@@ -254,12 +253,12 @@ def _payload(message: Message) -> Payload:
     )
 
 
-def _payloads(block: MessageBlock, values: Sequence[bytes | None], *, with_keys: bool) -> list[Payload]:
+def _payload_run(block: MessageBlock, values: pa.Array, *, with_keys: bool) -> PayloadRun:
     whole = block.whole
-    topic, ledger, entry, version = whole.topic, whole.ledger, whole.entry, whole.outer.schema_version
-    keys = [key_of_metadata(single) for single in block.singles] if with_keys and block.singles else repeat(None)
-    places = [(ledger, entry, index) for index in block.indexes]
-    return [Payload(topic, place, version, value, key) for place, value, key in zip(places, values, keys, strict=False)]
+    keys = [key_of_metadata(single) for single in block.singles] if with_keys and block.singles else None
+    return PayloadRun(
+        whole.topic, (whole.ledger, whole.entry), whole.outer.schema_version, block.indexes, values, keys
+    )
 
 
 def _arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.spark.schemas.avro_arrays import record_reader
 from interpulse.spark.schemas.avro_columns import avro_shaper, parse_definition
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BulkDecode", "bulk_decoder"]
 
-BulkDecode: TypeAlias = "Callable[[Sequence[bytes]], list[pa.Array] | None]"
-"""The columns of some payloads; None or any exception: read them one by one."""
+BulkDecode: TypeAlias = "Callable[[pa.Array], list[pa.Array] | None]"
+"""The columns of some payloads, BINARY without nulls; None or any exception: read them one by one."""
 
 _MARK_BYTES: Final = 8
 
@@ -44,9 +45,10 @@ def _is_plain_json(kind: pa.DataType) -> bool:
 
 
 def _json_decoder(columns: pa.Schema) -> BulkDecode:
-    def decode(payloads: Sequence[bytes]) -> list[pa.Array] | None:
+    def decode(values: pa.Array) -> list[pa.Array] | None:
         import pyarrow.json as pj
 
+        payloads = values.to_pylist()
         lines = b"\n".join(payloads)
         one_each = all(payload[:1] == b"{" and payload[-1:] == b"}" for payload in payloads)
         if not one_each or lines.count(b"\n") != len(payloads) - 1:
@@ -64,22 +66,27 @@ def _json_decoder(columns: pa.Schema) -> BulkDecode:
 
 
 def _avro_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
-    """One Avro array of all payloads. A mark behind each shows that each was read to its end and no further."""
+    """Field by field; else as one Avro array of all payloads, where a mark behind each shows that each was read to its end and no further."""
     import fastavro
 
     body = json.loads(schema.definition)
     if not isinstance(body, dict) or body.get("type") not in ("record", "error"):
         return None
+    resolved = parse_definition(schema.definition)
+    by_column = record_reader(resolved, columns)
+    if by_column is not None:
+        return by_column
     end = {"type": "fixed", "name": "InterpulseEnd", "size": _MARK_BYTES}
     fields = [{"name": "value", "type": body}, {"name": "end", "type": end}]
     items = {"type": "record", "name": "InterpulseRow", "fields": fields}
     parsed = parse_definition(json.dumps({"type": "array", "items": items}).encode())
-    shape = avro_shaper(parse_definition(schema.definition))
+    shape = avro_shaper(resolved)
     mark = os.urandom(_MARK_BYTES)
 
-    def decode(payloads: Sequence[bytes]) -> list[pa.Array] | None:
+    def decode(values: pa.Array) -> list[pa.Array] | None:
         import pyarrow as pa
 
+        payloads = values.to_pylist()
         source = io.BytesIO(b"".join((_zigzag(len(payloads)), mark.join(payloads), mark, b"\0")))
         found: Any = fastavro.schemaless_reader(source, parsed, None)
         if len(found) != len(payloads) or {each["end"] for each in found} != {mark}:

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from itertools import groupby, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from interpulse.model.errors import InvalidRequest
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["Payload", "PayloadDecoder", "SchemaOfVersion", "UnreadablePayload"]
+__all__ = ["Payload", "PayloadDecoder", "PayloadRun", "SchemaOfVersion", "UnreadablePayload"]
 
 SchemaOfVersion: TypeAlias = Callable[[str, bytes], SchemaInfo | None]
 """By topic and version as it travels in messages; None if the topic does not know it."""
@@ -45,6 +46,23 @@ class Payload(NamedTuple):
     def place(self) -> str:
         """For errors."""
         return ":".join(str(number) for number in self.where if number >= 0)
+
+
+class PayloadRun(NamedTuple):
+    """Those of one batch, by their batch ``indexes``; ``keys`` is None where nobody looks at them or none has any."""
+
+    topic: str
+    place: tuple[int, int]
+    version: bytes
+    indexes: Sequence[int]
+    values: pa.Array
+    keys: Sequence[bytes | None] | None
+
+    def payloads(self) -> list[Payload]:
+        """The same, one by one."""
+        keys = self.keys or repeat(None, len(self.indexes))
+        rows = zip(self.indexes, self.values.to_pylist(), keys, strict=True)
+        return [Payload(self.topic, (*self.place, index), self.version, value, key) for index, value, key in rows]
 
 
 _Decode: TypeAlias = Callable[[bytes], Any]
@@ -84,16 +102,19 @@ class PayloadDecoder:
     def needs_keys(self) -> bool:
         return self._schema.type is SchemaType.KEY_VALUE
 
-    def arrays(self, payloads: Sequence[Payload]) -> dict[str, pa.Array]:
+    def arrays(self, given: Sequence[Payload | PayloadRun]) -> dict[str, pa.Array]:
         """The columns by name, a row for each payload."""
         import pyarrow as pa
 
-        at_once = self._at_once(payloads)
+        at_once = self._at_once(given)
         if at_once is not None:
             found = dict(zip(self._wanted.names, at_once, strict=True))
             if self._corrupt_column:
-                found[self._corrupt_column] = pa.nulls(len(payloads), pa.binary())
+                found[self._corrupt_column] = pa.nulls(len(at_once[0]), pa.binary())
             return found
+        payloads = [
+            one for each in given for one in (each.payloads() if isinstance(each, PayloadRun) else [each])
+        ]
         rows, corrupt = self._rows(payloads)
         try:
             columns = self._columns(rows)
@@ -105,11 +126,13 @@ class PayloadDecoder:
             found[self._corrupt_column] = pa.array(corrupt, pa.binary())
         return found
 
-    def _at_once(self, payloads: Sequence[Payload]) -> list[pa.Array] | None:
+    def _at_once(self, given: Sequence[Payload | PayloadRun]) -> list[pa.Array] | None:
         """The columns of payloads of one version; None where each has to be looked at."""
-        versions = {(payload.topic, payload.version) for payload in payloads}
-        values = [payload.value for payload in payloads if payload.value is not None]
-        if len(versions) != 1 or len(values) != len(payloads) or not self._wanted.fields:
+        versions = {(each.topic, each.version) for each in given}
+        if len(versions) != 1 or not self._wanted.fields:
+            return None
+        values = _values(given)
+        if values.null_count:
             return None
         version = versions.pop()
         try:
@@ -179,6 +202,18 @@ class PayloadDecoder:
                 )
             decoder = self._decoders[(payload.topic, payload.version)] = _row_decoder(written, self._schema)
         return decoder
+
+
+def _values(given: Sequence[Payload | PayloadRun]) -> pa.Array:
+    import pyarrow as pa
+
+    chunks = []
+    for are_runs, some in groupby(given, lambda each: isinstance(each, PayloadRun)):
+        if are_runs:
+            chunks += [each.values for each in some]
+        else:
+            chunks.append(pa.array([each.value for each in some], pa.binary()))
+    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
 
 def _row_decoder(written: SchemaInfo, wanted: SchemaInfo) -> Callable[[Payload], _Row]:

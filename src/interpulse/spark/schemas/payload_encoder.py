@@ -8,16 +8,20 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructField, StructType
 
 from interpulse.model.errors import IncompatibleSchema, InvalidRequest
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schema_compatibility.key_value import key_value_parts
+from interpulse.spark.schemas.avro_arrays import WriteRecords, record_writer
 from interpulse.spark.schemas.avro_columns import parse_definition
 from interpulse.spark.schemas.payload_columns import payload_fields
 from interpulse.spark.schemas.primitives import PRIMITIVES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["EncodedRow", "RowEncoder"]
 
@@ -56,6 +60,16 @@ class RowEncoder:
         if problems:
             raise IncompatibleSchema(f"the rows do not fit the schema of {topic}: {'; '.join(problems)}")
         self._encode = _row_encoder(schema, fields)
+        self._encode_all = _bulk_encoder(schema, columns)
+
+    def encode_all(self, rows: pa.RecordBatch) -> pa.Array | None:
+        """The values of all rows as BINARY; None where each has to be encoded by itself, which finds errors too."""
+        if self._encode_all is None:
+            return None
+        try:
+            return self._encode_all(rows)
+        except (ValueError, TypeError, OverflowError, NotImplementedError):
+            return None  # one by one it is found and told
 
     def encode(self, row: Mapping[str, Any]) -> EncodedRow:
         """Raises InvalidRequest for a row that the schema does not take, such as null in a field without null."""
@@ -106,6 +120,12 @@ def _row_encoder(schema: SchemaInfo, fields: StructType) -> Callable[[Mapping[st
     if schema.type in PRIMITIVES or (fields.names == ["value"] and not _is_record(schema)):
         return lambda row: EncodedRow(None if row["value"] is None else encode(row["value"]))
     return lambda row: EncodedRow(encode(row))
+
+
+def _bulk_encoder(schema: SchemaInfo, columns: StructType) -> WriteRecords | None:
+    if schema.type is not SchemaType.AVRO:
+        return None
+    return record_writer(parse_definition(schema.definition), columns.names)
 
 
 def _is_record(schema: SchemaInfo) -> bool:

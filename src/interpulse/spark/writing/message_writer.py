@@ -16,8 +16,9 @@ from interpulse.spark.options.encryption import public_key_reader
 from interpulse.spark.writing.kafka_style import with_own_names
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.row_encoders import RowEncoders
-from interpulse.spark.writing.sink_rows import OutgoingMessage, build_messages, outgoing_messages
+from interpulse.spark.writing.sink_rows import OutgoingMessage, build_messages, build_packed, outgoing_messages
 from interpulse.spark.writing.target.target_topics import TargetTopics
+from interpulse.spark.writing.value_runs import ROWS_MIN, PackedRun, is_plain, plain_values
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
 
@@ -89,6 +90,8 @@ class MessageWriter:
         """Rows of one partition become Pulsar batches; a batch ends with the Arrow batch at the latest."""
         batch = with_own_names(batch) if self._options.column_style == "kafka" else batch
         record = None if self._encoders is None else self._encoders.columns
+        if await self._write_values(batch):
+            return
         numbered = self._options.dedup == "column"
         messages = outgoing_messages(batch, self._options.topic, record, numbered=numbered)
         keyless: dict[str, int] = {}
@@ -98,9 +101,45 @@ class MessageWriter:
             grouped.setdefault(place, []).append(message)
         for place, group in grouped.items():
             publisher = self._publishers.get(place) or await self._open(place, group[0])
-            _check_text(place[0], publisher.schema, group)
+            _check_text(place[0], publisher.schema, is_text=any(message.is_text for message in group))
             for packed in self._packed(publisher.unsent(group)):
                 await self._send(place[0], publisher, packed)
+
+    async def _write_values(self, batch: pa.RecordBatch) -> bool:
+        """Write rows that have nothing but a value, all at once; False where there are others, or there is no way."""
+        options, topic = self._options, self._options.topic
+        record = None if self._encoders is None else self._encoders.columns
+        few = batch.num_rows < ROWS_MIN or options.batching_max_messages == 1
+        if topic is None or options.exactly_once or few or not is_plain(batch, record):
+            return False
+        count = await self._topics.partitions(topic)  # which may create it
+        is_text = False
+        if self._encoders is None:
+            values, is_text = plain_values(batch)
+        else:
+            values = (await self._encoders.encoder(topic)).encode_all(batch)
+            if values is None:
+                return False
+        place = (_partition(topic, self._opening.keyless_partition(count)) if count else topic, "")
+        publisher = self._publishers.get(place)
+        if publisher is None:
+            (first,) = outgoing_messages(batch.slice(0, 1), topic, record)
+            publisher = await self._open(place, first)
+        _check_text(place[0], publisher.schema, is_text=is_text)
+        ids = publisher.ids(range(batch.num_rows))
+        assert isinstance(ids, range), "numbers of at least once follow each other"
+        for payload, of_these in PackedRun(values, ids).cut(options.batching_max_messages, options.batching_max_bytes):
+            entry = build_packed(
+                payload,
+                producer_name=publisher.name,
+                ids=of_these,
+                publish_time_ms=now_ms(),
+                codec=self._codec,
+                schema_version=publisher.schema_version,
+                encryptor=self._encryptors.get(place[0]),
+            )
+            await publisher.send(entry, of_these)
+        return True
 
     async def _encoded(self, message: OutgoingMessage) -> OutgoingMessage:
         """With the payload that the schema of its topic makes of its columns."""
@@ -174,7 +213,7 @@ class MessageWriter:
             index = keyless[message.topic]
         if not 0 <= index < count:
             raise InvalidRequest(f"{message.topic} has {count} partitions, a row asks for {index}")
-        return str(TopicName.parse(message.topic).partition(index))
+        return _partition(message.topic, index)
 
     async def finish(self) -> list[LaneReport]:
         return [await publisher.finish() for publisher in self._publishers.values()]
@@ -185,9 +224,13 @@ class MessageWriter:
             await publisher.close()
 
 
-def _check_text(topic: str, schema: SchemaInfo | None, messages: Sequence[OutgoingMessage]) -> None:
+def _partition(topic: str, index: int) -> str:
+    return str(TopicName.parse(topic).partition(index))
+
+
+def _check_text(topic: str, schema: SchemaInfo | None, *, is_text: bool) -> None:
     """Text is no Avro record and no number: readers that follow the topic's schema would fail."""
-    if schema is not None and schema.type not in _TEXT_SCHEMAS and any(message.is_text for message in messages):
+    if schema is not None and schema.type not in _TEXT_SCHEMAS and is_text:
         raise IncompatibleSchema(
             f"{topic} has a schema of type {schema.type.name}, column value holds text: encode it for that "
             f"schema into a BINARY column value"

@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "ROW_COLUMNS",
     "OutgoingMessage",
     "build_messages",
+    "build_packed",
     "check_write_schema",
     "entry_rows",
     "outgoing_messages",
@@ -68,6 +70,8 @@ _MESSAGE_TYPES: Final[dict[str, tuple[Any, ...]]] = {
     "__deliverAt": (_TIME, _LONG),
     "__replicateTo": (ArrayType(_TEXT),),
 }
+ROW_COLUMNS: Final = tuple(_MESSAGE_TYPES)
+"""What rows of messages may say."""
 _NUMBERED_TYPES: Final[dict[str, tuple[Any, ...]]] = {"__producerName": (_TEXT,), "__sequenceId": (_LONG,)}
 """With ``dedup=column``."""
 _READ_ONLY: Final = frozenset(
@@ -261,13 +265,10 @@ def build_messages(
     encryptor: Encryptor | None = None,
 ) -> bytes:
     """One entry out of messages with rising sequence ids; a single one if not ``batched``."""
-    metadata = pb.MessageMetadata(producer_name=producer_name, sequence_id=ids[0], publish_time=publish_time_ms)
-    if schema_version:
-        metadata.schema_version = schema_version
     first = messages[0]
+    metadata = _metadata(producer_name, ids, publish_time_ms, schema_version, batched=batched)
+    payload: bytes
     if batched:
-        metadata.num_messages_in_batch = len(messages)
-        metadata.highest_sequence_id = ids[-1]
         payload = pack_batch(_singles(messages, ids))
         if first.key is not None:
             _set_key(metadata, first)
@@ -277,12 +278,49 @@ def build_messages(
         if first.deliver_at_ms:
             metadata.deliver_at_time = first.deliver_at_ms
         metadata.replicate_to.extend(first.replicate_to)
+    return _sealed(metadata, payload, codec, encryptor)
+
+
+def build_packed(
+    payload: bytes | memoryview,
+    *,
+    producer_name: str,
+    ids: Sequence[int],
+    publish_time_ms: int,
+    codec: pb.CompressionType.ValueType,
+    schema_version: bytes = b"",
+    encryptor: Encryptor | None = None,
+) -> bytes:
+    """The same of messages that are packed already, none of which has a key."""
+    metadata = _metadata(producer_name, ids, publish_time_ms, schema_version, batched=True)
+    return _sealed(metadata, payload, codec, encryptor)
+
+
+def _metadata(
+    producer_name: str, ids: Sequence[int], publish_time_ms: int, schema_version: bytes, *, batched: bool
+) -> pb.MessageMetadata:
+    metadata = pb.MessageMetadata(producer_name=producer_name, sequence_id=ids[0], publish_time=publish_time_ms)
+    if schema_version:
+        metadata.schema_version = schema_version
+    if batched:
+        metadata.num_messages_in_batch = len(ids)
+        metadata.highest_sequence_id = ids[-1]
+    return metadata
+
+
+def _sealed(
+    metadata: pb.MessageMetadata,
+    payload: bytes | memoryview,
+    codec: pb.CompressionType.ValueType,
+    encryptor: Encryptor | None,
+) -> bytes:
+    """The entry, compressed and encrypted."""
     if codec != pb.NONE:
         metadata.compression = codec
         metadata.uncompressed_size = len(payload)
-        payload = compress(codec, payload)
+        payload = compress(codec, bytes(payload))
     if encryptor is not None:
-        payload = encryptor.seal(metadata, payload)
+        payload = encryptor.seal(metadata, bytes(payload))
     return build_entry(metadata.SerializeToString(), payload)
 
 

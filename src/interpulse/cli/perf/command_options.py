@@ -33,7 +33,7 @@ class _Range(click.ParamType[tuple[int, int]]):
         if isinstance(value, tuple):
             return value
         first, _, end = value.partition(",")
-        if not (first.strip().isdigit() and end.strip().isdigit() and int(first) < int(end)):
+        if not (first.strip().isdecimal() and end.strip().isdecimal() and int(first) < int(end)):
             self.fail(f"{value!r} is not a range of seconds such as 1,300", param, ctx)
         return int(first), int(end)
 

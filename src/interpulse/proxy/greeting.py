@@ -136,7 +136,8 @@ class Greeting(asyncio.Protocol):
 
     def drop(self, reason: str) -> None:
         """Close a connection because of ``reason``, which is for the log."""
-        self._context.meter.dropped.note(self.ip, reason, let_in=self._holder is not None)
+        if not self._transport.is_closing():
+            self._context.meter.dropped.note(self.ip, reason, let_in=self._holder is not None)
         self.close(_CLOSING_SECONDS)
 
     def close(self, seconds: float) -> None:

@@ -76,6 +76,8 @@ class LookupSession(asyncio.Protocol):
 
     def drop(self, reason: str) -> None:
         """Send what is left, and close the connection because of ``reason``, which is for the log."""
+        if self._transport.is_closing():
+            return
         peer = self._transport.get_extra_info("peername")
         self._meter.dropped.note(str(peer[0]) if peer else "", reason, let_in=True)
         self._say()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, cast
+from typing import Final
 
 import interpulse
 from interpulse.client.credentials import Credentials
@@ -48,5 +48,9 @@ def forwarded_credentials(connect: pb.CommandConnect) -> Credentials | None:
         secret = connect.auth_data.decode()
     except UnicodeDecodeError:
         raise AuthenticationError("Failed to authenticate") from None
-    known = cast(Literal["token", "basic"], method)
-    return Credentials(known, f"token:{secret}" if known == "token" else secret)
+    if method == "token":
+        return Credentials.token(f"token:{secret}")
+    user, separator, password = secret.partition(":")
+    if not separator:
+        raise AuthenticationError("Failed to authenticate")
+    return Credentials.basic(user, password)

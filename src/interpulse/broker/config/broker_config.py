@@ -429,10 +429,11 @@ class BrokerConfig:
     replicator_roles: str = _setting("", "Roles of replicators besides the super users, while authorization is on.")
     broker_client_authentication_plugin: str = _setting(
         "",
-        "Authentication plugin of the broker's replication job: a Java class name such as AuthenticationToken.",
+        "How the broker's replication job, and the broker at others of its cluster, authenticate: the Java name of "
+        "AuthenticationToken, AuthenticationTls, AuthenticationBasic or AuthenticationOAuth2.",
     )
     broker_client_authentication_parameters: str = _setting(
-        "", "Credentials of the broker's replication job, for example file:///path/to/token.", secret=True
+        "", "The credentials for it, for example file:///path/to/token.", secret=True
     )
     broker_client_tls_enabled: bool = _setting(
         False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
@@ -14,17 +14,13 @@ __all__ = ["OwnAccess"]
 class OwnAccess:
     """For calls to other brokers, and for the replication job."""
 
-    token: str | None = field(default=None, repr=False)
-    """Best ``file:///path``; None if brokers do not ask."""
+    credentials: Credentials | None = None
+    """Best in a file; None if brokers do not ask, or take the certificate for them."""
     tls_preferred: bool = False
     """Inside TLS alone; without it where there is no other address."""
     trust_certs_path: str | None = None
     certificate_path: str | None = None
     key_path: str | None = None
-
-    @property
-    def credentials(self) -> Credentials | None:
-        return None if self.token is None else Credentials.token(self.token)
 
     @property
     def tls(self) -> TlsOptions:

@@ -31,7 +31,7 @@ output of `pulsar-admin`. Both work against our own broker and against Apache Pu
 `INTERPULSE_CONTEXT` chooses for a single command; the file that `PULSAR_CLIENT_CONF` names, in the form of Pulsar's
 `client.conf`, without its address and credentials where a context is in use; the default. Authentication plug-ins are
 named as in Pulsar: `AuthenticationToken` with `token:...`, `file:...` or `env:NAME`, `AuthenticationBasic` with
-`{"userId":"...","password":"..."}`, `AuthenticationTls`, and `AuthenticationOAuth2` with
+`{"userId":"...","password":"..."}`, `file:...` or `env:NAME`, `AuthenticationTls`, and `AuthenticationOAuth2` with
 `{"issuerUrl":"https://...","privateKey":"file:///...","audience":"..."}`. A URL may name several hosts
 (`http://a:8080,b:8080`): the next one is asked when one cannot be reached.
 

@@ -173,6 +173,11 @@ driver_memory = "1g"
 conf = { "spark.local.dir" = "/var/tmp" }
 ```
 
+`[source]` and `[target]` also take who the job is there: `token`, best `file:///path`, or `auth_plugin` and `auth_params`, which are those of
+`pulsar.client.authPluginClassName` and `pulsar.client.authParams`; `certificate_file` and `key_file`; and what it trusts: `trust_certs_file`,
+`tls_allow_insecure_connection`. `listener_name` chooses among the addresses of brokers. Examples are in
+[enable-geo-replication](../howto/enable-geo-replication.md#a-cluster-that-asks-for-a-token).
+
 A topic whose shape differs on the two sides, or whose namespace is missing there, is *held*: its entries stay on the source,
 the rest goes on, and the status says why and what would end it. The same holds for a topic-partition that the target refuses
 while it is copied (terminated, over quota, another schema), or whose entries the source cannot give out any more: it is tried

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pulsar
@@ -21,6 +22,7 @@ from interpulse.testing import InProcessBroker
 from tests.front_ends import access
 from tests.interop.pulsar_with_tokens import TOKEN_PLUGIN, PulsarWithTokens
 from tests.interop.replicated_pairs import Cluster, Pair, provision_as_job, until
+from tests.support.encryption_keys import new_keys
 from tests.support.pipeline_turns import TOPIC, Job, schemas_come_while_they_are_wanted
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -111,16 +113,16 @@ def client(real: PulsarWithTokens) -> pulsar.Client:
     )
 
 
-def publish(client: pulsar.Client, topic: str) -> None:
+def publish(client: pulsar.Client, topic: str, **sealing: Any) -> None:
     """With a schema, so that it is asked for on the source and registered on the target."""
-    producer = client.create_producer(topic, schema=pulsar.schema.StringSchema())
+    producer = client.create_producer(topic, schema=pulsar.schema.StringSchema(), **sealing)
     for number in NUMBERS:
         producer.send(number)
     producer.close()
 
 
-def read(client: pulsar.Client, topic: str) -> list[str]:
-    reader = client.create_reader(topic, pulsar.MessageId.earliest, schema=pulsar.schema.StringSchema())
+def read(client: pulsar.Client, topic: str, **opening: Any) -> list[str]:
+    reader = client.create_reader(topic, pulsar.MessageId.earliest, schema=pulsar.schema.StringSchema(), **opening)
     found = []
     while reader.has_message_available():
         found.append(reader.read_next(5000).value())
@@ -172,8 +174,15 @@ def test_messages_travel_both_ways_and_no_token_is_shown(ours: Cluster, real: Pu
     token_file.write_text(in_a_file)
     ours.run(f"clusters update {real.name} {real.record_over_tls} {shown(token_file)}")
     there, back = pair.topic("there"), pair.topic("back")
-    ours.run(f"topics create-partitioned-topic {there} -p 1")
-    ours.run(f"topics set-replication-clusters {there} -c {pair.both}")
+    sealed = f"persistent://{pair.tenant}/sealed/there"
+    for cluster in (ours, real):
+        cluster.run(f"namespaces create {pair.tenant}/sealed -c {cluster.name}")
+    real.run(f"namespaces set-encryption-required {pair.tenant}/sealed --enable")
+    keys = new_keys(tmp_path, "orders")
+    opened = {"crypto_key_reader": pulsar.CryptoKeyReader(str(keys.public), str(keys.private))}
+    for topic in (there, sealed):
+        ours.run(f"topics create-partitioned-topic {topic} -p 1")
+        ours.run(f"topics set-replication-clusters {topic} -c {pair.both}")
     real.run(f"topics create-partitioned-topic {back} -p 1")
 
     jobs, seen = tmp_path / "jobs", tmp_path / "seen"
@@ -195,13 +204,14 @@ def test_messages_travel_both_ways_and_no_token_is_shown(ours: Cluster, real: Pu
     ]
     ours_client, real_client = pulsar.Client(ours.service_url, logger=QUIET), client(real)
     publish(ours_client, there)
+    publish(ours_client, sealed, encryption_key="orders", **opened)
     publish(real_client, back)
     command = [sys.executable, "-m", "tests.spark.one_session", *map(str, configs)]
     with (seen / "log").open("wb") as log:
         job = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
     try:
-        until(lambda: copied(seen / "log"), {real.name: len(NUMBERS), ours.name: len(NUMBERS)}, seconds=400)
-        assert read(real_client, there) == read(ours_client, back) == NUMBERS
+        until(lambda: copied(seen / "log"), {real.name: 2 * len(NUMBERS), ours.name: len(NUMBERS)}, seconds=400)
+        assert read(real_client, there) == read(ours_client, back) == read(real_client, sealed, **opened) == NUMBERS
         assert not [word for word in family(job) if in_a_file in word or in_the_settings in word]
     finally:
         job.communicate()

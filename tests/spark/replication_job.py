@@ -228,8 +228,11 @@ def create_partitioned(broker: Broker, topic: str) -> None:
     asyncio.run(create())
 
 
-def stored_entries(broker: Broker, *topics: str) -> int:
-    """How many entries the topics, else all partitions, hold: asked again and again it costs little, unlike reading."""
+def stored_entries(broker: Broker, *topics: str, access: Mapping[str, Any] = MappingProxyType({})) -> int:
+    """How many entries the topics, else all partitions, hold: asked again and again it costs little, unlike reading.
+
+    ``access`` is given to the admin client.
+    """
 
     async def of(admin: AdminClient, name: str) -> int:
         try:
@@ -238,7 +241,7 @@ def stored_entries(broker: Broker, *topics: str) -> int:
             return 0
 
     async def add() -> int:
-        async with AdminClient(broker.web_url) as admin:
+        async with AdminClient(broker.web_url, **access) as admin:
             return sum([await of(admin, name) for name in topics or partitions(TOPIC)])
 
     return asyncio.run(add())

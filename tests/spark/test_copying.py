@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from interpulse.model.errors import ChecksumError, NotConnected
+from interpulse.client import DefaultCryptoKeyReader
+from interpulse.model.errors import ChecksumError, CryptoError, NotConnected
 from interpulse.model.names import TopicName
 from interpulse.spark.copying.copy_source import CopyDataSource, copy_options
 from interpulse.spark.copying.report_commit import ReportCommit
@@ -15,8 +16,11 @@ from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.writing.lane_writer import LaneWriter
 from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
+from interpulse.wire import pulsar_api_pb2 as pb
 from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver
 from tests.spark.test_stream_driver import drain, publish, read_all
+from tests.support.encryption_keys import new_keys
+from tests.support.spark_source import read_batch
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +140,43 @@ def test_cluster_in_the_middle_of_a_chain_sends_on_what_came_to_it(broker, west,
     back.drain()
     assert back.total("entries") == 20, "only what was published here goes there"
     assert [summary["skipped"] for summary in back.summaries][-1] == {"replicated": 30}
+
+
+def test_encrypted_entries_arrive_as_they_are_where_encryption_is_demanded(broker, west, client, tmp_path):
+    """One by one and in batches; whoever has the private key reads them there, and nobody else."""
+    sealed = "public/sealed/orders"
+    for each in (broker, west):
+        each.admin.namespaces.create("public/sealed")
+        each.admin.topics.create(sealed)
+    west.admin.namespaces.set_policy("public/sealed", "encryption_required", True)
+    keys = new_keys(tmp_path, "orders")
+    sealing = {"encryption_keys": ["orders"], "crypto_key_reader": DefaultCryptoKeyReader(public_keys=keys.public)}
+    publish(client, sealed, range(3), batching_enabled=False, **sealing)
+    publish(client, sealed, range(3, 9), compression="zstd", **sealing)
+    copy = Copy(broker, west, tmp_path / "state", topic=sealed)
+    copy.drain()
+    originals, copies = (
+        read_batch({"service.url": each.service_url, "topic": sealed, "mode": "entry"}) for each in (broker, west)
+    )
+    assert [row["__payload"] for row in copies] == [row["__payload"] for row in originals]
+    assert [sealing_of(row) for row in copies] == [sealing_of(row) for row in originals]
+    assert {key.key for row in copies for key in sealing_of(row)[0]} == {"orders"}
+    with Client(west.service_url) as there:
+        opened = DefaultCryptoKeyReader(private_keys=keys.private)
+        with there.create_reader(sealed, crypto_key_reader=opened) as reader:
+            assert [int(reader.read_next(30_000).content) for _ in range(9)] == list(range(9))
+        with there.create_reader(sealed) as reader, pytest.raises(CryptoError, match="private key of 'orders'"):
+            reader.read_next(30_000)
+    publish(client, sealed, range(1), batching_enabled=False)
+    copy.drain()
+    assert "encrypt" in copy.files.held()[f"persistent://{sealed}"].reason.lower()
+
+
+def sealing_of(row):
+    """What a consumer needs to decrypt the entry."""
+    metadata = pb.MessageMetadata.FromString(row["__metadata"])
+    names = ("encryption_keys", "encryption_algo", "encryption_param", "compression", "uncompressed_size")
+    return [getattr(metadata, name) for name in (*names, "num_messages_in_batch")]
 
 
 def test_topic_that_the_target_refuses_is_held_and_the_others_go_on(broker, west, client, there, topic, tmp_path):

@@ -1,5 +1,6 @@
-"""A token shows up nowhere: not in what jobs and queries say and store, nor on Spark's pages and in its event log."""
+"""Secrets show up nowhere: not in what jobs and queries say and store, nor on Spark's pages and in its event log."""
 
+import base64
 import json
 import re
 import subprocess
@@ -15,11 +16,14 @@ from interpulse.model.names import TopicName
 from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
 from tests.front_ends import access
-from tests.spark.replication_job import TOPIC, Job, configure, wait_until
+from tests.spark.replication_job import TOPIC, Job, configure, stored_entries, wait_until
+from tests.support.identities import ADMIN_PASSWORD, settings_of_identities
+from tests.support.issuer import AUDIENCE, SECRET_WORD, Issuer
 from tests.support.standalone_process import free_port
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+ADMIN = {"credentials": Credentials.token(access.token("admin"))}
 KEPT = {"brokerDeleteInactiveTopicsEnabled": "false", "brokerDeduplicationEnabled": "true"}
 ANSWERS = ("environment", "jobs", "stages", "allexecutors", "sql?details=true&planDescription=true&length=1000")
 PAGES_MAX = 200
@@ -68,9 +72,9 @@ def page(url):
         return error.read().decode(errors="replace")
 
 
-def showing(token, directory, pages):
-    """Where it can be read; its signature alone is enough to find it cut in two."""
-    pieces = [token, token.rpartition(".")[2]]
+def showing(secrets, directory, pages):
+    """Where one can be read; the signature of a token alone is enough to find it cut in two."""
+    pieces = [piece for secret in secrets for piece in (secret, secret.rpartition(".")[2])]
     places = [
         path for path in directory.rglob("*") if path.is_file() and any(p.encode() in path.read_bytes() for p in pieces)
     ]
@@ -78,38 +82,66 @@ def showing(token, directory, pages):
 
 
 @pytest.fixture
-def guarded(tmp_path_factory):
-    """Two clusters that ask for tokens, with messages in one of them."""
+def issuer():
+    with Issuer() as running:
+        yield running
+
+
+@pytest.fixture
+def guarded(tmp_path_factory, issuer):
+    """Two clusters that ask who clients are, with messages in one of them."""
     directory = tmp_path_factory.mktemp("guarded")
-    settings = access.settings(directory) | KEPT
+    settings = settings_of_identities(directory, issuer) | KEPT
     with (
         InProcessBroker(directory / "east", {"clusterName": "east", **settings}) as east,
         InProcessBroker(directory / "west", {"clusterName": "west", **settings}) as west,
     ):
         east.call(lambda app: app.lifecycle.create_partitioned(TopicName.parse(TOPIC), 2))
-        with Client(east.service_url, credentials=Credentials.token(access.token("admin"))) as client:
-            for topic in (TOPIC, "there"):
-                with client.create_producer(topic) as producer:
-                    producer.send(b"a message")
+        send(east, "there")
+        send(east)
         yield east, west
 
 
-@pytest.fixture
-def token_file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("secret") / "token"
-    path.write_text(access.token("admin"))
-    return path
+def send(cluster, topic=TOPIC):
+    with (
+        Client(cluster.service_url, **ADMIN) as client,
+        client.create_producer(topic) as producer,
+    ):
+        producer.send(b"a message")
 
 
-def test_token_of_a_job_is_in_no_line_page_event_or_file(tmp_path, guarded, token_file):
+def plugin_options(plugin, params):
+    return {"pulsar.client.authPluginClassName": plugin, "pulsar.client.authParams": json.dumps(params)}
+
+
+def by_plugin(plugin, params):
+    return f"auth_plugin = \"{plugin}\"\nauth_params = '{json.dumps(params)}'"
+
+
+def key_of(issuer, tmp_path_factory):
+    return issuer.key_file(tmp_path_factory.mktemp("secret") / "key.json", "admin")
+
+
+def test_secrets_of_a_job_are_in_no_line_page_event_or_file_and_are_renewed(
+    tmp_path, tmp_path_factory, guarded, issuer
+):
     east, west = guarded
     spark = Watched(tmp_path)
-    tokens = f'token = "{access.token("admin")}"', f'token = "{token_file.as_uri()}"'
-    config = configure(tmp_path, ("east", east), ("west", west), conf=spark.conf, access=tokens)
+    issuer.lifetime_seconds = 12
+    grant = {"issuerUrl": issuer.url, "privateKey": str(key_of(issuer, tmp_path_factory)), "audience": AUDIENCE}
+    ways = (
+        by_plugin("AuthenticationOAuth2", grant),
+        by_plugin("AuthenticationBasic", {"userId": "admin", "password": ADMIN_PASSWORD}),
+    )
+    config = configure(tmp_path, ("east", east), ("west", west), conf=spark.conf, access=ways)
     job = Job(config).start()
     try:
         wait_until(lambda: job.lines("progress"))
         pages = spark.shown()
+        given = len(issuer.issued)
+        wait_until(lambda: len(issuer.issued) > given)
+        send(east)
+        wait_until(lambda: stored_entries(west, access=ADMIN) == 2)
         west.stop()  # what fails is told too
         wait_until(lambda: job.lines("error") or job.lines("disconnected"))
         pages |= spark.shown()
@@ -117,14 +149,22 @@ def test_token_of_a_job_is_in_no_line_page_event_or_file(tmp_path, guarded, toke
         job.stop()
         west.restart()
     config.unlink()
-    assert showing(access.token("admin"), tmp_path, pages) == []
+    assert showing([SECRET_WORD, ADMIN_PASSWORD, *issuer.issued], tmp_path, pages) == []
 
 
-def test_token_of_queries_is_in_no_plan_progress_error_page_event_or_file(tmp_path, guarded, token_file):
+def test_secrets_of_queries_are_in_no_plan_progress_error_page_event_or_file(
+    tmp_path, tmp_path_factory, guarded, issuer
+):
     token, (east, _) = access.token("admin"), guarded
-    ways = {"authToken": token, "authTokenFile": str(token_file), "pulsar.client.authParams": f"token:{token}"}
+    key = base64.b64encode(key_of(issuer, tmp_path_factory).read_bytes()).decode()
+    grant = {"issuerUrl": issuer.url, "privateKey": f"data:application/json;base64,{key}", "audience": AUDIENCE}
+    ways = [
+        {"authToken": token, "pulsar.admin.authParams": f"token:{token}"},
+        plugin_options("AuthenticationBasic", {"userId": "admin", "password": ADMIN_PASSWORD}),
+        plugin_options("AuthenticationOAuth2", grant),
+    ]
     spark = Watched(tmp_path)
-    given = [str(tmp_path), spark.conf, [{"service.url": east.service_url, key: way} for key, way in ways.items()]]
+    given = [str(tmp_path), spark.conf, [{"service.url": east.service_url, **way} for way in ways]]
     said = tmp_path / "said"
     command = [sys.executable, "-m", "tests.spark.queries_with_a_token"]
     with said.open("wb") as out, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=out) as process:
@@ -136,4 +176,4 @@ def test_token_of_queries_is_in_no_plan_progress_error_page_event_or_file(tmp_pa
             pages = spark.shown()
         finally:
             process.stdin.close()
-    assert showing(token, tmp_path, pages) == []
+    assert showing([token, ADMIN_PASSWORD, SECRET_WORD, key, *issuer.issued], tmp_path, pages) == []

@@ -25,7 +25,8 @@ SECRET_WORD: Final = "client-secret"
 
 
 class Issuer:
-    """Issues tokens whose role is the client's id. ``kid`` names its key; `rotate` makes another one."""
+    """Issues tokens whose role is the client's id. ``kid`` names its key; `rotate` makes another one. ``issued`` are
+    the tokens that it gave to clients."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self._web = StubWeb(tls, otherwise=self._answer)
@@ -33,6 +34,7 @@ class Issuer:
         self.kid = "first"
         self.lifetime_seconds = 3600
         self.reachable = True
+        self.issued: list[str] = []
         self._keys = {self.kid: ec.generate_private_key(ec.SECP256R1())}
 
     def __enter__(self) -> Self:
@@ -96,6 +98,7 @@ class Issuer:
         if form.get("client_secret") != SECRET_WORD or form.get("grant_type") != "client_credentials":
             return _json({"error": "invalid_client", "error_description": "the secret is wrong"}, 401)
         token = self.token(form["client_id"], aud=form.get("audience", AUDIENCE))
+        self.issued.append(token)
         return _json({"access_token": token, "token_type": "Bearer", "expires_in": self.lifetime_seconds})
 
 

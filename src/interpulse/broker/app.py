@@ -455,7 +455,7 @@ class BrokerApp:
             spark_master=config.replication_job_spark_master,
             driver_memory=config.replication_job_driver_memory,
             creation_allowed=config.create_topic_to_remote_cluster_for_replication,
-            token=own.token,
+            credentials=own.credentials,
             trust_certs_file=own.trust_certs_path,
             certificate_file=own.certificate_path,
             key_file=own.key_path,

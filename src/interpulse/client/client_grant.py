@@ -59,6 +59,10 @@ class ClientGrant:
                 "authentication by OAuth 2: privateKey is missing, the file that the issuer made for this client "
                 "(file:///path), or client_id and client_secret"
             )
+        if given.get("private_key", "").lstrip().startswith("{"):
+            raise ValueError(
+                "authentication by OAuth 2: privateKey is the file of the key (file:///path), not its content"
+            )
         return cls(
             given["issuer_url"],
             given.get("private_key", ""),
@@ -68,6 +72,11 @@ class ClientGrant:
             given.get("scope", ""),
             given.get("trust_certs_path") or None,
         )
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the secret stands in a file, so that nobody learns it from these parameters."""
+        return bool(self.key_source) and not self.key_source.startswith("data:") and not self.client_secret
 
     def form(self) -> dict[str, str]:
         """What is sent to the issuer; raises AuthenticationError where the file cannot be used."""

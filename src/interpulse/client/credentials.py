@@ -25,20 +25,28 @@ _TOKEN_NAMES = frozenset({"token", "AuthenticationToken"})
 _BASIC_NAMES = frozenset({"basic", "AuthenticationBasic"})
 _TLS_NAMES = frozenset({"tls", "AuthenticationTls"})
 _OAUTH2_NAMES = frozenset({"oauth2", "AuthenticationOAuth2"})
+_PLUGINS = {
+    "token": "AuthenticationToken",
+    "basic": "AuthenticationBasic",
+    "tls": "AuthenticationTls",
+    "oauth2": "AuthenticationOAuth2",
+}
 _DISABLED_NAMES = frozenset({"none", "AuthenticationDisabled"})
 _CERTIFICATE = "tlsCertFile"
 _KEY = "tlsKeyFile"
+_USER = "userId"
+_PASSWORD = "password"
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """One way to authenticate, over the binary protocol and over HTTP.
 
-    ``source`` is, for a token, ``token:...``, ``file:...``,
-    ``env:NAME`` or the token itself; for basic authentication it is ``user:password``. For TLS it names the files of
-    certificate and key, ``tlsCertFile:...,tlsKeyFile:...``, or is empty: the certificate that the connection shows
-    anyway authenticates the client, and nothing else is sent. For OAuth 2 it is JSON, see `ClientGrant`: the client
-    asks the issuer for tokens.
+    ``source`` is, for a token, ``token:...``, ``file:...``, ``env:NAME`` or the token itself. For basic authentication
+    it is ``{"userId": "...", "password": "..."}``, or says where that or ``user:password`` stands, ``file:...`` or
+    ``env:NAME``. For TLS it names the files of certificate and key, ``tlsCertFile:...,tlsKeyFile:...``, or is empty:
+    the certificate that the connection shows anyway authenticates the client, and nothing else is sent. For OAuth 2 it
+    is JSON, see `ClientGrant`: the client asks the issuer for tokens.
     """
 
     method: Literal["token", "basic", "tls", "oauth2"]
@@ -50,7 +58,7 @@ class Credentials:
 
     @classmethod
     def basic(cls, user: str, password: str) -> Credentials:
-        return cls("basic", f"{user}:{password}")
+        return cls("basic", json.dumps({_USER: user, _PASSWORD: password}))
 
     @classmethod
     def tls(cls, certificate_path: str, key_path: str) -> Credentials:
@@ -74,16 +82,17 @@ class Credentials:
         name = (plugin or "").rpartition(".")[2]
         if not name or name in _DISABLED_NAMES:
             return None
+        given = params or ""
         if name in _TOKEN_NAMES:
-            return cls.token(_token_source(params or ""))
+            return cls.token(_token_source(given))
         if name in _BASIC_NAMES:
-            return cls("basic", _user_and_password(params or ""))
+            return cls("basic", given) if _is_elsewhere(given) else cls.basic(*_user_and_password(given))
         if name in _TLS_NAMES:
-            credentials = cls("tls", params or "")
+            credentials = cls("tls", given)
             _ = credentials.certificate  # refused here if it cannot be read
             return credentials
         if name in _OAUTH2_NAMES:
-            credentials = cls("oauth2", params or "")
+            credentials = cls("oauth2", given)
             _ = credentials.grant
             return credentials
         raise ValueError(
@@ -102,25 +111,35 @@ class Credentials:
         return ClientGrant.parse(self.source)
 
     @property
+    def plugin(self) -> str:
+        """The short Java name, which `from_plugin` takes with the source."""
+        return _PLUGINS[self.method]
+
+    @property
+    def can_change(self) -> bool:
+        """Whether the next connection may bring another secret than this one: it stands in a file, or an issuer gives
+        it."""
+        return self.method == "oauth2" or self.source.startswith("file:") or self.certificate is not None
+
+    @property
     def certificate(self) -> tuple[str, str] | None:
         """The files of certificate and key; None for other credentials, and where the connection has its own."""
         return _certificate_and_key(self.source) if self.method == "tls" and self.source else None
 
     def secret(self) -> str:
         """The secret as it is now. Raises AuthenticationError if its file or environment variable cannot be read."""
-        if self.method == "basic":
-            return self.source
         if self.method == "tls":
             return ""
+        if self.method == "basic":
+            try:
+                return ":".join(_user_and_password(_found(self.source, "password")))
+            except ValueError as error:
+                shown = self.source if _is_elsewhere(self.source) else "the password"
+                raise AuthenticationError(f"{shown} cannot be used: {error}") from error
         assert self.method == "token", "an issuer is asked by `IssuedTokens`"
-        kind, separator, rest = self.source.partition(":")
-        if separator and kind == "token":
-            return rest
-        if separator and kind == "file":
-            return _read_token_file(self.source)
-        if separator and kind == "env":
-            return _read_environment(rest)
-        return self.source
+        if self.source.startswith("token:"):
+            return self.source.removeprefix("token:")
+        return _found(self.source, "token")
 
     def http_header(self) -> str | None:
         """The value of the ``Authorization`` header; None for credentials without one."""
@@ -139,12 +158,13 @@ def _token_source(params: str) -> str:
     return params
 
 
-def _user_and_password(params: str) -> str:
+def _user_and_password(params: str) -> tuple[str, str]:
     if params.startswith("{"):
-        return f"{_json_field(params, 'userId')}:{_json_field(params, 'password')}"
-    if ":" not in params:
+        return _json_field(params, _USER), _json_field(params, _PASSWORD)
+    user, separator, password = params.partition(":")
+    if not separator:
         raise ValueError('basic authentication needs {"userId":"...","password":"..."} as authentication parameters')
-    return params
+    return user, password
 
 
 def _certificate_and_key(params: str) -> tuple[str, str]:
@@ -169,17 +189,28 @@ def _json_field(params: str, name: str) -> str:
     return str(value)
 
 
-def _read_token_file(source: str) -> str:
+def _is_elsewhere(source: str) -> bool:
+    return source.startswith(("file:", "env:"))
+
+
+def _found(source: str, what: str) -> str:
+    """What stands where the source says, or the source itself; ``what`` it is, for errors."""
+    if source.startswith("file:"):
+        return _read_file(source, what)
+    return _read_environment(source.removeprefix("env:"), what) if source.startswith("env:") else source
+
+
+def _read_file(source: str, what: str) -> str:
     path = Path(urlsplit(source).path)
     try:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise AuthenticationError(f"the token file {path} cannot be read: {reason}") from error
+        raise AuthenticationError(f"the {what} file {path} cannot be read: {reason}") from error
 
 
-def _read_environment(name: str) -> str:
+def _read_environment(name: str, what: str) -> str:
     value = os.environ.get(name)
     if value is None:
-        raise AuthenticationError(f"the environment variable {name}, which should hold the token, is not set")
+        raise AuthenticationError(f"the environment variable {name}, which should hold the {what}, is not set")
     return value.strip()

@@ -128,6 +128,9 @@ _SCHEMA: Final = (
 )
 _LARGE: Final = "raise the limit for the topic: topics set-max-message-size, or maxMessageSize of the broker"
 _ABSENT: Final = "create the topic, or leave it out"
+_OPEN: Final = (
+    "encrypt what is published, or let the namespace take it as it is: namespaces set-encryption-required --disable"
+)
 _AWAY: Final = "start the cluster, or see to its address and the network: it goes on by itself"
 _REMEDIES: Final = {
     "noroomleft": _DISK,
@@ -141,6 +144,8 @@ _REMEDIES: Final = {
     "authoriz": _RIGHTS,
     "forbidden": _RIGHTS,
     "terminated": _TERMINATED,
+    "must be encrypted": _OPEN,
+    "encryption is required": _OPEN,
     "schema": _SCHEMA,
     "topicnotfound": _ABSENT,
     "topic not found": _ABSENT,

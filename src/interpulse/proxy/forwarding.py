@@ -6,7 +6,7 @@ otherwise. Where it does, the proxy speaks for the client, with its own credenti
 
 from __future__ import annotations
 
-from typing import Final, Literal, cast
+from typing import Final
 
 import interpulse
 from interpulse.client.credentials import Credentials
@@ -71,5 +71,9 @@ def forwarded_credentials(connect: pb.CommandConnect) -> Credentials | None:
         secret = connect.auth_data.decode()
     except UnicodeDecodeError:
         raise AuthenticationError("Failed to authenticate") from None
-    known = cast(Literal["token", "basic"], method)
-    return Credentials(known, f"token:{secret}" if known == "token" else secret)
+    if method == "token":
+        return Credentials.token(f"token:{secret}")
+    user, separator, password = secret.partition(":")
+    if not separator:
+        raise AuthenticationError("Failed to authenticate")
+    return Credentials.basic(user, password)

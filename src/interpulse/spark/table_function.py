@@ -130,13 +130,24 @@ def _text(name: str, value: Any) -> str:
     if value is None:
         raise OptionError(f"option {name} is NULL: leave it out")
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    told = text.removeprefix("token:")
-    if name.lower().endswith(_SECRETS) and not told.startswith(_FROM_ELSEWHERE):
+    if name.lower().endswith(_SECRETS) and not _is_elsewhere(text):
         raise OptionError(
             f"option {name} of {FUNCTION_NAME} would show its secret in the plan of the query: name a file instead, "
             f"authTokenFile => '/path', or read through a view"
         )
     return text
+
+
+def _is_elsewhere(text: str) -> bool:
+    """Whether it names a file or a variable, itself or as the key of OAuth 2."""
+    if text.removeprefix("token:").startswith(_FROM_ELSEWHERE):
+        return True
+    from interpulse.client.client_grant import ClientGrant
+
+    try:
+        return ClientGrant.parse(text).is_elsewhere
+    except ValueError:
+        return False
 
 
 def register_functions(spark: SparkSession) -> None:

@@ -54,6 +54,7 @@ def test_client_when_given_by_id_and_secret_then_needs_no_file() -> None:
         ('{"issuerUrl": "https://i", "client_id": "app"}', "privateKey is missing"),
         ('{"issuerUrl": "https://i", "privateKey": "k", "type": "password"}', "type 'password' is not offered"),
         ('{"issuerUrl": "https://i", "privateKey": "k", "audiense": "a"}', "audiense is not known"),
+        ('{"issuerUrl": "https://i", "privateKey": "{\\"client_secret\\": \\"word\\"}"}', "is the file of the key"),
     ],
 )
 def test_parameters_when_they_cannot_be_used_then_say_why(params: str, why: str) -> None:

@@ -9,6 +9,7 @@ from interpulse.model.errors import AuthenticationError
 
 TOKEN_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 TLS_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
+OAUTH2_PLUGIN = "org.apache.pulsar.client.impl.auth.oauth2.AuthenticationOAuth2"
 BASIC_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationBasic"
 
 
@@ -46,6 +47,55 @@ def test_basic_plugin_when_given_user_and_password_then_encodes_both(params: str
     credentials = Credentials.from_plugin(BASIC_PLUGIN, params)
     assert credentials is not None
     assert credentials.http_header() == "Basic am86cHc="
+
+
+@pytest.mark.parametrize("written", ['{"userId": "jo", "password": "p:w"}\n', "jo:p:w\n"])
+def test_password_file_when_renewed_then_is_read_again(tmp_path: Path, written: str) -> None:
+    file = tmp_path / "password"
+    file.write_text("jo:old")
+    credentials = Credentials.from_plugin(BASIC_PLUGIN, file.as_uri())
+    assert credentials is not None
+    assert (credentials.secret(), credentials.can_change) == ("jo:old", True)
+    file.write_text(written)
+    assert credentials.secret() == "jo:p:w"
+
+
+@pytest.mark.parametrize("written", ["jo", '{"userId": "word"}', '{"userId"'])
+def test_password_file_when_it_cannot_be_used_then_is_named_and_not_shown(tmp_path: Path, written: str) -> None:
+    file = tmp_path / "password"
+    file.write_text(written)
+    with pytest.raises(AuthenticationError, match=f"{file} cannot be used: ") as refused:
+        Credentials("basic", file.as_uri()).secret()
+    assert "word" not in str(refused.value).replace("password", "")
+
+
+def test_password_in_environment_when_set_then_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_PASSWORD", "jo:pw")
+    credentials = Credentials.from_plugin(BASIC_PLUGIN, "env:MY_PASSWORD")
+    assert credentials is not None
+    assert credentials.secret() == "jo:pw"
+
+
+@pytest.mark.parametrize("user", ["file", "env", "token", "{"])
+def test_user_when_named_like_a_place_then_is_none(user: str) -> None:
+    assert Credentials.basic(user, "/etc/passwd").secret() == f"{user}:/etc/passwd"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "params"),
+    [
+        (TOKEN_PLUGIN, "file:///t.jwt"),
+        (TOKEN_PLUGIN, "token:abc"),
+        (BASIC_PLUGIN, "jo:pw"),
+        (BASIC_PLUGIN, "file:///p"),
+        (TLS_PLUGIN, "tlsCertFile:/c.pem,tlsKeyFile:/k.pem"),
+        (OAUTH2_PLUGIN, '{"issuerUrl": "https://i", "privateKey": "file:///k"}'),
+    ],
+)
+def test_credentials_when_written_as_plugin_and_source_then_are_read_as_the_same(plugin: str, params: str) -> None:
+    credentials = Credentials.from_plugin(plugin, params)
+    assert credentials is not None
+    assert Credentials.from_plugin(credentials.plugin, credentials.source) == credentials
 
 
 @pytest.mark.parametrize("plugin", [None, "", "org.apache.pulsar.client.impl.auth.AuthenticationDisabled"])

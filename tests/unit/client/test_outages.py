@@ -141,6 +141,8 @@ def test_of_very_many_reasons_only_some_are_kept():
         ("it is terminated", "the topic takes nothing any more"),
         ("IncompatibleSchema: schema auto updating is disabled", "let the topic take the schema"),
         ("LaneInUse: t: producer", "end the other writer"),
+        ("Messages must be encrypted (encryptionRequired=true)", "encrypt what is published"),
+        ("Encryption is required in persistent://t/ns/x", "encrypt what is published"),
     ],
 )
 def test_refusals_have_a_remedy(told, remedy):

@@ -74,6 +74,9 @@ def test_connect_when_it_has_fields_that_are_newer_than_the_proxy_then_keeps_the
         ("token", b"env:HOME", "env:HOME"),
         ("token", b"file:///etc/passwd", "file:///etc/passwd"),
         ("basic", b"a:b", "a:b"),
+        ("basic", b"file:///etc/passwd", "file:///etc/passwd"),
+        ("basic", b"env:HOME", "env:HOME"),
+        ("basic", b'{"userId":"a"}:b', '{"userId":"a"}:b'),
     ],
 )
 def test_credentials_when_forwarded_then_are_the_text_itself_and_never_a_source(
@@ -89,7 +92,9 @@ def test_credentials_when_there_are_none_then_none(method: str) -> None:
     assert forwarded_credentials(pb.CommandConnect(client_version="", auth_method_name=method)) is None
 
 
-@pytest.mark.parametrize(("method", "data"), [("athenz", b"x"), ("tls", b""), ("token", b"\xff")])
+@pytest.mark.parametrize(
+    ("method", "data"), [("athenz", b"x"), ("tls", b""), ("token", b"\xff"), ("basic", b"no-password")]
+)
 def test_credentials_when_they_cannot_be_forwarded_then_refused(method: str, data: bytes) -> None:
     with pytest.raises(AuthenticationError):
         forwarded_credentials(pb.CommandConnect(client_version="", auth_method_name=method, auth_data=data))

@@ -8,6 +8,7 @@ from interpulse.spark.options.option import OptionError
 from interpulse.spark.table_function import ReadPulsar, options_of_arguments
 
 URL = "pulsar://localhost:6650"
+GRANT = '{"issuerUrl": "https://issuer", "privateKey": "file:///key"}'
 
 
 def argument(value, *, constant=True):
@@ -23,6 +24,12 @@ def argument(value, *, constant=True):
         pytest.param([URL, {"topic": "t"}], {}, {"service.url": URL, "topic": "t"}, id="url and map"),
         pytest.param([URL], {"includeHeaders": True, "pollTimeoutMs": 5}, None, id="values that are no text"),
         pytest.param([URL], {"authToken": "file:///token"}, None, id="a token that is elsewhere"),
+        pytest.param(
+            [URL],
+            {"pulsar.client.authParams": GRANT},
+            {"service.url": URL, "pulsar.client.authParams": GRANT},
+            id="a key that is elsewhere",
+        ),
     ],
 )
 def test_arguments_when_constant_then_are_options(given, named, options):
@@ -40,6 +47,18 @@ def test_arguments_when_constant_then_are_options(given, named, options):
         pytest.param([argument(URL)], {"authToken": argument("abc")}, "authTokenFile", id="token"),
         pytest.param(
             [argument({"pulsar.client.authParams": "token:abc"})], {}, "authTokenFile", id="token in parameters"
+        ),
+        pytest.param(
+            [argument({"pulsar.client.authParams": GRANT.replace("file:///key", "data:,abc")})],
+            {},
+            "authTokenFile",
+            id="key in parameters",
+        ),
+        pytest.param(
+            [argument({"pulsar.client.authParams": '{"userId":"jo","password":"abc"}'})],
+            {},
+            "authTokenFile",
+            id="password in parameters",
         ),
     ],
 )

@@ -70,7 +70,7 @@ def build_access(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces)
 def own_access(config: BrokerConfig) -> OwnAccess:
     """What the replication job, and this broker towards others, authenticate with.
 
-    Raises PreconditionFailed for other credentials than a token or a certificate.
+    Raises PreconditionFailed for credentials that cannot be used.
     """
     try:
         credentials = Credentials.from_plugin(
@@ -78,16 +78,11 @@ def own_access(config: BrokerConfig) -> OwnAccess:
         )
     except ValueError as error:
         raise PreconditionFailed(f"brokerClientAuthenticationParameters: {error}") from error
-    if credentials is not None and credentials.method not in ("token", "tls"):
-        raise PreconditionFailed(
-            "brokerClientAuthenticationPlugin: the replication job can use AuthenticationToken and AuthenticationTls "
-            "only"
-        )
     certificate = config.broker_client_certificate_file_path, config.broker_client_key_file_path
-    if credentials is not None and credentials.certificate is not None:
-        certificate = credentials.certificate
+    if credentials is not None and credentials.method == "tls":
+        certificate, credentials = credentials.certificate or certificate, None
     return OwnAccess(
-        credentials.source if credentials is not None and credentials.method == "token" else None,
+        credentials,
         tls_preferred=config.broker_client_tls_enabled,
         trust_certs_path=config.broker_client_trust_certs_file_path or config.tls_trust_certs_file_path or None,
         certificate_path=certificate[0] or None,

@@ -429,12 +429,12 @@ class BrokerConfig:
     replicator_roles: str = _setting("", "Roles of replicators besides the super users, while authorization is on.")
     broker_client_authentication_plugin: str = _setting(
         "",
-        "Authentication plugin of the broker's replication job, and of the broker itself when it calls others of its "
-        "cluster: a Java class name such as AuthenticationToken.",
+        "How the broker's replication job, and the broker at others of its cluster, authenticate: the Java name of "
+        "AuthenticationToken, AuthenticationTls, AuthenticationBasic or AuthenticationOAuth2.",
     )
     broker_client_authentication_parameters: str = _setting(
         "",
-        "Credentials of both, for example file:///path/to/token; in a cluster those of a super user.",
+        "The credentials for it, for example file:///path/to/token; in a cluster those of a super user.",
         secret=True,
     )
     broker_client_tls_enabled: bool = _setting(

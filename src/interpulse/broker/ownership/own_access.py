@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
@@ -36,8 +36,8 @@ def as_this_broker(what: str) -> Iterator[None]:
 class OwnAccess:
     """For calls to other brokers, and for the replication job."""
 
-    token: str | None = field(default=None, repr=False)
-    """Best ``file:///path``; None if brokers do not ask."""
+    credentials: Credentials | None = None
+    """Best in a file; None if brokers do not ask, or take the certificate for them."""
     tls_preferred: bool = False
     """Inside TLS alone; without it where there is no other address."""
     trust_certs_path: str | None = None
@@ -47,11 +47,7 @@ class OwnAccess:
     @property
     def is_known(self) -> bool:
         """Whether there is anything to authenticate with."""
-        return self.token is not None or self.certificate_path is not None
-
-    @property
-    def credentials(self) -> Credentials | None:
-        return None if self.token is None else Credentials.token(self.token)
+        return self.credentials is not None or self.certificate_path is not None
 
     @property
     def tls(self) -> TlsOptions:

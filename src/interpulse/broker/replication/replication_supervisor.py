@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.client.credentials import Credentials
 from interpulse.clock import Clock, SystemClock
 from interpulse.model.errors import PulsarError
 from interpulse.model.policies.namespace_policies import NamespacePolicies
@@ -83,8 +84,8 @@ class JobCommand:
     driver_memory: str = "1g"
     creation_allowed: bool = True
     """``createTopicToRemoteClusterForReplication``: the job creates topics that a remote cluster lacks."""
-    token: str | None = field(default=None, repr=False)
-    """Who the job is for the broker, best ``file:///path``; None if the broker does not ask."""
+    credentials: Credentials | None = None
+    """Who the job is for the broker; None if the broker does not ask, or takes the certificate for them."""
 
     trust_certs_file: str | None = None
     certificate_file: str | None = None
@@ -104,14 +105,17 @@ class JobCommand:
         return self.directory / "job.toml"
 
     @property
-    def _certificates(self) -> dict[str, str | None]:
-        if not self.service_url.startswith("pulsar+ssl:"):
-            return {}
-        return {
-            "trust_certs_file": self.trust_certs_file,
-            "certificate_file": self.certificate_file,
-            "key_file": self.key_file,
-        }
+    def _identity(self) -> dict[str, str | None]:
+        """Who the job is, and what it trusts and shows, as keys of its configuration."""
+        found: dict[str, str | None] = {}
+        if self.credentials is not None:
+            found = {"auth_plugin": self.credentials.plugin, "auth_params": self.credentials.source}
+        encrypted = [self.service_url.startswith("pulsar+ssl:"), self.web_url.startswith("https:")]
+        if any(encrypted):
+            found["trust_certs_file"] = self.trust_certs_file
+        if all(encrypted):
+            found |= {"certificate_file": self.certificate_file, "key_file": self.key_file}
+        return found
 
     def config_text(self) -> str:
         """The job's configuration: it finds topics, clusters and their addresses through the admin API."""
@@ -127,8 +131,7 @@ class JobCommand:
                 f"cluster = {values(self.cluster)}",
                 f"service_url = {values(self.service_url)}",
                 f"admin_url = {values(self.web_url)}",
-                *([f"token = {values(self.token)}"] if self.token else []),
-                *(f"{name} = {values(value)}" for name, value in self._certificates.items() if value),
+                *(f"{name} = {values(value)}" for name, value in self._identity.items() if value),
                 "",
                 "[select]",
                 "from_policies = true",

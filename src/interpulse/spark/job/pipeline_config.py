@@ -59,15 +59,18 @@ class PipelineConfigError(ValueError):
 class ClusterAddress:
     """One side of the pipeline: its name, ``pulsar://`` and ``http://`` URLs, and how we get in.
 
-    ``token`` is best ``file:///path``; ``trust_certs_file`` and ``tls_allow_insecure_connection`` (any certificate is
+    ``token`` is best ``file:///path``; ``auth_plugin`` is the Java name of another way to authenticate, and
+    ``auth_params`` are its parameters. ``trust_certs_file`` and ``tls_allow_insecure_connection`` (any certificate is
     trusted) count where the URLs are encrypted; ``certificate_file`` and ``key_file`` are shown there, and who we are
-    if there is no token. ``listener_name`` says which advertised listener of its brokers is used.
+    if there is nothing else. ``listener_name`` says which advertised listener of its brokers is used.
     """
 
     cluster: str
     service_url: str
     admin_url: str
     token: str | None = field(default=None, repr=False)
+    auth_plugin: str | None = None
+    auth_params: str | None = field(default=None, repr=False)
     trust_certs_file: str | None = None
     tls_allow_insecure_connection: bool = False
     certificate_file: str | None = None
@@ -77,12 +80,13 @@ class ClusterAddress:
     @property
     def access(self) -> Access:
         return Access(
-            self.token,
+            self.token if self.auth_plugin is None else self.auth_params,
             self.trust_certs_file,
             self.tls_allow_insecure_connection,
             self.certificate_file,
             self.key_file,
             self.listener_name,
+            plugin=self.auth_plugin,
         )
 
     @property
@@ -269,8 +273,9 @@ def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
     spark = _section(SparkSettings, body, "spark", problems)
     _check_selection(select, problems, has_target="target" in body)
     _check_loop(source, target, problems)
-    _check_certificate("source", source, problems)
-    _check_certificate("target", target, problems)
+    for name, address in (("source", source), ("target", target)):
+        _check_certificate(name, address, problems)
+        _check_credentials(name, address, problems)
     if problems:
         raise PipelineConfigError("; ".join(problems))
     return PipelineConfig(
@@ -440,6 +445,21 @@ def _check_certificate(name: str, address: ClusterAddress | None, problems: list
         problems.append(f"[{name}] certificate_file and key_file belong together: name both")
     if not (address.service_url.startswith("pulsar+ssl:") and address.admin_url.startswith("https:")):
         problems.append(f"[{name}] certificate_file needs encrypted addresses: pulsar+ssl:// and https://")
+
+
+def _check_credentials(name: str, address: ClusterAddress | None, problems: list[str]) -> None:
+    if address is None or (address.auth_plugin is None and address.auth_params is None):
+        return
+    if address.token is not None:
+        problems.append(f"[{name}] token excludes auth_plugin and auth_params: give one of them")
+    elif address.auth_plugin is None:
+        problems.append(f"[{name}] auth_params needs auth_plugin, which says how they are meant")
+    else:
+        try:
+            credentials = address.access.credentials
+            address.access.tls.showing(credentials, address.service_url).showing(credentials, address.admin_url)
+        except ValueError as error:
+            problems.append(f"[{name}] auth_params: {error}")
 
 
 def _hosts(service_url: str) -> set[str]:

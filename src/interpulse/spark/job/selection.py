@@ -146,10 +146,7 @@ async def _address(config: PipelineConfig, admin: AdminClient, remote: str) -> C
     data: ClusterData = await admin.clusters.get(remote)
     try:
         credentials = credentials_of(remote, data)
-        if credentials is not None and credentials.method not in ("token", "tls"):
-            raise RemoteClusterUnavailable(
-                f"Cluster {remote}: messages are replicated with tokens or certificates only"
-            )
+        named = credentials if credentials is not None and credentials.method != "tls" else None
         service_url, admin_url = broker_url(remote, data), web_url(remote, data)
         ServiceUrl.parse(service_url)
         parse_web_urls(admin_url)
@@ -158,7 +155,8 @@ async def _address(config: PipelineConfig, admin: AdminClient, remote: str) -> C
             cluster=remote,
             service_url=service_url,
             admin_url=admin_url,
-            token=credentials.source if credentials is not None and credentials.method == "token" else None,
+            auth_plugin=None if named is None else named.plugin,
+            auth_params=None if named is None else named.source,
             trust_certs_file=tls.trust_certs_path,
             tls_allow_insecure_connection=tls.insecure_allowed,
             certificate_file=tls.certificate_path,

@@ -13,8 +13,8 @@ __all__ = ["Access"]
 
 @dataclass(frozen=True)
 class Access:
-    """``token`` is best a ``file:`` URL: then it is read where it is used, anew for every connection, as certificates
-    and keys always are. Without a token the certificate is who we are."""
+    """Secrets best stand in files: they are read where they are used, anew for every connection, as certificates and
+    keys always are. Without a token the certificate is who we are."""
 
     token: str | None = field(default=None, repr=False)
     trust_certs_file: str | None = None
@@ -50,9 +50,9 @@ class Access:
 
     @property
     def rereads_credentials(self) -> bool:
-        """Whether they are in files, which may hold others at the next connection."""
-        token = self.token or ""
-        return self.token_file is not None or token.startswith("file:") or self.certificate_file is not None
+        """Whether they are in files or come from an issuer, and may be others at the next connection."""
+        credentials = self.credentials
+        return self.certificate_file is not None or (credentials is not None and credentials.can_change)
 
     @property
     def tls(self) -> TlsOptions:

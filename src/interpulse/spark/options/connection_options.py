@@ -35,6 +35,19 @@ def _parse_seconds(text: str) -> int:
     return parse_positive(text) * 1000
 
 
+_HIDDEN_KEY: Final = "token"
+_NOT_SHOWN: Final = ("token:", "file:", "env:", "{", "tlsCertFile:", "tlsKeyFile:")
+"""How parameters begin that hold no secret, or one that Spark hides: what is JSON has the word password, secret or
+url in it."""
+
+
+def _shown_secret(key: str, text: str) -> str | None:
+    """Spark hides options in plans and on its pages where the key or the value says that it is a secret."""
+    if _HIDDEN_KEY in key.lower() or text.startswith(_NOT_SHOWN):
+        return None
+    return "Spark would show it in plans and pages: name a file, file:///path, or write token:..., or JSON"
+
+
 _ACCESS: Final[Mapping[str, Option]] = {
     "token": Option(
         "authToken",
@@ -42,7 +55,8 @@ _ACCESS: Final[Mapping[str, Option]] = {
         None,
         aliases=("pulsar.client.authParams",),
         text="token to authenticate with: best `file:///path`, which is read where it is used and anew for every "
-        "connection; or `env:NAME`, or the token itself",
+        "connection; or `env:NAME`, or the token itself, as parameters with `token:` in front",
+        refusal=_shown_secret,
     ),
     "token_file": Option(
         "authTokenFile",
@@ -55,7 +69,8 @@ _ACCESS: Final[Mapping[str, Option]] = {
         str,
         None,
         text="how the parameters of `pulsar.client.authParams` are meant, with its Java name: AuthenticationToken "
-        "(which it is without), AuthenticationTls, AuthenticationBasic, AuthenticationOAuth2",
+        "(which it is without), AuthenticationTls, AuthenticationBasic (best `file:///path` of the user and password), "
+        'AuthenticationOAuth2 (`{"issuerUrl":"https://...","privateKey":"file:///path","audience":"..."}`)',
     ),
     "trust_certs_file": Option(
         "tlsTrustCertsFile",
@@ -125,6 +140,7 @@ _ADMIN_ACCESS: Final[Mapping[str, Option]] = {
         None,
         text="to authenticate differently at `admin.url`: as `authToken`, or the parameters of "
         "`pulsar.admin.authPluginClassName`. Default: who we are at `service.url`",
+        refusal=_shown_secret,
     ),
     "plugin": Option(
         "pulsar.admin.authPluginClassName", str, None, text="as `pulsar.client.authPluginClassName`, for `admin.url`"

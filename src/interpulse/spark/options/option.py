@@ -53,9 +53,16 @@ class Purpose(Flag):
     ANY = READ | WRITE
 
 
+def _takes_any(key: str, text: str) -> str | None:
+    return None
+
+
 @dataclass(frozen=True)
 class Option:
-    """One option: how it is called, how its value is read, where it applies, what it means."""
+    """One option: how it is called, how its value is read, where it applies, what it means.
+
+    ``refusal`` says what speaks against a value under one of the names, None if nothing does.
+    """
 
     name: str
     read: Callable[[str], Any]
@@ -63,6 +70,7 @@ class Option:
     aliases: tuple[str, ...] = ()
     purpose: Purpose = Purpose.ANY
     text: str = ""
+    refusal: Callable[[str, str], str | None] = _takes_any
 
 
 def option(
@@ -112,8 +120,8 @@ def read_values(cls: type[Any], mapping: Mapping[str, str], purpose: Purpose, pr
         slot = known.get(key.lower())
         if slot is None:
             problems.append(f"unknown option {key!r}{_instead(key, known)}")
-        elif not slot.option.purpose & purpose:
-            problems.append(f"option {slot.option.name} does not apply to {_purpose_text(purpose)}")
+        elif (objection := _objection(slot.option, key, text, purpose)) is not None:
+            problems.append(objection)
         elif _is_first(slot.option, key, text, given_as, problems):
             into = groups.setdefault(slot.field, {}) if slot.argument else values
             _read_one(slot, text, into, problems)
@@ -124,6 +132,13 @@ def read_values(cls: type[Any], mapping: Mapping[str, str], purpose: Purpose, pr
             except ValueError as error:
                 problems.append(str(error))
     return values
+
+
+def _objection(found: Option, key: str, text: str, purpose: Purpose) -> str | None:
+    if not found.purpose & purpose:
+        return f"option {found.name} does not apply to {_purpose_text(purpose)}"
+    refusal = found.refusal(key, text)
+    return None if refusal is None else f"option {key}: {refusal}"
 
 
 def _is_first(found: Option, key: str, text: str, given_as: dict[str, tuple[str, str]], problems: list[str]) -> bool:

@@ -99,7 +99,7 @@ class PlainPublishers:
                 schema_of_topic=schema is None,
                 window_bytes=self._options.max_pending_bytes,
                 send_timeout_ms=self._options.send_timeout_ms,
-                encrypted=bool(self._options.encryption_keys),
+                encrypted=bool(self._options.encryption_keys) or self._options.mode == "entry",
             )
             async with AsyncExitStack() as refused:
                 await refused.enter_async_context(sender)

@@ -114,6 +114,7 @@ async def _broker_target(options: WriteOptions, admin: AdminClient | None) -> Br
         admin=admin,
         is_deduplicating=options.assume_deduplication,
         topic_map=options.topic_map,
+        is_copying=options.mode == "entry",
     )
 
 

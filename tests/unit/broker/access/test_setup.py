@@ -11,6 +11,7 @@ from interpulse.broker.config.config_sources import load_config
 from interpulse.broker.ownership.own_access import OwnAccess
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
+from interpulse.client.credentials import Credentials
 from interpulse.model.errors import PreconditionFailed
 from interpulse.model.permissions import Principal
 from interpulse.serving.settings import words
@@ -88,6 +89,7 @@ INSIDE_TLS = {
     "brokerClientTlsEnabled": "true",
 }
 CERTIFICATE = {"brokerClientCertificateFilePath": "/own.pem", "brokerClientKeyFilePath": "/own.key"}
+BY_ISSUER = "org.apache.pulsar.client.impl.auth.oauth2.AuthenticationOAuth2"
 BY_CERTIFICATE = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
 
 
@@ -100,7 +102,21 @@ BY_CERTIFICATE = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
                 "brokerClientAuthenticationPlugin": "AuthenticationToken",
                 "brokerClientAuthenticationParameters": "file:///admin.token",
             },
-            OwnAccess("file:///admin.token"),
+            OwnAccess(Credentials.token("file:///admin.token")),
+        ),
+        (
+            {
+                "brokerClientAuthenticationPlugin": "AuthenticationBasic",
+                "brokerClientAuthenticationParameters": "me:word",
+            },
+            OwnAccess(Credentials.basic("me", "word")),
+        ),
+        (
+            {
+                "brokerClientAuthenticationPlugin": BY_ISSUER,
+                "brokerClientAuthenticationParameters": '{"issuerUrl":"https://i","privateKey":"file:///k"}',
+            },
+            OwnAccess(Credentials.from_plugin(BY_ISSUER, '{"issuerUrl":"https://i","privateKey":"file:///k"}')),
         ),
         (INSIDE_TLS, OwnAccess(None, True, "/clients.pem")),
         (INSIDE_TLS | {"brokerClientTrustCertsFilePath": "/brokers.pem"}, OwnAccess(None, True, "/brokers.pem")),
@@ -125,9 +141,9 @@ def test_own_access_when_read_from_settings_then_is_what_the_broker_shows_to_oth
     assert own_access(config) == access
 
 
-def test_own_access_when_it_is_a_password_then_is_refused() -> None:
-    settings = ["brokerClientAuthenticationPlugin=AuthenticationBasic", "brokerClientAuthenticationParameters=me:word"]
-    with pytest.raises(PreconditionFailed, match="AuthenticationToken and AuthenticationTls only"):
+def test_own_access_when_it_cannot_be_used_then_is_refused() -> None:
+    settings = ["brokerClientAuthenticationPlugin=AuthenticationBasic", "brokerClientAuthenticationParameters=word"]
+    with pytest.raises(PreconditionFailed, match="brokerClientAuthenticationParameters: basic authentication needs"):
         own_access(load_config(settings=settings).config)
 
 

@@ -16,6 +16,7 @@ from interpulse.broker.replication.replication_supervisor import (
     ReplicationSupervisor,
     records_without_job,
 )
+from interpulse.client.credentials import Credentials
 from interpulse.model.names import TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
@@ -254,29 +255,48 @@ def test_configuration_is_one_that_the_job_reads(tmp_path):
     assert config.select.from_policies
     assert config.as_replicator
     assert config.state == command.directory
-    assert config.source.token is None
+    assert config.source.access.credentials is None
 
 
-def test_configuration_names_the_token_that_the_job_needs(tmp_path):
+@pytest.mark.parametrize(
+    "credentials",
+    [
+        Credentials.token("file:///secret"),
+        Credentials.token("token:secret"),
+        Credentials.basic("jo", 'secret "word"'),
+        Credentials("basic", "file:///secret"),
+        Credentials.oauth2("https://issuer", "file:///secret", audience="urn:east"),
+    ],
+)
+def test_configuration_has_the_credentials_that_the_job_needs(tmp_path, credentials):
     from interpulse.spark.job.pipeline_config import load_pipeline_config
 
-    command = JobCommand("east", "pulsar://a:1", "http://a:2", tmp_path, token="file:///secret")
+    command = JobCommand("east", "pulsar://a:1", "http://a:2", tmp_path, credentials=credentials)
     (tmp_path / "job.toml").write_text(command.config_text())
-    assert load_pipeline_config(str(tmp_path / "job.toml")).source.token == "file:///secret"
-    assert "secret" not in repr(command)
+    config = load_pipeline_config(str(tmp_path / "job.toml"))
+    assert config.source.access.credentials == credentials
+    assert "secret" not in repr(command) + repr(config)
 
 
-@pytest.mark.parametrize("scheme", ["pulsar", "pulsar+ssl"])
-def test_configuration_names_certificates_where_the_broker_is_called_inside_tls(tmp_path, scheme):
+@pytest.mark.parametrize(
+    ("binary", "web", "named"),
+    [
+        ("pulsar", "http", []),
+        ("pulsar", "https", ["trust_certs_file"]),
+        ("pulsar+ssl", "http", ["trust_certs_file"]),
+        ("pulsar+ssl", "https", ["trust_certs_file", "certificate_file", "key_file"]),
+    ],
+)
+def test_configuration_names_certificates_where_the_broker_is_called_inside_tls(tmp_path, binary, web, named):
     from interpulse.spark.job.pipeline_config import load_pipeline_config
 
-    web = "https" if scheme == "pulsar+ssl" else "http"
     files = {"trust_certs_file": "/ca.pem", "certificate_file": "/own.pem", "key_file": "/own.key"}
-    command = JobCommand("east", f"{scheme}://a:1", f"{web}://a:2", tmp_path, **files)
+    command = JobCommand("east", f"{binary}://a:1", f"{web}://a:2", tmp_path, **files)
     (tmp_path / "job.toml").write_text(command.config_text())
     source = load_pipeline_config(str(tmp_path / "job.toml")).source
-    expected = files if scheme == "pulsar+ssl" else dict.fromkeys(files)
-    assert {name: getattr(source, name) for name in files} == expected
+    assert {name: getattr(source, name) for name in files} == dict.fromkeys(files) | {
+        each: files[each] for each in named
+    }
 
 
 async def test_stop_when_cancelled_then_is_not_taken_for_done(store, supervise):

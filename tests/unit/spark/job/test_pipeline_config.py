@@ -56,6 +56,13 @@ def test_sizes_and_durations_may_have_units():
         ({"target": {**WEST, "service_url": EAST["service_url"]}}, "share the broker address"),
         ({"target": {**WEST, **CERTIFICATE}}, r"\[target\] certificate_file needs encrypted addresses"),
         ({"source": {**EAST, "key_file": "/k.pem"}}, r"\[source\] certificate_file and key_file belong together"),
+        (
+            {"source": {**EAST, "token": "a", "auth_plugin": "AuthenticationBasic"}},
+            r"\[source\] token excludes auth_plugin",
+        ),
+        ({"target": {**WEST, "auth_params": "a:b"}}, r"\[target\] auth_params needs auth_plugin"),
+        ({"target": {**WEST, "auth_plugin": "AuthenticationOAuth2"}}, r"\[target\] auth_params: .* needs {"),
+        ({"target": {**WEST, "auth_plugin": "AuthenticationTls"}}, r"\[target\] auth_params: .* an encrypted address"),
         ({"select": {}}, "needs from_policies = true, or namespaces, or topics"),
         ({"select": {"topics": "x"}}, "must be a list"),
         ({"select": {"namespaces": ["a b"]}}, r"\[select\] namespaces: Invalid namespace name: a b"),

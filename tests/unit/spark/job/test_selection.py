@@ -117,6 +117,9 @@ async def test_system_topics_are_copied_where_the_job_is_told_to_or_clusters_are
 
 
 TOKEN = {"authentication_plugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken"}
+BASIC = {"authentication_plugin": "org.apache.pulsar.client.impl.auth.AuthenticationBasic"}
+JO = '{"userId": "jo", "password": "word"}'
+GRANT = '{"issuerUrl": "https://issuer", "privateKey": "file:///west.json"}'
 TLS = {
     "broker_client_tls_enabled": True,
     "service_url_tls": "https://west:8443",
@@ -134,8 +137,23 @@ SHOWN = {"certificate_file": "/c.pem", "key_file": "/k.pem"}
         pytest.param({}, ("pulsar://west:6650", "http://west:8080", Access()), id="open"),
         pytest.param(
             TOKEN | {"authentication_parameters": "file:///west.jwt"},
-            ("pulsar://west:6650", "http://west:8080", Access("file:///west.jwt")),
+            ("pulsar://west:6650", "http://west:8080", Access("file:///west.jwt", plugin="AuthenticationToken")),
             id="token-file",
+        ),
+        pytest.param(
+            BASIC | {"authentication_parameters": "file:///west.password"},
+            ("pulsar://west:6650", "http://west:8080", Access("file:///west.password", plugin="AuthenticationBasic")),
+            id="password-file",
+        ),
+        pytest.param(
+            BASIC | {"authentication_parameters": "jo:word"},
+            ("pulsar://west:6650", "http://west:8080", Access(JO, plugin="AuthenticationBasic")),
+            id="password",
+        ),
+        pytest.param(
+            {"authentication_plugin": "AuthenticationOAuth2", "authentication_parameters": GRANT},
+            ("pulsar://west:6650", "http://west:8080", Access(GRANT, plugin="AuthenticationOAuth2")),
+            id="issuer",
         ),
         pytest.param(TLS, ("pulsar+ssl://west:6651", "https://west:8443", Access(None, "/ca.pem")), id="tls"),
         pytest.param(
@@ -159,7 +177,11 @@ SHOWN = {"certificate_file": "/c.pem", "key_file": "/k.pem"}
         ),
         pytest.param(
             TLS | FILES | TOKEN | {"authentication_parameters": "file:///west.jwt"},
-            ("pulsar+ssl://west:6651", "https://west:8443", Access("file:///west.jwt", "/ca.pem", **SHOWN)),
+            (
+                "pulsar+ssl://west:6651",
+                "https://west:8443",
+                Access("file:///west.jwt", "/ca.pem", **SHOWN, plugin="AuthenticationToken"),
+            ),
             id="token-and-files",
         ),
         pytest.param(TLS | TLS_PLUGIN, None, id="tls-plug-in-without-files"),

@@ -11,6 +11,10 @@ from interpulse.spark.reading.read_options import ReadOptions, parse_read_option
 from interpulse.spark.writing.write_options import WriteOptions, parse_write_options
 
 URL = {"service.url": "pulsar://127.0.0.1:6650"}
+BASIC = {"pulsar.client.authPluginClassName": "org.apache.pulsar.client.impl.auth.AuthenticationBasic"}
+JO = '{"userId": "jo", "password": "word"}'
+OAUTH2 = {"pulsar.client.authPluginClassName": "org.apache.pulsar.client.impl.auth.oauth2.AuthenticationOAuth2"}
+GRANT = '{"issuerUrl": "https://issuer", "privateKey": "file:///jo.json"}'
 
 
 def test_keys_are_found_in_any_letter_case():
@@ -242,13 +246,21 @@ def test_partitions_are_assigned():
             "token",
             "token:abc",
         ),
-        ({"pulsar.client.authPluginClassName": "AuthenticationBasic", "authToken": "user:word"}, "basic", "user:word"),
+        ({**BASIC, "pulsar.client.authParams": JO}, "basic", JO),
+        ({**BASIC, "authToken": "jo:word"}, "basic", JO),
+        ({**BASIC, "pulsar.client.authParams": "file:///jo"}, "basic", "file:///jo"),
+        ({**BASIC, "pulsar.client.authParams": "env:JO"}, "basic", "env:JO"),
+        ({**OAUTH2, "pulsar.client.authParams": GRANT}, "oauth2", GRANT),
     ],
 )
 def test_ways_to_authenticate(given, method, source):
-    credentials = parse_read_options({**URL, "topic": "x", **given}).access.credentials
-    assert credentials is not None
-    assert (credentials.method, credentials.source) == (method, source)
+    access = parse_read_options({**URL, "topic": "x", **given}).access
+    assert (access.credentials.method, access.credentials.source) == (method, source)
+    assert access.rereads_credentials == (method == "oauth2" or source.startswith("file:"))
+    for prefix in ("", "schemaSource"):
+        options = {**URL, "schemaSourceUrl": "pulsar://a:1", "topic": "x", "mode": "entry"}
+        written = parse_write_options({**options, **access_as_options(access, prefix)}, Purpose.BATCH_WRITE)
+        assert (written.schema_source_access if prefix else written.access).credentials == access.credentials
 
 
 @pytest.mark.parametrize(
@@ -256,6 +268,15 @@ def test_ways_to_authenticate(given, method, source):
     [
         ({"authTokenFile": "/t.jwt", "authToken": "secret"}, "authTokenFile excludes authToken"),
         ({"pulsar.client.authPluginClassName": "x.AuthenticationAthenz"}, "AuthenticationAthenz is not supported"),
+        (
+            {**BASIC, "pulsar.client.authParams": "jo:secret"},
+            "authParams: Spark would show it in plans .*file:///path",
+        ),
+        ({"pulsar.client.authParams": "secret"}, "authParams: Spark would show it .* or write token:"),
+        ({"pulsar.admin.authParams": "secret"}, "option pulsar.admin.authParams: Spark would show it"),
+        ({**BASIC, "authToken": "secret"}, "basic authentication needs"),
+        ({**BASIC, "pulsar.client.authParams": '{"password":"secret"}'}, "JSON with the field userId"),
+        ({**OAUTH2, "pulsar.client.authParams": '{"client_secret":"secret"}'}, "issuerUrl is missing"),
         ({"mode": "entry", "startingOffsets": '{"x": "1:2:3"}'}, "batch index only count with mode=message"),
         ({"maxTriggerDelay": "3s"}, "maxTriggerDelay only counts with minEntriesPerTrigger"),
     ],

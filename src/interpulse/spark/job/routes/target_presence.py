@@ -45,7 +45,9 @@ class TargetPresence:
 
     async def _open(self, session: Session, name: str) -> None:
         topic = TopicName.parse(name)
-        sender = EntrySender(session, topic, self._name, schema_of_topic=True, takeover_timeout_ms=_OPEN_MS)
+        sender = EntrySender(
+            session, topic, self._name, schema_of_topic=True, takeover_timeout_ms=_OPEN_MS, encrypted=True
+        )
         try:
             async with self._slots:
                 await sender.open()

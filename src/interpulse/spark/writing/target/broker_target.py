@@ -131,16 +131,19 @@ class BrokerTarget:
         admin: AdminClient | None = None,
         is_deduplicating: bool = False,
         topic_map: TopicMap | None = None,
+        is_copying: bool = False,
     ) -> None:
         """Unless it is known that topics de-duplicate, ``admin`` is asked, or without one the first entry tells.
 
-        Topics are named as on the source; ``topic_map`` says what they are called here.
+        Topics are named as on the source; ``topic_map`` says what they are called here. ``is_copying``: entries are
+        written as they were published, so that topics which demand encryption take those that are encrypted.
         """
         self._admin = admin
         self._session = session
         self._window_bytes = window_bytes
         self._takeover_timeout_ms = takeover_timeout_ms
         self._is_deduplicating = is_deduplicating
+        self._is_copying = is_copying
         self._map = topic_map or TopicMap()
         self._schemas = TargetSchemas(session, source, self._map)
         self._producer_names: dict[str, str] = {}
@@ -165,6 +168,7 @@ class BrokerTarget:
                 window_entries=1000,
                 window_bytes=self._window_bytes,
                 takeover_timeout_ms=self._takeover_timeout_ms,
+                encrypted=self._is_copying,
             )
             async with AsyncExitStack() as refused:
                 await refused.enter_async_context(sender)
@@ -230,7 +234,7 @@ async def lane_start(session: Session, topic: str, producer_name: str, *, takeov
     """Where a lane stands before its first range: what the broker knows under its name, and the end of its topic."""
     name = TopicName.parse(topic)
     async with EntrySender(
-        session, name, producer_name, schema_of_topic=True, takeover_timeout_ms=takeover_timeout_ms
+        session, name, producer_name, schema_of_topic=True, takeover_timeout_ms=takeover_timeout_ms, encrypted=True
     ) as sender:
         await sender.open()
         known = sender.last_sequence_id

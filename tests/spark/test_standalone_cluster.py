@@ -39,7 +39,8 @@ def test_job_when_a_machine_and_the_driver_die_then_everything_arrives_once_and_
             "spark.executor.cores": "1",
             "spark.executor.extraJavaOptions": java_options(),
         }
-        job = Job(configure(tmp_path, ("east", east), ("west", west), master=cluster.master, conf=executors))
+        sides = ("east", east), ("west", west)
+        job = Job(configure(tmp_path, *sides, master=cluster.master, conf=executors, entries_per_batch=2000))
 
         def copied_more(count=500):
             """Beyond what was there when it was asked for."""

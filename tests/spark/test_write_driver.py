@@ -59,8 +59,8 @@ def test_rows_of_kafka_are_written_and_read_back(options):
 
 
 def test_receipt_that_does_not_come_ends_the_task(broker, options):
+    patience = {"sendTimeoutMs": "200", "operationTimeoutMs": "5000"}  # closing waits for an answer, too
     with broker.faults.delay("SEND", 60), pytest.raises(OperationTimeout, match="no receipt within"):
-        patience = {"sendTimeoutMs": "200", "operationTimeoutMs": "5000"}  # closing waits for an answer, too
         write_batch({**options, **patience}, columns_of(value=StringType()), ("a",))
 
 

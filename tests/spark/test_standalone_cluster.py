@@ -98,7 +98,8 @@ def test_job_when_a_machine_and_the_driver_die_then_everything_arrives_once_and_
         InProcessBroker(tmp_path / "west", {"clusterName": "west", **KEPT}) as west,
     ):
         east.call(lambda app: app.lifecycle.create_partitioned(TopicName.parse(TOPIC), PARTITIONS))
-        job = Job(configure(tmp_path, ("east", east), ("west", west), master=cluster.master, conf=SIZE))
+        sides = ("east", east), ("west", west)
+        job = Job(configure(tmp_path, *sides, master=cluster.master, conf=SIZE, entries_per_batch=2000))
 
         def copied_more(count=500):
             """Beyond what was there when it was asked for."""

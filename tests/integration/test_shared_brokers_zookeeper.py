@@ -11,6 +11,7 @@ from interpulse.client import AdminClient, Client
 from interpulse.model.names import TopicName
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
+from tests.support.rest_client import call
 from tests.support.scripted_zookeeper import ScriptedZooKeeper, scripted_zookeeper
 from tests.support.shared_brokers import SharedBroker, SharedBrokers, shared_brokers
 from tests.support.waiting import eventually
@@ -95,3 +96,22 @@ async def test_bundle_when_both_want_it_at_once_then_one_has_it(brokers: SharedB
     locks = await asyncio.gather(*(each.ownership.take(bundle) for each in brokers.brokers for _ in range(50)))
     assert len({lock.broker.broker_id for lock in locks}) == 1
     assert [len(each.bundles) for each in brokers.brokers] in ([0, 1], [1, 0])
+
+
+async def test_lookup_when_zookeeper_is_silent_past_the_deadline_then_is_refused_without_waiting_for_it(
+    zookeeper: ScriptedZooKeeper,
+) -> None:
+    """Cluster 17, row 8. What waits for ZooKeeper gets 500 in the end."""
+    zookeeper.session_timeout_ms = 1000
+    address = await zookeeper.listen()
+    async with shared_brokers(0) as started:
+        broker = await started.start(await ZooKeeperMetadataStore.open(await ZooKeeperClient.connect(address)))
+        path = "/lookup/v2/topic/persistent/public/default/t-0"
+        assert (await call(broker.web_url, "GET", path)).status == 200
+        zookeeper.silent = True
+        await eventually(lambda: not broker.ownership.serving())
+        assert (await call(broker.web_url, "GET", path)).status == 503
+        zookeeper.silent = False
+        zookeeper.cut()
+        await eventually(broker.ownership.serving)
+        assert (await call(broker.web_url, "GET", path)).status == 200

@@ -7,9 +7,10 @@ import json
 import os
 import signal
 import subprocess
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTI
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, StoredCursor, decode_record
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from tests.interop.java_ledgers import JavaLedgers
+from tests.interop.mixed_cluster import Traffic, running
 from tests.interop.real_pulsar.bookkeeper import RealBookie
 from tests.interop.real_pulsar.zookeeper import RealZooKeeper, real_zookeeper
 from tests.support.official_client import admin, connected, receive, receive_all
@@ -332,7 +334,7 @@ def test_brokers_when_one_is_killed_or_paused_then_the_others_serve_its_topics(s
                 acknowledged[topic].append(payload)
             producer.close()
 
-    with connected(",".join(broker.service_url for broker in brokers).replace(",pulsar://", ",")) as client:
+    with connected(url_of(brokers)) as client:
         for topic in topics:
             client.subscribe(topic, "s").close()
         publish(client, 10)
@@ -356,6 +358,46 @@ def test_brokers_when_one_is_killed_or_paused_then_the_others_serve_its_topics(s
             assert received == acknowledged[topic]
 
 
+def test_brokers_when_zookeeper_is_paused_or_restarted_then_publishing_goes_on_and_all_is_as_before(
+    zookeeper: RealZooKeeper, start: Start, tmp_path: Path
+) -> None:
+    """Cluster 17, row 8. The bookies lose sight of ZooKeeper as well."""
+    seconds = 4
+    session = f"metadataStoreSessionTimeoutMillis={seconds * 1000}"
+    brokers = [start(session), start(session, "brokerServicePort=0", "webServicePort=0", f"dataDir={tmp_path / '2'}")]
+    topics = [f"persistent://{NAMESPACE}/unattended-{number}" for number in range(6)]
+
+    def owners() -> set[str]:
+        """The brokers that own topics, as each of them says; nothing where one cannot say."""
+        paths = [f"lookup/v2/topic/{topic.replace('://', '/')}" for topic in topics]
+        return {json.loads(get(f"{broker.web_url}/{path}"))["brokerId"] for broker in brokers for path in paths}
+
+    with running(Traffic(topics), url_of(brokers)) as load:
+        assert "" not in owners()
+        for pause in (seconds / 2, seconds * 2):
+            until(lambda: "" not in owners())
+            begun = time.monotonic()
+            zookeeper.pause()
+            try:
+                load.goes_on()
+                time.sleep(max(0.0, begun + pause - time.monotonic()))  # the length of the fault
+                if pause > seconds:
+                    until(lambda: owners() == {""})
+                load.goes_on()
+            finally:
+                zookeeper.go_on()
+            until(lambda: "" not in owners())
+            load.goes_on()
+        zookeeper.kill()
+        try:
+            load.goes_on()
+        finally:
+            zookeeper.start()
+        until(lambda: "" not in owners())
+        load.goes_on()
+        assert owners() <= {broker.web_url.removeprefix("http://") for broker in brokers}
+
+
 @contextmanager
 def paused(broker: BrokerProcess) -> Iterator[None]:
     """A broker that gets no time, as on a machine that sleeps."""
@@ -364,6 +406,11 @@ def paused(broker: BrokerProcess) -> Iterator[None]:
         yield
     finally:
         os.kill(broker.pid, signal.SIGCONT)
+
+
+def url_of(brokers: Sequence[BrokerProcess]) -> str:
+    """All of them, for clients."""
+    return "pulsar://" + ",".join(broker.service_url.removeprefix("pulsar://") for broker in brokers)
 
 
 def get(url: str) -> bytes:

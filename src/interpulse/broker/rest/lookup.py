@@ -23,6 +23,7 @@ _LISTENER_HEADER: Final = "X-Pulsar-ListenerName"
 async def look_up(call: Call) -> Answer:
     """200 for what exists or may be created; for a non-persistent topic always, it has no record to ask for."""
     topic = call.topic
+    call.context.lookups.check_ready()  # before anything is read: that waits while metadata is away
     if topic.is_persistent:
         await call.context.lifecycle.check_servable(topic)
     options = LookupOptions(call.flag("authoritative"), _listener_name(call))

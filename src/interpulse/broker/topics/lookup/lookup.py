@@ -128,7 +128,7 @@ class Lookups:
         with self._permits:
             begun, failed = self.meter.begin(), True  # ``timed`` costs as much as finding the target
             try:
-                self._check_ready()
+                self.check_ready()
                 view, versions = await self._versioned_view(topic.namespace_name)
                 if view.serves(topic):
                     index = view.bundle_index(topic)
@@ -179,7 +179,7 @@ class Lookups:
         limits = self._limits()
         if not limits.supported:
             raise UnsupportedVersion("Batch lookup is switched off on this broker (supportsBatchLookup=false)")
-        self._check_ready()
+        self.check_ready()
         with self._permits:
             check_batch_size(len(request.topics), limits.topics_max)
             await self._own_turn()
@@ -189,7 +189,8 @@ class Lookups:
         """The hash range of the topic's bundle. As in Pulsar a namespace that does not exist is one bundle."""
         return bundle_of(topic, await self._namespaces.boundaries(topic.namespace_name))
 
-    def _check_ready(self) -> None:
+    def check_ready(self) -> None:
+        """Raises ServiceNotReady while this broker starts, or cannot know what is its own."""
         if not self._ready():
             raise ServiceNotReady("Failed due to pulsar service is not ready")
 

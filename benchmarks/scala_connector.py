@@ -4,8 +4,8 @@
 
 Reading and writing, raw and Avro, in turns: rows per second, and processor microseconds of Spark per row, those of Java
 and of the Python workers. The least of all rounds counts, after one that warms up. The broker is one of ours, or with
-``--real`` a real Pulsar, and its processor time is left out. Five minutes; the first time some more, while Spark 3.1 and
-the connector are set up in the user's cache.
+``--real`` a real Pulsar, and its processor time is left out. Five minutes; the first time some more, while Spark 3.1
+and the connector are set up in the user's cache.
 """
 
 import argparse
@@ -36,7 +36,17 @@ SPARK = "pyspark==3.1.3"
 CONNECTOR = "io.streamnative.connectors:pulsar-spark-connector_2.12:3.1.1.4"
 SCALA = "org.scala-lang:scala-library:2.12.18"
 """Spark 3.1 brings 2.12.10, which cannot read its own functions on Java 17. Spark gets no other: Maven does."""
-OPENED = ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util", "util.concurrent", "util.concurrent.atomic")
+OPENED = (
+    "lang",
+    "lang.invoke",
+    "lang.reflect",
+    "io",
+    "net",
+    "nio",
+    "util",
+    "util.concurrent",
+    "util.concurrent.atomic",
+)
 OPENED_ELSEWHERE = ("java.base/sun.nio.ch", "java.base/sun.util.calendar", "java.base/jdk.internal.ref")
 SECONDS_MAX = 240
 NAMESPACE = "public/connectors"
@@ -239,7 +249,10 @@ def _set_up() -> Path:
         nothing.touch()
         packages = ["--packages", CONNECTOR, "--conf", f"spark.jars.ivy={target / 'ivy'}"]
         _run([str(target / "bin" / "spark-submit"), *packages, str(nothing)], target)
-        _run(["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={SCALA}", f"-DoutputDirectory={target / 'scala'}"], target)
+        _run(
+            ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={SCALA}", f"-DoutputDirectory={target / 'scala'}"],
+            target,
+        )
         done.touch()
     return target
 

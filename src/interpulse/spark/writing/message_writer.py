@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from interpulse.client.encryption.encryptor import Encryptor
 from interpulse.client.producing.router import Router
@@ -45,8 +45,8 @@ class Publisher(Protocol):
     def unsent(self, messages: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
         """Those that are not stored yet. Called once for every message, in order."""
 
-    def ids(self, messages: Sequence[OutgoingMessage]) -> Sequence[int]:
-        """The sequence ids under which they are sent now."""
+    def ids(self, messages: Sequence[Any]) -> Sequence[int]:
+        """The sequence ids under which they are sent now; at least once only counts them."""
 
     async def send(self, entry: bytes, ids: Sequence[int]) -> None:
         """Put an entry of these messages on its way, waiting only for room. Raises what stopped the producer."""

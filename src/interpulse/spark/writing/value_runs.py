@@ -110,4 +110,3 @@ def _head_sizes() -> pa.Array:
     import pyarrow as pa
 
     return pa.array([(each + 2).to_bytes(4, "big") for each in range(32)], pa.binary())
-

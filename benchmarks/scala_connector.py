@@ -4,8 +4,8 @@
 
 Reading and writing, raw and Avro, in turns: rows per second, and processor microseconds of Spark per row, those of Java
 and of the Python workers. The least of all rounds counts, after one that warms up. The broker is one of ours, or with
-``--real`` a real Pulsar, and its processor time is left out. Five minutes; the first time some more, while Spark 3.1 and
-the connector are set up in the user's cache.
+``--real`` a real Pulsar, and its processor time is left out. Five minutes; the first time some more, while Spark 3.1
+and the connector are set up in the user's cache.
 """
 
 import argparse
@@ -35,8 +35,18 @@ CACHE_VARIABLE = "INTERPULSE_SCALA_CONNECTOR"
 SPARK = "pyspark==3.1.3"
 CONNECTOR = "io.streamnative.connectors:pulsar-spark-connector_2.12:3.1.1.4"
 SCALA = "org.scala-lang:scala-library:2.12.18"
-"""Spark 3.1 brings 2.12.10, which cannot read its own functions on Java 17."""
-OPENED = ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util", "util.concurrent", "util.concurrent.atomic")
+"""Spark 3.1 brings 2.12.10, which cannot read its own functions on Java 17. Spark gets no other: Maven does."""
+OPENED = (
+    "lang",
+    "lang.invoke",
+    "lang.reflect",
+    "io",
+    "net",
+    "nio",
+    "util",
+    "util.concurrent",
+    "util.concurrent.atomic",
+)
 OPENED_ELSEWHERE = ("java.base/sun.nio.ch", "java.base/sun.util.calendar", "java.base/jdk.internal.ref")
 SECONDS_MAX = 240
 NAMESPACE = "public/connectors"
@@ -101,8 +111,8 @@ class Session:
     def _answer(self) -> float:
         assert self._process.stdout is not None, "a pipe"
         for line in self._process.stdout:
-            if line.startswith(DONE.strip()):
-                return float(line[len(DONE) :] or 0)
+            if line.startswith(DONE):
+                return float(line[len(DONE) :])
         raise NoConnector(f"Spark's session ended:\n{self._log.read_text()[-4000:]}")
 
     def _cpu_seconds(self) -> tuple[float, float]:
@@ -196,14 +206,15 @@ async def _check_written(url: str, cases: Sequence[str], names: Sequence[str], r
 def _ours(broker: Contender, root: Path, rows: Mapping[str, int]) -> Session:
     directory = root / "our-spark"
     options = {"service.url": broker.service_url}
-    given = {**rows, "ours": True, "options": options, "topics": _topics(OURS), "directory": str(directory)}
+    given = {**rows, "ours": True, "options": options, "writing": {}, "topics": _topics(OURS)}
+    given["directory"] = str(directory)
     return Session(Path(sys.executable), given, directory, {"PYTHONPATH": str(ROOT / "src")})
 
 
 def _theirs(broker: Contender, root: Path, rows: Mapping[str, int]) -> Session:
     environment = _set_up()
-    (scala,) = (environment / "ivy" / "jars").glob("org.scala-lang_scala-library-*.jar")
-    jars = [str(jar) for jar in (environment / "ivy" / "jars").glob("*.jar") if jar != scala]
+    (scala,) = (environment / "scala").glob("*.jar")
+    jars = [str(jar) for jar in (environment / "ivy" / "jars").glob("*.jar")]
     opened = [f"java.base/java.{package}" for package in OPENED] + list(OPENED_ELSEWHERE)
     conf = {
         "spark.jars": ",".join(jars),
@@ -216,7 +227,8 @@ def _theirs(broker: Contender, root: Path, rows: Mapping[str, int]) -> Session:
         "spark.ui.showConsoleProgress": "false",
     }
     options = {"service.url": broker.service_url, "admin.url": broker.web_url}
-    given = {**rows, "ours": False, "options": options, "topics": _topics(THEIRS), "conf": conf}
+    writing = {"pulsar.producer.blockIfQueueFull": "true"}  # else it fails when it is fast
+    given = {**rows, "ours": False, "options": options, "writing": writing, "topics": _topics(THEIRS), "conf": conf}
     python = environment / "bin" / "python"
     return Session(python, given, root / "their-spark", {"PYSPARK_PYTHON": str(python)})
 
@@ -235,8 +247,12 @@ def _set_up() -> Path:
         _run([*install, "--no-build-isolation", SPARK], target)
         nothing = target / "nothing.py"
         nothing.touch()
-        packages = ["--packages", f"{CONNECTOR},{SCALA}", "--conf", f"spark.jars.ivy={target / 'ivy'}"]
+        packages = ["--packages", CONNECTOR, "--conf", f"spark.jars.ivy={target / 'ivy'}"]
         _run([str(target / "bin" / "spark-submit"), *packages, str(nothing)], target)
+        _run(
+            ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={SCALA}", f"-DoutputDirectory={target / 'scala'}"],
+            target,
+        )
         done.touch()
     return target
 
@@ -253,6 +269,8 @@ def _run(command: list[str], directory: Path) -> None:
     environment = {**plain, "PATH": f"{directory / 'bin'}:{plain['PATH']}"}
     try:
         subprocess.run(command, env=environment, text=True, capture_output=True, timeout=SECONDS_MAX, check=True)
+    except FileNotFoundError as missing:
+        raise NoConnector(f"{command[0]} is needed to set up the connector, and was not found") from missing
     except subprocess.CalledProcessError as failed:
         raise NoConnector(f"{' '.join(command)} failed: {failed.stderr.strip()[-2000:]}") from failed
 

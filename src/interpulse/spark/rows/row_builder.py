@@ -256,9 +256,7 @@ def _payload(message: Message) -> Payload:
 def _payload_run(block: MessageBlock, values: pa.Array, *, with_keys: bool) -> PayloadRun:
     whole = block.whole
     keys = [key_of_metadata(single) for single in block.singles] if with_keys and block.singles else None
-    return PayloadRun(
-        whole.topic, (whole.ledger, whole.entry), whole.outer.schema_version, block.indexes, values, keys
-    )
+    return PayloadRun(whole.topic, (whole.ledger, whole.entry), whole.outer.schema_version, block.indexes, values, keys)
 
 
 def _arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:

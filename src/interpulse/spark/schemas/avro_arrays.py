@@ -146,7 +146,9 @@ def record_reader(parsed: Any, columns: pa.Schema) -> ReadRecords | None:
 
     def read(payloads: pa.Array) -> list[pa.Array]:
         _, _, content = payloads.buffers()
-        offsets = pa.Array.from_buffers(pa.int32(), len(payloads) + 1, [None, payloads.buffers()[1]], 0, payloads.offset)
+        offsets = pa.Array.from_buffers(
+            pa.int32(), len(payloads) + 1, [None, payloads.buffers()[1]], 0, payloads.offset
+        )
         bounds = offsets.cast(pa.int64())
         content = pa.py_buffer(b"") if content is None else content
         data = pa.Array.from_buffers(pa.uint8(), content.size, [None, content])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from interpulse.model.schemas import SchemaInfo, SchemaType
@@ -66,7 +66,8 @@ def _json_decoder(columns: pa.Schema) -> BulkDecode:
 
 
 def _avro_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
-    """Field by field; else as one Avro array of all payloads, where a mark behind each shows that each was read to its end and no further."""
+    """Field by field; else as one Avro array of all payloads, where a mark behind each shows that it was read to its
+    end and no further."""
     import fastavro
 
     body = json.loads(schema.definition)

@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from itertools import groupby, repeat
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from interpulse.model.errors import InvalidRequest
@@ -112,9 +112,7 @@ class PayloadDecoder:
             if self._corrupt_column:
                 found[self._corrupt_column] = pa.nulls(len(at_once[0]), pa.binary())
             return found
-        payloads = [
-            one for each in given for one in (each.payloads() if isinstance(each, PayloadRun) else [each])
-        ]
+        payloads = [one for each in given for one in (each.payloads() if isinstance(each, PayloadRun) else [each])]
         rows, corrupt = self._rows(payloads)
         try:
             columns = self._columns(rows)
@@ -207,12 +205,9 @@ class PayloadDecoder:
 def _values(given: Sequence[Payload | PayloadRun]) -> pa.Array:
     import pyarrow as pa
 
-    chunks = []
-    for are_runs, some in groupby(given, lambda each: isinstance(each, PayloadRun)):
-        if are_runs:
-            chunks += [each.values for each in some]
-        else:
-            chunks.append(pa.array([each.value for each in some], pa.binary()))
+    if not any(isinstance(each, PayloadRun) for each in given):
+        return pa.array([each.value for each in given if isinstance(each, Payload)], pa.binary())
+    chunks = [each.values if isinstance(each, PayloadRun) else pa.array([each.value], pa.binary()) for each in given]
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from interpulse.client.encryption.encryptor import Encryptor
 from interpulse.client.producing.router import Router
@@ -18,7 +18,7 @@ from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.row_encoders import RowEncoders
 from interpulse.spark.writing.sink_rows import OutgoingMessage, build_messages, build_packed, outgoing_messages
 from interpulse.spark.writing.target.target_topics import TargetTopics
-from interpulse.spark.writing.value_runs import ROWS_MIN, PackedRun, is_plain, plain_values
+from interpulse.spark.writing.value_runs import ROWS_MIN, PackedRun, is_plain, only_topic, plain_values
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
 
@@ -45,8 +45,8 @@ class Publisher(Protocol):
     def unsent(self, messages: Sequence[OutgoingMessage]) -> Sequence[OutgoingMessage]:
         """Those that are not stored yet. Called once for every message, in order."""
 
-    def ids(self, messages: Sequence[OutgoingMessage]) -> Sequence[int]:
-        """The sequence ids under which they are sent now."""
+    def ids(self, messages: Sequence[Any]) -> Sequence[int]:
+        """The sequence ids under which they are sent now; at least once only counts them."""
 
     async def send(self, entry: bytes, ids: Sequence[int]) -> None:
         """Put an entry of these messages on its way, waiting only for room. Raises what stopped the producer."""
@@ -107,7 +107,8 @@ class MessageWriter:
 
     async def _write_values(self, batch: pa.RecordBatch) -> bool:
         """Write rows that have nothing but a value, all at once; False where there are others, or there is no way."""
-        options, topic = self._options, self._options.topic
+        options = self._options
+        topic = options.topic or only_topic(batch)
         record = None if self._encoders is None else self._encoders.columns
         few = batch.num_rows < ROWS_MIN or options.batching_max_messages == 1
         if topic is None or options.exactly_once or few or not is_plain(batch, record):

@@ -18,7 +18,7 @@ from interpulse.spark.writing.sink_rows import ROW_COLUMNS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ROWS_MIN", "PackedRun", "is_plain", "plain_values"]
+__all__ = ["ROWS_MIN", "PackedRun", "is_plain", "only_topic", "plain_values"]
 
 ROWS_MIN: Final = 16
 """Fewer rows are written one by one: Arrow's calls cost some microseconds each."""
@@ -48,6 +48,16 @@ def _is_empty(column: pa.Array) -> bool:
     if pa.types.is_map(column.type) and column.null_count == 0:
         return bool(column.offsets[0].as_py() == column.offsets[-1].as_py())
     return bool(column.null_count == len(column))
+
+
+def only_topic(batch: pa.RecordBatch) -> str | None:
+    """What column ``__topic`` says, if that is the same in all rows."""
+    import pyarrow.compute as pc
+
+    topics = batch.column("__topic")
+    if not len(topics) or topics.null_count or not pc.all(pc.equal(topics, topics[0])).as_py():
+        return None
+    return str(topics[0].as_py()) or None
 
 
 def plain_values(batch: pa.RecordBatch) -> tuple[pa.Array, bool]:
@@ -100,4 +110,3 @@ def _head_sizes() -> pa.Array:
     import pyarrow as pa
 
     return pa.array([(each + 2).to_bytes(4, "big") for each in range(32)], pa.binary())
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import aiohttp
 import pytest
 
 from interpulse.client import Client
@@ -83,6 +84,15 @@ async def test_definition_when_it_is_none_then_every_front_end_refuses_with_what
             await admin.schemas.test_compatibility(TOPIC, schema)
         with pytest.raises(SchemaNotFound):
             await admin.schemas.get(TOPIC)
+
+
+async def test_schema_of_bytes_is_none_for_rest(pulsar_broker: InProcessBroker) -> None:
+    body = {"type": "BYTES", "schema": "", "properties": {}}
+    url = f"{pulsar_broker.web_url}/admin/v2/schemas/public/default/t/schema"
+    async with aiohttp.ClientSession() as http, AdminClient(pulsar_broker.web_url) as admin:
+        async with http.post(url, json=body) as answer:
+            assert (answer.status, await answer.json()) == (200, {"version": {"version": 0}})
+        assert (await admin.schemas.get(TOPIC)).schema.type is SchemaType.NONE
 
 
 async def test_versions_when_a_deletion_lies_between_then_only_later_ones_are_compared_and_found(

@@ -82,7 +82,7 @@ class Site:
 
     def close(self) -> None:
         """Look for nothing any more."""
-        self._views.close()
+        self._views.forget()
 
     async def answer(
         self,
@@ -296,6 +296,7 @@ class Site:
             if self._read_only:
                 raise Forbidden(_READ_ONLY)
             await self._visit(visitor, {}).send(call.method, call.path, call.body)
+            self._views.forget()
             outcome = "done"
         except PulsarError as error:
             outcome = type(error).__name__

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Final, Protocol
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.in_turns import dumped_in_turns, in_turns, parsed_in_turns, sorted_in_turns
+from interpulse.in_turns import dumped_in_turns, in_turns, parsed_in_turns, sorted_in_turns
 from interpulse.broker.replication.remote_topics import RemoteState
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.lifecycle import TopicLifecycle
@@ -31,7 +31,7 @@ Record = dict[str, Any]
 _Reports = dict[TopicName, dict[str, list[Record]]]
 
 STATES: Final = ("REPLICATING", "PROVISIONING", "HELD", "DISCONNECTED", "NOT_APPLICABLE", "DISABLED")
-_TOPICS_AT_ONCE: Final = 100  # in one turn of the event loop: a few milliseconds
+_TOPICS_AT_ONCE: Final = 100  # on a page
 _SYSTEM_TOPIC: Final = "a system topic is made equal there; its messages are copied only with include_system_topics"
 _UNREPORTED: Final = "it comes by itself; if it stays away, see that the job runs (replicationJob) and read its log"
 _FIELDS: Final = (
@@ -116,7 +116,7 @@ class ReplicationStatus:
 
         What is reported again is replaced anyway, so it is not asked for.
         """
-        reported = {record["topic"] for record in newer}
+        reported = {record["topic"] async for some in in_turns(newer) for record in some}
         kept: list[Record] = []
         async for some in in_turns(stored):
             asked = {name: TopicName.parse(name) for record in some if (name := record["topic"]) not in reported}
@@ -227,9 +227,10 @@ class ReplicationStatus:
     async def _topics(self, namespace: NamespaceName) -> list[TopicName]:
         bases: set[TopicName] = set()
         for domain in (PERSISTENT, NON_PERSISTENT):
-            bases.update(await self._lifecycle.list_partitioned(namespace, domain, include_system=True))
-            async for some in in_turns(await self._lifecycle.list_topics(namespace, domain, include_system=True)):
-                bases.update(name.base for name in some)
+            partitioned = await self._lifecycle.list_partitioned(namespace, domain, include_system=True)
+            stored = await self._lifecycle.list_topics(namespace, domain, include_system=True)
+            async for some in in_turns(chain(partitioned, (name.base for name in stored))):
+                bases.update(some)
         return await sorted_in_turns(bases, key=str)
 
     async def _reports(self, namespace: NamespaceName) -> _Reports:

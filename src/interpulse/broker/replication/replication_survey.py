@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from interpulse.broker.replication.remote_topics import RemoteTopics
 from interpulse.broker.replication.replication_status import Record, ReplicationStatus
 from interpulse.broker.replication.replication_supervisor import ReplicationJobView
+from interpulse.in_turns import in_turns
 from interpulse.model.names import NamespaceName, TopicName
 
 __all__ = ["ReplicationSurvey", "Survey"]
-
-_AT_ONCE: Final = 1000  # topics in one turn of the event loop: a few milliseconds
 
 
 @dataclass(slots=True)
@@ -70,8 +67,8 @@ class ReplicationSurvey:
         """Look at every topic that is replicated, giving way to other work."""
         survey = Survey()
         for namespace, remotes in (await self._pairs()).items():
-            for _, clusters in remotes:
-                survey.remotes.update(clusters)
+            async for some in in_turns(remotes):
+                survey.remotes.update(*(clusters for _, clusters in some))
             async for record in self._status.of_pairs(namespace, remotes):
                 survey.add(str(namespace), record)
         return survey
@@ -86,8 +83,7 @@ class ReplicationSurvey:
     async def _pairs(self) -> dict[NamespaceName, list[tuple[TopicName, tuple[str, ...]]]]:
         """The topics with their clusters, by namespace."""
         pairs: defaultdict[NamespaceName, list[tuple[TopicName, tuple[str, ...]]]] = defaultdict(list)
-        for number, topic in enumerate(self._remote_topics.topics(), 1):
-            pairs[topic.namespace_name].append((topic, self._remote_topics.clusters_of(topic)))
-            if number % _AT_ONCE == 0:
-                await asyncio.sleep(0)
+        async for some in in_turns(self._remote_topics.topics()):
+            for topic in some:
+                pairs[topic.namespace_name].append((topic, self._remote_topics.clusters_of(topic)))
         return pairs

@@ -7,7 +7,7 @@ from typing import Final
 
 from interpulse.broker.rest.http.at_owner import redirect_to
 from interpulse.broker.rest.http.bodies import NAMESPACE_POLICIES
-from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, Answer, Call, Route, answer_json, answer_many
 from interpulse.broker.rest.http.opening import listed_topics
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, super_user, tenant_admin
 from interpulse.model.errors import Conflict, InvalidRequest, NotFound, OperationNotAllowed, PulsarError
@@ -62,7 +62,7 @@ async def list_topics(call: Call) -> Answer:
         for domain in _DOMAINS_BY_MODE[mode]
         for name in await listed_topics(call, domain, include_system=include_system)
     ]
-    return answer_json(names)
+    return await answer_many(names)
 
 
 async def get_bundles(call: Call) -> Answer:

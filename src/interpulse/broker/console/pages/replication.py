@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,6 +18,7 @@ from interpulse.broker.console.pages.parts.replication_rows import (
     row_of,
 )
 from interpulse.broker.console.visit import Visit
+from interpulse.broker.live.registry.topic_tasks import topics_in_turns
 from interpulse.broker.replication.replication_status import STATES
 from interpulse.model.names import TopicName
 
@@ -27,7 +27,6 @@ __all__ = ["ReplicationModel", "build"]
 _ROWS_MAX: Final = 2_000
 """Of the foremost; who wants others names them."""
 _WRITERS_MAX: Final = 200
-_AT_ONCE: Final = 500
 _ANY: Final = ""
 
 
@@ -157,9 +156,7 @@ def _matches(topic: str, cluster: str, state: str, wanted: Filter) -> bool:
 async def _writers(visit: Visit, wanted: Filter, allowed: AllowedNamespaces) -> tuple[list[Writer], bool]:
     """The replicators of other clusters; the busiest first, and whether there are more."""
     foremost: Foremost[Writer] = Foremost(_WRITERS_MAX, lambda each: (-each.rate_in, each.topic, each.producer))
-    for number, topic in enumerate(visit.broker.registry.topics(), 1):
-        if number % _AT_ONCE == 0:
-            await asyncio.sleep(0)
+    async for topic in topics_in_turns(visit.broker.registry.topics()):
         for producer in list(topic.producers.by_name.values()):
             cluster = producer.request.remote_cluster
             if cluster is None or not _matches(str(topic.name), cluster, wanted.state, wanted):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
 
 from interpulse.broker.live.measures import Measured
 from interpulse.broker.live.registry.topic_registry import AnyTopic, TopicRegistry
+from interpulse.broker.live.registry.topic_tasks import topics_in_turns
 from interpulse.model.names import TopicName
 
 __all__ = ["Figures", "Sample", "SubscriptionRow", "figures_of", "loaded_parts"]
-
-_AT_ONCE: Final = 100
 
 
 @dataclass(slots=True)
@@ -122,8 +119,6 @@ def loaded_parts(registry: TopicRegistry, name: TopicName, partitions: int) -> I
 async def figures_of(topics: Iterable[AnyTopic]) -> Figures:
     """Their sum."""
     figures = Figures()
-    for number, topic in enumerate(topics, 1):
+    async for topic in topics_in_turns(topics):
         figures.add(topic, topic.measure())
-        if number % _AT_ONCE == 0:
-            await asyncio.sleep(0)
     return figures

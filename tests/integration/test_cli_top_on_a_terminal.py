@@ -100,7 +100,7 @@ def test_top_on_a_terminal_when_keys_are_pressed_then_does_what_it_says(tmp_path
             terminal.shows("/pear_")
             terminal.press("\r")
             terminal.shows("1 of 2 rows have 'pear'")
-            terminal.resize(12, 60)
+            terminal.resize(12, 100)
             terminal.shows("pears")
             broker.stop()
             terminal.press("r")

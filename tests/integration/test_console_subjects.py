@@ -184,7 +184,8 @@ def test_doctor_when_partitions_are_missing_then_offers_what_repairs_them(consol
 
 def test_doctor_when_no_namespace_is_chosen_then_asks_for_one(console: Console) -> None:
     assert console.model("doctor") == {
-        "namespace": "", "known": True, "age_seconds": 0.0, "examined": 0, "findings": [], "left_out": 0, "unreadable": [], "unanswered": None,
+        "namespace": "", "known": True, "age_seconds": 0.0,
+        "examined": 0, "findings": [], "left_out": 0, "unreadable": [], "unanswered": None,
     }  # fmt: skip
 
 

@@ -4,12 +4,12 @@ import asyncio
 import json
 import random
 from collections.abc import Awaitable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from interpulse import in_turns as in_turns_module
-from interpulse.in_turns import Turn, dumped_in_turns, in_turns, parsed_in_turns, sorted_in_turns
+from interpulse.in_turns import _TURN_SECONDS, Turn, dumped_in_turns, in_turns, parsed_in_turns, sorted_in_turns
 
 
 async def turns_of_others(work: Awaitable[Any]) -> tuple[Any, int]:
@@ -19,8 +19,8 @@ async def turns_of_others(work: Awaitable[Any]) -> tuple[Any, int]:
     async def other() -> None:
         nonlocal turns
         while True:
-            await asyncio.sleep(0)
             turns += 1
+            await asyncio.sleep(0)
 
     task = asyncio.create_task(other())
     result = await work
@@ -34,10 +34,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     seconds = [0.0]
 
     def now() -> float:
-        seconds[0] += in_turns_module._TURN_SECONDS / 100
+        seconds[0] += _TURN_SECONDS / 100
         return seconds[0]
 
-    monkeypatch.setattr(in_turns_module.time, "perf_counter", now)
+    monkeypatch.setattr("interpulse.in_turns.time", SimpleNamespace(perf_counter=now))
     return seconds
 
 
@@ -49,11 +49,11 @@ async def test_values_when_they_take_long_then_others_get_a_turn_whenever_one_is
             sizes.append(len(some))
         return sizes
 
-    sizes, turns = await turns_of_others(collect(in_turns_module._TURN_SECONDS))
+    sizes, turns = await turns_of_others(collect(_TURN_SECONDS))
     assert sizes == [100] * 10 + [1]
     assert turns == 11
     assert (await turns_of_others(collect(0.0)))[1] == 0
-    assert (await turns_of_others(collect(in_turns_module._TURN_SECONDS / 3)))[1] == 3
+    assert (await turns_of_others(collect(_TURN_SECONDS / 3)))[1] == 3
 
 
 async def test_turn_when_it_is_over_then_the_next_begins_after_those_of_the_others(clock: list[float]) -> None:
@@ -61,7 +61,7 @@ async def test_turn_when_it_is_over_then_the_next_begins_after_those_of_the_othe
         turn = Turn()
         for _ in range(10):
             await turn.give_way()
-        clock[0] += in_turns_module._TURN_SECONDS
+        clock[0] += _TURN_SECONDS
         for _ in range(10):
             await turn.give_way()
 
@@ -69,7 +69,7 @@ async def test_turn_when_it_is_over_then_the_next_begins_after_those_of_the_othe
 
 
 async def test_values_when_sorted_then_are_in_order_and_others_get_their_turn(clock: list[float]) -> None:
-    values = [str(number) for number in range(50_000)]
+    values = [str(number) for number in range(80_000)]
     random.Random(1).shuffle(values)
     found, turns = await turns_of_others(sorted_in_turns(values, key=str))
     assert found == sorted(values)

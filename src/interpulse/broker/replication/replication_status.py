@@ -13,11 +13,11 @@ from itertools import chain
 from typing import Any, Final, Protocol
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.in_turns import dumped_in_turns, in_turns, parsed_in_turns, sorted_in_turns
 from interpulse.broker.replication.remote_topics import RemoteState
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
+from interpulse.in_turns import dumped_in_turns, in_turns, parsed_in_turns, sorted_in_turns
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topics import TopicKind

@@ -31,9 +31,7 @@ async def list_topics(call: Call) -> Answer:
         boundaries = await call.context.namespaces.boundaries(call.namespace)
         bundle = checked_bundle(text, boundaries)
         names = await listed_topics(call, domain, include_system=include_system, bundle=bundle)
-        names = [
-            name async for some in in_turns(names) for name in some if bundle_of(name, boundaries) == bundle
-        ]
+        names = [name async for some in in_turns(names) for name in some if bundle_of(name, boundaries) == bundle]
     else:
         names = await listed_topics(call, domain, include_system=include_system)
     return await answer_many(map(str, names))

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.in_turns import in_turns, sorted_in_turns
 from interpulse.broker.layout import ALONE, Layout
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.remote_partitions import RemotePartitions
@@ -31,6 +30,7 @@ from interpulse.broker.topics.topic_reading import (
     count_if_clear,
     parsed_metadata,
 )
+from interpulse.in_turns import in_turns, sorted_in_turns
 from interpulse.model.changes import (
     Change,
     CreatePartitionedMetadata,

@@ -9,7 +9,15 @@ import click
 
 from interpulse.cli.admin.wide_lists import print_brokers
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.output import is_wide, print_json, print_lines, print_pairs, print_text, print_value, print_wide
+from interpulse.cli.support.output import (
+    is_wide,
+    print_json,
+    print_lines,
+    print_pairs,
+    print_text,
+    print_value,
+    print_wide,
+)
 from interpulse.cli.support.running import admin_command
 
 if TYPE_CHECKING:

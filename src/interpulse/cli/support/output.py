@@ -80,9 +80,11 @@ def print_wide(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
 
 def print_lines(items: Iterable[str]) -> None:
-    """One item per line. Raises click.UsageError where there should be more columns: see `print_wide` for those lists."""
+    """One item per line. Raises click.UsageError for wide output: lists that have more columns use `print_wide`."""
     if is_wide():
-        raise click.UsageError("Nothing but these names is known without a question for each: -o wide has no more columns")
+        raise click.UsageError(
+            "Nothing but these names is known without a question for each: -o wide has no more columns"
+        )
     lines = list(items)
     print_value(lines, "\n".join(lines))
 

@@ -111,8 +111,10 @@ class Screen:
         table = RichTable(box=None, pad_edge=False)
         for column in self._table.columns:
             mark = (" ^" if self._turned else " v") if column.heading == self._heading else ""
-            side = "right" if column.is_number else "left"
-            table.add_column(f"{column.heading}{mark}", justify=side, no_wrap=True, overflow="ellipsis")
+            heading = f"{column.heading}{mark}"
+            table.add_column(
+                heading, justify="right" if column.is_number else "left", no_wrap=True, overflow="ellipsis"
+            )
         for cells in shown(self._table, rows):
             table.add_row(*(Text(to_cell(cell), _STATES.get(cell, "")) for cell in cells))
         problems = [_line(problem, "red") for problem in self._problems]

@@ -30,7 +30,6 @@ __all__ = ["top"]
 T = TypeVar("T")
 
 
-
 class _Expression(click.ParamType["re.Pattern[str]"]):
     name = "regex"
 

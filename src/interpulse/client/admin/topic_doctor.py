@@ -1,8 +1,8 @@
 """Finding and repairing topics whose records disagree, through the admin API alone.
 
-Works against our own broker and against Apache Pulsar: the lists of a namespace, one question for each partitioned topic
-whose count the lists do not tell, and the calls that `interpulse.rules.topic_diagnosis` names. Of many topics the event
-loop is given back every few milliseconds.
+Works against our own broker and against Apache Pulsar: the lists of a namespace, one question for each partitioned
+topic whose count the lists do not tell, and the calls that `interpulse.rules.topic_diagnosis` names. While there are
+many topics, others have their turn on the event loop.
 """
 
 from __future__ import annotations
@@ -290,7 +290,9 @@ async def _diagnosed(topics: NamespaceTopics) -> list[Finding]:
             by_base.setdefault(name.base, set()).add(name)
     findings: list[Finding] = []
     async for bases in in_turns(await sorted_in_turns(by_base, key=str)):
-        present = {name for base in bases for name in by_base[base]} | {base for base in bases if base in topics.present}
+        present = {name for base in bases for name in by_base[base]} | {
+            base for base in bases if base in topics.present
+        }
         metadata = {base: topics.metadata[base] for base in bases if base in topics.metadata}
         findings += diagnose(NamespaceTopics(frozenset(present), metadata))
     return findings

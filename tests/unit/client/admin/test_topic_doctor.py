@@ -73,9 +73,10 @@ async def test_examine_when_the_list_tells_the_counts_then_only_the_others_are_a
 ) -> None:
     web, doctor = admin
     names = [f"p{index}" for index in range(100)]
-    listed(web, [f"{name}-partition-0" for name in (*names, "x")], {"x": {"partitions": 1, "deleted": True}})
     counts: dict[str, int | None] = {f"persistent://t/ns/{name}": 1 for name in names}
+    web.answer("GET", ROOT, [f"persistent://t/ns/{name}-partition-0" for name in (*names, "x")])
     web.answer("GET", f"{ROOT}/partitioned", counts | {"persistent://t/ns/x": None})
+    web.answer("GET", f"{ROOT}/x/partitions", {"partitions": 1, "deleted": True})
     told: list[tuple[int, int]] = []
     seen = await doctor.examine(NAMESPACE, progress=lambda done, total: told.append((done, total)))
     assert [(each.topic, each.kind) for each in seen.findings] == [(X, Disagreement.UNFINISHED_DELETION)]

@@ -68,7 +68,7 @@ class KeptViews:
         return View(entry.value, age)
 
     def forget(self) -> None:
-        """Something was changed: everything is looked for again. Also at the end, when nothing is looked for any more."""
+        """Something was changed, or the console ends: nothing is known any more, and what is under way is given up."""
         for entry in self._entries.values():
             if entry.task is not None:
                 entry.task.cancel()

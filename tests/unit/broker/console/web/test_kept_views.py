@@ -90,11 +90,14 @@ async def test_views_when_nobody_looks_then_are_let_go() -> None:
     assert set(views._entries) == {"other"}
 
 
-async def test_close_ends_what_is_under_way() -> None:
+async def test_forgetting_ends_what_is_under_way_and_whoever_waits_asks_again() -> None:
     made, views = Made(), KeptViews(lambda: 0.0)
     await views.get("a", made.make)
     task = views._entries["a"].task
     assert task is not None
-    views.close()
+    waiting = asyncio.create_task(views.get("a", made.make))
+    await asyncio.sleep(0)
+    views.forget()
+    assert (await waiting).value is None
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -79,9 +79,7 @@ async def told_by_others(visit: Visit, page: str, read: Callable[[Any], T], **qu
 
     async def ask(where: ListenerAddresses) -> T:
         while True:
-            model = await context.ask(
-                where, "GET", f"{ROOT}/{page}.json", kind="broker", query={**query, "only": HERE}
-            )
+            model = await context.ask(where, "GET", f"{ROOT}/{page}.json", kind="broker", query={**query, "only": HERE})
             try:
                 if model["known"]:
                     return read(model)

@@ -79,7 +79,6 @@ class Figures:
             row.last_acknowledged = max(row.last_acknowledged, each.last_acknowledged_ms)
             row.blocked = row.blocked or each.blocked
 
-
     def add_stats(self, stats: Mapping[str, Any]) -> None:
         """One part that another broker has, by its statistics."""
         self.parts += 1

@@ -60,7 +60,9 @@ async def stats_elsewhere(visit: Visit, names: Sequence[TopicName]) -> PartStats
             target = owners[owner]
             query = {"authoritative": target.authoritative} if target.redirect else {}
             try:
-                found[str(name)] = await others.ask(target, "GET", topic_path(name, "/stats"), kind="topic", query=query)
+                found[str(name)] = await others.ask(
+                    target, "GET", topic_path(name, "/stats"), kind="topic", query=query
+                )
             except NotFound:  # a partition without a record, or one that went
                 continue
         return found

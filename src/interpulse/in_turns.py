@@ -60,10 +60,12 @@ async def parsed_in_turns(text: str) -> Any:
         members: dict[str, Any] = {}
         async for pairs in in_turns(_members(text)):
             members |= pairs
+        await asyncio.sleep(0)
         return members
     parsed: list[Any] = []
     async for some in in_turns(_values(text)):
         parsed += some
+    await asyncio.sleep(0)  # who gets many values looks at all of them
     return parsed
 
 
@@ -99,7 +101,11 @@ def _behind(text: str, at: int, skipped: str) -> int:
 async def dumped_in_turns(values: Iterable[Any] | Mapping[str, Any]) -> bytes:
     """The values as a JSON array, a mapping as an object."""
     if isinstance(values, Mapping):
-        members = [json.dumps(dict(some))[1:-1].encode() async for some in in_turns(values.items())]
-        return b"{" + b", ".join(members) + b"}"
-    parts = [json.dumps(some)[1:-1].encode() async for some in in_turns(values)]
-    return b"[" + b", ".join(parts) + b"]"
+        first, last = b"{", b"}"
+        parts = [json.dumps(dict(some))[1:-1].encode() async for some in in_turns(values.items())]
+    else:
+        first, last = b"[", b"]"
+        parts = [json.dumps(some)[1:-1].encode() async for some in in_turns(values)]
+    content = b"".join((first, b", ".join(parts), last))
+    await asyncio.sleep(0)  # that copied megabytes of many values
+    return content

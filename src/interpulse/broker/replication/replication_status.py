@@ -8,7 +8,7 @@ that wait are estimated. What healed is that of all topics of the cluster since 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, Protocol
 
@@ -165,7 +165,7 @@ class ReplicationStatus:
         return [record for record in records if not name.is_partition or record["topic"] in names]
 
     async def of_pairs(
-        self, namespace: NamespaceName, remotes: Sequence[tuple[TopicName, Collection[str]]]
+        self, namespace: NamespaceName, remotes: Iterable[tuple[TopicName, Collection[str]]]
     ) -> AsyncIterator[Record]:
         """The records of these topics of one namespace, each with the clusters that it is replicated to.
 

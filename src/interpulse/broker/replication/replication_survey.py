@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from interpulse.broker.replication.remote_topics import RemoteTopics
@@ -66,24 +66,28 @@ class ReplicationSurvey:
     async def look(self) -> Survey:
         """Look at every topic that is replicated, giving way to other work."""
         survey = Survey()
-        for namespace, remotes in (await self._pairs()).items():
-            async for some in in_turns(remotes):
-                survey.remotes.update(*(clusters for _, clusters in some))
-            async for record in self._status.of_pairs(namespace, remotes):
+        for namespace, topics in (await self._topics()).items():
+            async for some in in_turns(topics):
+                survey.remotes.update(*map(self._remote_topics.clusters_of, some))
+            async for record in self._status.of_pairs(namespace, self._pairs(topics)):
                 survey.add(str(namespace), record)
         return survey
 
     async def records(self, allowed: Callable[[NamespaceName], Awaitable[bool]]) -> AsyncIterator[Record]:
         """The status records of every topic that is replicated, of the allowed namespaces; as `look`."""
-        for namespace, remotes in (await self._pairs()).items():
+        for namespace, topics in (await self._topics()).items():
             if await allowed(namespace):
-                async for record in self._status.of_pairs(namespace, remotes):
+                async for record in self._status.of_pairs(namespace, self._pairs(topics)):
                     yield record
 
-    async def _pairs(self) -> dict[NamespaceName, list[tuple[TopicName, tuple[str, ...]]]]:
-        """The topics with their clusters, by namespace."""
-        pairs: defaultdict[NamespaceName, list[tuple[TopicName, tuple[str, ...]]]] = defaultdict(list)
+    async def _topics(self) -> dict[NamespaceName, list[TopicName]]:
+        """What is replicated, by namespace."""
+        found: defaultdict[NamespaceName, list[TopicName]] = defaultdict(list)
         async for some in in_turns(self._remote_topics.topics()):
             for topic in some:
-                pairs[topic.namespace_name].append((topic, self._remote_topics.clusters_of(topic)))
-        return pairs
+                found[topic.namespace_name].append(topic)
+        return found
+
+    def _pairs(self, topics: Iterable[TopicName]) -> Iterator[tuple[TopicName, tuple[str, ...]]]:
+        """Each with its clusters."""
+        return ((topic, self._remote_topics.clusters_of(topic)) for topic in topics)

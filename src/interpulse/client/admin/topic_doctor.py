@@ -287,7 +287,8 @@ async def _diagnosed(topics: NamespaceTopics) -> list[Finding]:
     by_base: dict[TopicName, set[TopicName]] = {base: set() for base in topics.metadata}
     async for some in in_turns(topics.present):
         for name in some:
-            by_base.setdefault(name.base, set()).add(name)
+            if name.is_partition:
+                by_base.setdefault(name.base, set()).add(name)
     findings: list[Finding] = []
     async for bases in in_turns(await sorted_in_turns(by_base, key=str)):
         present = {name for base in bases for name in by_base[base]} | {

@@ -94,7 +94,7 @@ async def _examined(visit: Visit, namespace: NamespaceName) -> DoctorModel:
     contents = await doctor.contents(dict(list(lost.items())[:_CONTENTS_MAX]))
     return DoctorModel(
         str(namespace),
-        examined=len(found.topics.known),
+        examined=found.topics.count,
         findings=tuple(_shown(each, contents) for each in shown),
         left_out=max(0, len(found.findings) - _FINDINGS_MAX),
         unreadable=found.unreadable[:_FINDINGS_MAX],

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from interpulse.broker.console.pages.parts.allowed import AllowedNamespaces, to_see_replication
+from interpulse.broker.console.pages.parts.other_brokers import BrokerLink, links_to_others
 from interpulse.broker.console.pages.parts.paging import PAGES_MAX, Foremost, PageOf, page_of
 from interpulse.broker.console.pages.parts.replication_rows import (
     Batch,
@@ -95,6 +96,11 @@ class ReplicationModel:
     states: tuple[str, ...]
     writers: list[Writer]
     writers_more: bool
+    here: str
+    """This broker, which those writers are connected to."""
+
+    others: tuple[BrokerLink, ...]
+    """The other brokers of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +135,8 @@ async def build(visit: Visit) -> ReplicationModel:
         states=STATES,
         writers=found.writers,
         writers_more=found.writers_more,
+        here=visit.broker.this_broker.broker_id,
+        others=await links_to_others(visit, "replication"),
     )
 
 
@@ -174,6 +182,8 @@ def _completed(visit: Visit, row: Row) -> Row:
     """With what is published to the topic while it is copied."""
     loaded = visit.broker.registry.get(TopicName.parse(row.topic))
     rate_in = None if loaded is None else loaded.measure().topic.rate_in
+    if loaded is None and visit.broker.others is not None and row.lag_messages:
+        return replace(row, catch_up=CatchUp(None, "not known here: another broker may have the topic"))
     return replace(row, rate_in=rate_in, catch_up=catch_up(row.lag_messages, row.rate_out, rate_in))
 
 

@@ -1,28 +1,22 @@
-"""What pages learn from the other brokers of the cluster: each is asked by this one, for a bounded time.
-
-Who does not answer is told on the page; what this broker may see there and the visitor may not, pages leave out.
-"""
+"""The other brokers of the cluster: the way to their consoles, and what they answer within a bounded time."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from interpulse.broker.console.visit import Visit
-from interpulse.broker.console.web.addresses import ROOT
+from interpulse.broker.console.web.addresses import page_url
 from interpulse.model.brokers import ListenerAddresses, address_for
-from interpulse.model.errors import PulsarError, UnknownError
+from interpulse.model.errors import PulsarError
 
-__all__ = ["HERE", "BrokerLink", "Silent", "Told", "answers_of", "links_to_others", "only_here", "told_by_others"]
+__all__ = ["BrokerLink", "Silent", "Told", "answers_of", "links_to_others"]
 
 T = TypeVar("T")
 
-HERE: Final = "here"
-"""As ``only`` in the address of a page: what this broker knows by itself, without asking others."""
 _SECONDS_MAX: Final = 5.0
-_AGAIN_SECONDS: Final = 0.2
 _ASKED_AT_ONCE: Final = 16
 
 
@@ -51,43 +45,17 @@ class Told(Generic[T]):
     silent: tuple[Silent, ...] = ()
 
 
-def only_here(visit: Visit) -> bool:
-    """Whether another broker asks; raises InvalidRequest."""
-    return visit.choice("only", ("", HERE)) == HERE
-
-
-async def links_to_others(visit: Visit) -> tuple[BrokerLink, ...]:
-    """The first page of each console; nothing while the metadata store does not tell who is there."""
+async def links_to_others(visit: Visit, page: str) -> tuple[BrokerLink, ...]:
+    """This page in each console; nothing while the metadata store does not tell who is there."""
     try:
         others = await _others(visit)
     except PulsarError:
         return ()
     tls = visit.visitor.tls
     urls = {name: address_for(each.web_url, each.web_url_tls, tls=tls) for name, each in others.items()}
-    return tuple(BrokerLink(name, f"{url.rstrip('/')}{ROOT}" if url else "") for name, url in sorted(urls.items()))
-
-
-async def told_by_others(visit: Visit, page: str, read: Callable[[Any], T], **query: str) -> Told[T]:
-    """What ``read`` makes of the model of a page at each other broker."""
-    context = visit.broker.others
-    if context is None:
-        return Told({})
-    try:
-        others = await _others(visit)
-    except PulsarError as error:
-        return Told({}, (Silent("the other brokers", str(error)),))
-
-    async def ask(where: ListenerAddresses) -> T:
-        while True:
-            model = await context.ask(where, "GET", f"{ROOT}/{page}.json", kind="broker", query={**query, "only": HERE})
-            try:
-                if model["known"]:
-                    return read(model)
-            except (AttributeError, KeyError, TypeError) as error:
-                raise UnknownError("it runs another version, whose pages tell something else") from error
-            await asyncio.sleep(_AGAIN_SECONDS)
-
-    return await answers_of({name: lambda each=each: ask(each) for name, each in others.items()})
+    return tuple(
+        BrokerLink(name, f"{url.rstrip('/')}{page_url(page)}" if url else "") for name, url in sorted(urls.items())
+    )
 
 
 async def answers_of(questions: Mapping[str, Callable[[], Awaitable[T]]]) -> Told[T]:

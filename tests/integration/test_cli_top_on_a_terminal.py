@@ -32,7 +32,7 @@ class Terminal:
     def __init__(self, *command: str) -> None:
         self._ours, theirs = pty.openpty()
         self._settings = termios.tcgetattr(theirs)
-        self._size(24, 120)
+        self._size(24, 160)
         environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
         self.process = subprocess.Popen(
             [sys.executable, "-m", *command], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
@@ -100,7 +100,7 @@ def test_top_on_a_terminal_when_keys_are_pressed_then_does_what_it_says(tmp_path
             terminal.shows("/pear_")
             terminal.press("\r")
             terminal.shows("1 of 2 rows have 'pear'")
-            terminal.resize(12, 100)
+            terminal.resize(12, 150)
             terminal.shows("pears")
             broker.stop()
             terminal.press("r")
@@ -123,5 +123,5 @@ def _is_well(terminal: Terminal) -> bool:
 def test_top_on_a_terminal_when_the_cluster_does_not_answer_at_first_then_says_so_and_ends(tmp_path: Path) -> None:
     with top("http://127.0.0.1:1") as terminal:
         terminal.shows("Cannot reach")
-        assert terminal.process.wait(SECONDS_MAX) == 1
+        assert terminal.process.wait(SECONDS_MAX) == 5
         assert terminal.is_as_before

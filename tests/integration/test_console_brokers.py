@@ -74,9 +74,9 @@ async def test_topic_when_a_broker_does_not_answer_then_the_page_says_so_and_sho
             raise NotConnected(f"Cannot reach {broker.web_url}")
         return await answered(broker, *arguments, **more)
 
-    monkeypatch.setattr(others, "ask", ask)
     async with AdminClient(brokers[0].web_url) as admin, Client(brokers[0].service_url) as client:
         await _fill(brokers, admin, client)
+        monkeypatch.setattr(others, "ask", ask)
         gone = brokers[2]
         at_others = [each for each in PARTITIONS if await brokers.owner(each) is not gone]
         assert 0 < len(at_others) < len(PARTITIONS)

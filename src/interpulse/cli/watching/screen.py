@@ -21,6 +21,7 @@ from interpulse.cli.watching.rows import Table, shown, sorted_rows
 __all__ = ["Screen", "attended"]
 
 _LINES_AROUND: Final = 4
+_TEXT_MIN: Final = 20
 _STATES: Final = {"HELD": "red", "DISCONNECTED": "red", "PROVISIONING": "yellow"}
 _KEYS: Final = "q ends, s and S sort by the next and the last column, r turns the order round, / filters by the topic"
 _KEY: Final = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|.", re.DOTALL)
@@ -109,14 +110,20 @@ class Screen:
         ordered = sorted_rows(self._table, wanted, self._heading)
         rows = (ordered[::-1] if self._turned else ordered)[:room]
         table = RichTable(box=None, pad_edge=False)
-        for column in self._table.columns:
-            mark = (" ^" if self._turned else " v") if column.heading == self._heading else ""
-            heading = f"{column.heading}{mark}"
+        written = [[to_cell(cell) for cell in cells] for cells in shown(self._table, rows)]
+        mark = " ^" if self._turned else " v"
+        for index, column in enumerate(self._table.columns):
+            heading = f"{column.heading}{mark if column.heading == self._heading else ''}"
+            widest = max([len(heading), *(len(cells[index]) for cells in written)])
             table.add_column(
-                heading, justify="right" if column.is_number else "left", no_wrap=True, overflow="ellipsis"
+                heading,
+                justify="right" if column.is_number else "left",
+                min_width=widest if column.is_number else min(widest, _TEXT_MIN),  # half a number would be another one
+                no_wrap=True,
+                overflow="ellipsis",
             )
-        for cells in shown(self._table, rows):
-            table.add_row(*(Text(to_cell(cell), _STATES.get(cell, "")) for cell in cells))
+        for cells in written:
+            table.add_row(*(Text(cell, _STATES.get(cell, "")) for cell in cells))
         problems = [_line(problem, "red") for problem in self._problems]
         return Group(_line(self._title, "bold"), *problems, table, _line(*self._hint(len(ordered))))
 

@@ -99,8 +99,8 @@ async def _create(app: BrokerApp) -> None:
 async def _replicate(app: BrokerApp) -> None:
     """All are replicated, and were looked for over there; one is held."""
     await app.remote_topics.stop()
-    for name in ("west", COMPARED):
-        await app.clusters.create(name, ClusterData(service_url=app.web_url, broker_service_url=app.service_url))
+    for cluster in ("west", COMPARED):
+        await app.clusters.create(cluster, ClusterData(service_url=app.web_url, broker_service_url=app.service_url))
     change = {"replication_clusters": REMOTES, "allowed_clusters": (*REMOTES, COMPARED)}
     await app.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(**change))
     for number in range(TOPICS):

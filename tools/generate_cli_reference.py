@@ -39,7 +39,10 @@ named as in Pulsar: `AuthenticationToken` with `token:...`, `file:...` or `env:N
 `null`. Errors are one line on standard error: the broker's reason, then the HTTP status in parentheses.
 
 **Other forms.** Every command of the administration takes `-o json`, `-o yaml` or `-o table` and prints the same values
-in that form; `-o name` prints only names, one per line. The option may also stand in front:
+in that form; `-o name` prints only names, one per line. `-o wide` is a table with more columns for `topics list`,
+`topics list-partitioned-topics`, `topics subscriptions`, `namespaces topics`, `brokers list` and `brokers namespaces`:
+what one or two more questions tell of all rows, never one for each row. Other lists of names refuse it, objects are
+printed as with `-o table`. The option may also stand in front:
 `interpulse-admin -o json topics list public/default`.
 
 **Completion** of commands, options and choices, and of the tenants, namespaces and topics of the cluster if it answers

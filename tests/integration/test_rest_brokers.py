@@ -42,6 +42,7 @@ async def test_status_page_when_its_file_is_there_then_is_ok_as_long_as_the_brok
     async with rest_broker(BrokerConfig(status_file_path=str(file))) as broker:
         reply = await call(broker.web_url, "GET", "/status.html")
         assert (reply.status, reply.body == b"OK") == ((200, True) if there else (404, False))
+        assert reply.headers["Content-Type"].startswith("text/plain" if there else "application/json")
         broker.app.ready = False
         assert (await call(broker.web_url, "GET", "/status.html")).status == 404
 

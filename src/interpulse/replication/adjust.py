@@ -26,7 +26,7 @@ from interpulse.model.adjustments import (
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import Conflict, NamespaceNotFound, PulsarError, RemoteClusterUnavailable
 from interpulse.model.names import NamespaceName
-from interpulse.replication.snapshot import Connect, NamespaceReading, read_namespace, read_remote
+from interpulse.replication.snapshot import Connect, NamespaceReading, differing, read_namespace, read_remote
 from interpulse.rules.compatibility import NamespaceSnapshot, plan_adjustments
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ async def _plan_cluster(enabling: Enabling, cluster: str, local: NamespaceSnapsh
         return _unreachable(cluster, str(error))
     if remote is None:
         return ClusterPlan(cluster, skip_reason=_SHARED)
-    return plan_adjustments(cluster, enabling.namespace, local, remote)
+    return plan_adjustments(cluster, enabling.namespace, *await differing(local, remote))
 
 
 def _unreachable(cluster: str, reason: str) -> ClusterPlan:

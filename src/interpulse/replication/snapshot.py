@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from interpulse.in_turns import in_turns
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import (
     NamespaceNotFound,
@@ -33,6 +34,7 @@ __all__ = [
     "Connect",
     "NamespaceReading",
     "broker_auto_creation",
+    "differing",
     "read_namespace",
     "read_remote",
     "snapshot_of",
@@ -80,12 +82,12 @@ class AdminReading:
     async def partitioned(self, namespace: NamespaceName) -> Mapping[TopicName, int | None]:
         """See `NamespaceReading`."""
         counts = await self._admin.topics.partition_counts(namespace, system_included=True)
-        return {TopicName.parse(text): count for text, count in counts.items()}
+        return {TopicName.parse(text): count async for some in in_turns(counts.items()) for text, count in some}
 
     async def stored(self, namespace: NamespaceName) -> Sequence[TopicName]:
         """See `NamespaceReading`."""
         names = await self._admin.topics.list(namespace, domains=(PERSISTENT,), system_included=True)
-        return [TopicName.parse(text) for text in names]
+        return [TopicName.parse(text) async for some in in_turns(names) for text in some]
 
     async def partitions(self, topic: TopicName) -> int:
         """See `NamespaceReading`."""
@@ -206,15 +208,36 @@ async def _partitions(
     """Counts by base name, and the bases of which only partitions without metadata are left, where these count."""
     stored = await reading.stored(namespace)
     partitioned = await reading.partitioned(namespace)  # behind the partitions: one created meanwhile has its count
-    wanted = {name: count for name, count in partitioned.items() if only is None or name in only}
+    wanted: dict[TopicName, int | None] = {}
+    async for some in in_turns(partitioned.items()):
+        wanted |= {name: count for name, count in some if only is None or name in only}
     asked = [name for name, count in wanted.items() if count is None]
     limit = asyncio.Semaphore(_QUESTIONS_MAX)
     counts = await _together([_count(reading, name, limit) for name in asked])
     wanted |= dict(zip(asked, counts, strict=True))
-    found = {name: count for name, count in wanted.items() if count is not None}
-    found = dict.fromkeys((name for name in stored if name.partition_index < 0), 0) | found
-    left_over = frozenset(name.base for name in stored) - found.keys() if left_overs_counted else frozenset()
+    found: dict[TopicName, int] = {}
+    async for names in in_turns(stored):
+        found |= dict.fromkeys((name for name in names if name.partition_index < 0), 0)
+    async for some in in_turns(wanted.items()):
+        found |= {name: count for name, count in some if count is not None}
+    if not left_overs_counted:
+        return found, frozenset()
+    left_over = [name.base async for names in in_turns(stored) for name in names if name.base not in found]
     return dict.fromkeys(left_over, 0) | found, frozenset(left_over)
+
+
+async def differing(local: NamespaceSnapshot, remote: NamespaceSnapshot) -> tuple[NamespaceSnapshot, NamespaceSnapshot]:
+    """Both without the topics that rules find nothing to say of: those that are equal, and those that are here only."""
+    here: dict[TopicName, int] = {}
+    there: dict[TopicName, int] = {}
+    async for some in in_turns(remote.partitions.items()):
+        for topic, count in some:
+            known = local.partitions.get(topic)
+            if known != count:
+                there[topic] = count
+                if known is not None:
+                    here[topic] = known
+    return replace(local, partitions=here), replace(remote, partitions=there)
 
 
 async def _count(reading: NamespaceReading, name: TopicName, limit: asyncio.Semaphore) -> int | None:

@@ -67,6 +67,11 @@ class NamespaceTopics:
         """Every name there is, partitioned topics and partitions included."""
         return self.present | self.metadata.keys()
 
+    @property
+    def count(self) -> int:
+        """How many names those are."""
+        return len(self.present) + sum(1 for base in self.metadata if base not in self.present)
+
 
 @dataclass(frozen=True, slots=True)
 class CreateMissedPartitions:

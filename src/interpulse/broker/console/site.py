@@ -84,7 +84,7 @@ class Site:
 
     def close(self) -> None:
         """Look for nothing any more."""
-        self._kept.close()
+        self._kept.forget()
 
     async def answer(
         self,
@@ -299,6 +299,7 @@ class Site:
             if self._read_only:
                 raise Forbidden(_READ_ONLY)
             await self._visit(visitor, {}).send(call.method, call.path, call.body)
+            self._kept.forget()
             outcome = "done"
         except PulsarError as error:
             outcome = type(error).__name__

@@ -16,7 +16,7 @@ from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, Namespace
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.replication.adjust import Enabling, adjust, preview
 from interpulse.replication.connect import connect as connect_to
-from interpulse.replication.snapshot import Connect, read_namespace, read_remote
+from interpulse.replication.snapshot import Connect, differing, read_namespace, read_remote
 from interpulse.rules.compatibility import NamespaceSnapshot, compare, namespace_missing
 
 __all__ = ["LocalReading", "RemoteComparison"]
@@ -92,4 +92,4 @@ class RemoteComparison:
             return [f"{missing.reason}; {missing.remedy}"]
         except RemoteClusterUnavailable as error:
             return [str(error)]
-        return [] if remote is None else compare(cluster, local, remote)
+        return [] if remote is None else compare(cluster, *await differing(local, remote))

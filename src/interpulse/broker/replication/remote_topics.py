@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interpulse.broker import metadata_paths as keys
@@ -27,6 +28,7 @@ from interpulse.broker.topics.partition_records import stored_partitions
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.client.transport.backoff import Backoff
 from interpulse.clock import Clock
+from interpulse.in_turns import Turn, in_turns, sorted_in_turns
 from interpulse.model.errors import MetadataError, PulsarError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topics import TopicKind
@@ -42,7 +44,6 @@ __all__ = ["RemoteState", "RemoteTopics"]
 log = logging.getLogger(__name__)
 
 _STORE_RETRY_SECONDS: Final = 1.0
-_TOPICS_AT_ONCE: Final = 10  # of thousands; then it is others' turn in the event loop
 
 
 class RemoteState(NamedTuple):
@@ -202,7 +203,7 @@ class RemoteTopics:
     async def _all_namespaces(self) -> set[NamespaceName]:
         """Those that there are, and those that had pairs."""
         self._unsure = False
-        namespaces = {topic.namespace_name for topic in self._pairs}
+        namespaces = {topic.namespace_name async for some in in_turns(list(self._pairs)) for topic in some}
         try:
             for tenant in await self._store.children(keys.POLICIES):
                 names = await self._store.children(keys.tenant(tenant))
@@ -230,10 +231,10 @@ class RemoteTopics:
                     namespaces |= await self._all_namespaces()
                 for namespace in sorted(namespaces, key=str):
                     topics |= await self._topics_of(namespace)
-                for number, topic in enumerate(sorted(topics, key=str), 1):
+                turn = Turn()
+                for topic in await sorted_in_turns(topics, key=str):
                     await self._follow_topic(topic)
-                    if number % _TOPICS_AT_ONCE == 0:
-                        await asyncio.sleep(0)
+                    await turn.give_way()
             except Exception as error:  # of the store; and a fault of ours must not end the care for all topics
                 log.error(
                     "replicated topics not followed, tried again error=%s", error, exc_info=_unless_expected(error)
@@ -245,7 +246,8 @@ class RemoteTopics:
 
     async def _topics_of(self, namespace: NamespaceName) -> set[TopicName]:
         """Whatever may be replicated now, or was before."""
-        topics = {topic for topic in self._pairs if topic.namespace_name == namespace}
+        pairs = in_turns(list(self._pairs))
+        topics = {topic async for some in pairs for topic in some if topic.namespace_name == namespace}
         topics |= (await self._policies.replication_clusters(namespace)).keys()
         if not self._namespaces.remotes(await self._namespaces.find_policies(namespace)):
             self._replicated.discard(namespace)
@@ -253,7 +255,9 @@ class RemoteTopics:
         self._replicated.add(namespace)
         stored = await self._lifecycle.list_topics(namespace, PERSISTENT, include_system=True)
         partitioned = await self._lifecycle.list_partitioned(namespace, PERSISTENT, include_system=True)
-        return topics | {name.base for name in stored} | set(partitioned)
+        async for some in in_turns(chain(partitioned, (name.base for name in stored))):
+            topics.update(some)
+        return topics
 
     async def _follow_topic(self, topic: TopicName) -> None:
         """Begin the pairs that are wanted, end the others."""

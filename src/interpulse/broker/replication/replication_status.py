@@ -8,16 +8,16 @@ that wait are estimated. What healed is that of all topics of the cluster since 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, Protocol
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.in_turns import dumped_in_turns, in_turns, parsed_in_turns, sorted_in_turns
 from interpulse.broker.replication.remote_topics import RemoteState
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
+from interpulse.in_turns import dumped_in_turns, in_turns, parsed_in_turns, sorted_in_turns
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topics import TopicKind
@@ -31,7 +31,7 @@ Record = dict[str, Any]
 _Reports = dict[TopicName, dict[str, list[Record]]]
 
 STATES: Final = ("REPLICATING", "PROVISIONING", "HELD", "DISCONNECTED", "NOT_APPLICABLE", "DISABLED")
-_TOPICS_AT_ONCE: Final = 100  # in one turn of the event loop: a few milliseconds
+_TOPICS_AT_ONCE: Final = 100  # on a page
 _SYSTEM_TOPIC: Final = "a system topic is made equal there; its messages are copied only with include_system_topics"
 _UNREPORTED: Final = "it comes by itself; if it stays away, see that the job runs (replicationJob) and read its log"
 _FIELDS: Final = (
@@ -116,7 +116,7 @@ class ReplicationStatus:
 
         What is reported again is replaced anyway, so it is not asked for.
         """
-        reported = {record["topic"] for record in newer}
+        reported = {record["topic"] async for some in in_turns(newer) for record in some}
         kept: list[Record] = []
         async for some in in_turns(stored):
             asked = {name: TopicName.parse(name) for record in some if (name := record["topic"]) not in reported}
@@ -165,7 +165,7 @@ class ReplicationStatus:
         return [record for record in records if not name.is_partition or record["topic"] in names]
 
     async def of_pairs(
-        self, namespace: NamespaceName, remotes: Sequence[tuple[TopicName, Collection[str]]]
+        self, namespace: NamespaceName, remotes: Iterable[tuple[TopicName, Collection[str]]]
     ) -> AsyncIterator[Record]:
         """The records of these topics of one namespace, each with the clusters that it is replicated to.
 
@@ -227,9 +227,10 @@ class ReplicationStatus:
     async def _topics(self, namespace: NamespaceName) -> list[TopicName]:
         bases: set[TopicName] = set()
         for domain in (PERSISTENT, NON_PERSISTENT):
-            bases.update(await self._lifecycle.list_partitioned(namespace, domain, include_system=True))
-            async for some in in_turns(await self._lifecycle.list_topics(namespace, domain, include_system=True)):
-                bases.update(name.base for name in some)
+            partitioned = await self._lifecycle.list_partitioned(namespace, domain, include_system=True)
+            stored = await self._lifecycle.list_topics(namespace, domain, include_system=True)
+            async for some in in_turns(chain(partitioned, (name.base for name in stored))):
+                bases.update(some)
         return await sorted_in_turns(bases, key=str)
 
     async def _reports(self, namespace: NamespaceName) -> _Reports:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from interpulse.broker.replication.remote_topics import RemoteTopics
 from interpulse.broker.replication.replication_status import Record, ReplicationStatus
 from interpulse.broker.replication.replication_supervisor import ReplicationJobView
+from interpulse.in_turns import in_turns
 from interpulse.model.names import NamespaceName, TopicName
 
 __all__ = ["ReplicationSurvey", "Survey"]
-
-_AT_ONCE: Final = 1000  # topics in one turn of the event loop: a few milliseconds
 
 
 @dataclass(slots=True)
@@ -69,25 +66,28 @@ class ReplicationSurvey:
     async def look(self) -> Survey:
         """Look at every topic that is replicated, giving way to other work."""
         survey = Survey()
-        for namespace, remotes in (await self._pairs()).items():
-            for _, clusters in remotes:
-                survey.remotes.update(clusters)
-            async for record in self._status.of_pairs(namespace, remotes):
+        for namespace, topics in (await self._topics()).items():
+            async for some in in_turns(topics):
+                survey.remotes.update(*map(self._remote_topics.clusters_of, some))
+            async for record in self._status.of_pairs(namespace, self._pairs(topics)):
                 survey.add(str(namespace), record)
         return survey
 
     async def records(self, allowed: Callable[[NamespaceName], Awaitable[bool]]) -> AsyncIterator[Record]:
         """The status records of every topic that is replicated, of the allowed namespaces; as `look`."""
-        for namespace, remotes in (await self._pairs()).items():
+        for namespace, topics in (await self._topics()).items():
             if await allowed(namespace):
-                async for record in self._status.of_pairs(namespace, remotes):
+                async for record in self._status.of_pairs(namespace, self._pairs(topics)):
                     yield record
 
-    async def _pairs(self) -> dict[NamespaceName, list[tuple[TopicName, tuple[str, ...]]]]:
-        """The topics with their clusters, by namespace."""
-        pairs: defaultdict[NamespaceName, list[tuple[TopicName, tuple[str, ...]]]] = defaultdict(list)
-        for number, topic in enumerate(self._remote_topics.topics(), 1):
-            pairs[topic.namespace_name].append((topic, self._remote_topics.clusters_of(topic)))
-            if number % _AT_ONCE == 0:
-                await asyncio.sleep(0)
-        return pairs
+    async def _topics(self) -> dict[NamespaceName, list[TopicName]]:
+        """What is replicated, by namespace."""
+        found: defaultdict[NamespaceName, list[TopicName]] = defaultdict(list)
+        async for some in in_turns(self._remote_topics.topics()):
+            for topic in some:
+                found[topic.namespace_name].append(topic)
+        return found
+
+    def _pairs(self, topics: Iterable[TopicName]) -> Iterator[tuple[TopicName, tuple[str, ...]]]:
+        """Each with its clusters."""
+        return ((topic, self._remote_topics.clusters_of(topic)) for topic in topics)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from interpulse.broker.rest.http.at_owner import redirect_to
 from interpulse.broker.rest.http.bodies import NAMESPACE_POLICIES
-from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, Answer, Call, Route, answer_json, answer_many
 from interpulse.broker.rest.http.opening import listed_topics
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, super_user, tenant_admin
 from interpulse.model.errors import Conflict, InvalidRequest, NotFound, OperationNotAllowed, PulsarError
@@ -57,12 +58,8 @@ async def list_topics(call: Call) -> Answer:
         raise InvalidRequest(f"mode must be one of {', '.join(_DOMAINS_BY_MODE)}, not {mode[:100]!r}")
     await call.context.namespaces.get_policies(call.namespace)
     include_system = call.flag("includeSystemTopic")
-    names = [
-        str(name)
-        for domain in _DOMAINS_BY_MODE[mode]
-        for name in await listed_topics(call, domain, include_system=include_system)
-    ]
-    return answer_json(names)
+    lists = [await listed_topics(call, domain, include_system=include_system) for domain in _DOMAINS_BY_MODE[mode]]
+    return await answer_many(map(str, chain.from_iterable(lists)))
 
 
 async def get_bundles(call: Call) -> Answer:

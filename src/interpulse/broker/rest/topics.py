@@ -8,10 +8,11 @@ from typing import Any, Final
 from interpulse.broker.live.registry import backlog_operations, upkeep
 from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner, by_partition
 from interpulse.broker.rest.http.bodies import PARTITIONED_TOPIC
-from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, TOPIC_PATH, Answer, Call, Route, answer_json, answer_many
 from interpulse.broker.rest.http.opening import existing_partitions, listed_topics, open_each, open_persistent
 from interpulse.broker.rest.http.peers import or_at_peer
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, on_topic, tenant_admin
+from interpulse.in_turns import in_turns
 from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
 from interpulse.model.names import Domain, TopicName
 from interpulse.model.permissions import NamespaceOperation, TopicOperation
@@ -30,10 +31,10 @@ async def list_topics(call: Call) -> Answer:
         boundaries = await call.context.namespaces.boundaries(call.namespace)
         bundle = checked_bundle(text, boundaries)
         names = await listed_topics(call, domain, include_system=include_system, bundle=bundle)
-        names = [name for name in names if bundle_of(name, boundaries) == bundle]
+        names = [name async for some in in_turns(names) for name in some if bundle_of(name, boundaries) == bundle]
     else:
         names = await listed_topics(call, domain, include_system=include_system)
-    return answer_json([str(name) for name in names])
+    return await answer_many(map(str, names))
 
 
 async def list_partitioned(call: Call) -> Answer:
@@ -44,9 +45,9 @@ async def list_partitioned(call: Call) -> Answer:
         counts = await call.context.lifecycle.partition_counts(
             call.namespace, _domain(call), include_system=include_system
         )
-        return answer_json({str(name): count for name, count in counts.items()})
+        return await answer_many({str(name): count for name, count in counts.items()})
     names = await call.context.lifecycle.list_partitioned(call.namespace, _domain(call), include_system=include_system)
-    return answer_json([str(name) for name in names])
+    return await answer_many(map(str, names))
 
 
 async def create_topic(call: Call) -> Answer:

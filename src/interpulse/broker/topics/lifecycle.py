@@ -8,7 +8,6 @@ policies, no creation in flight can slip into a namespace that is being deleted.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
@@ -17,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.in_turns import sorted_in_turns
 from interpulse.broker.layout import ALONE, Layout
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.remote_partitions import RemotePartitions
@@ -32,6 +30,7 @@ from interpulse.broker.topics.topic_reading import (
     count_if_clear,
     parsed_metadata,
 )
+from interpulse.in_turns import in_turns, sorted_in_turns
 from interpulse.model.changes import (
     Change,
     CreatePartitionedMetadata,
@@ -189,7 +188,12 @@ class TopicLifecycle:
         if domain == "persistent":
             names = await self._names(keys.topic_records(namespace, domain), namespace, domain)
         else:
-            names = [name for name in self._loaded if name.domain == domain and name.namespace_name == namespace]
+            names = [
+                name
+                async for some in in_turns(list(self._loaded))
+                for name in some
+                if name.domain == domain and name.namespace_name == namespace
+            ]
         return await _listed(names, include_system=include_system)
 
     async def local_names(self, namespace: NamespaceName, domain: Domain) -> AsyncIterator[tuple[str, bool]]:
@@ -197,15 +201,13 @@ class TopicLifecycle:
         partitioned; partitions are left out. Costs less than the names themselves; others get their turn in between."""
         encoded = await self._store.children(keys.partitioned_topics(namespace, domain))
         partitioned = set(encoded)
-        for number, each in enumerate(encoded, 1):
-            yield decode_local_name(each), True
-            if number % _NAMES_AT_ONCE == 0:
-                await asyncio.sleep(0)
-        for number, each in enumerate(await self._store.children(keys.topic_records(namespace, domain)), 1):
-            if _PARTITION.sub("", each) not in partitioned:
-                yield decode_local_name(each), False
-            if number % _NAMES_AT_ONCE == 0:
-                await asyncio.sleep(0)
+        async for some in in_turns(encoded):
+            for each in some:
+                yield decode_local_name(each), True
+        async for some in in_turns(await self._store.children(keys.topic_records(namespace, domain))):
+            for each in some:
+                if _PARTITION.sub("", each) not in partitioned:
+                    yield decode_local_name(each), False
 
     async def list_partitioned(
         self, namespace: NamespaceName, domain: Domain, *, include_system: bool
@@ -221,9 +223,11 @@ class TopicLifecycle:
         counts: dict[TopicName, int | None] = {}
         prefix = f"{keys.partitioned_topics(namespace, domain)}/"
         async for page in scan_pages(self._store, prefix, limit=_NAMES_AT_ONCE):
-            topics = ((keys.topic_of_partitioned_topic(key), key, each) for key, each in page)
-            counts |= {topic: count_if_clear(key, each.value) for topic, key, each in topics if topic is not None}
-        return {name: counts[name] for name in await _listed(counts, include_system=include_system)}
+            async for some in in_turns(page):
+                topics = ((keys.topic_of_partitioned_topic(key), key, each) for key, each in some)
+                counts |= {topic: count_if_clear(key, each.value) for topic, key, each in topics if topic is not None}
+        listed = await _listed(counts, include_system=include_system)
+        return {name: counts[name] async for some in in_turns(listed) for name in some}
 
     # --- creating and expanding
 
@@ -465,12 +469,12 @@ class TopicLifecycle:
 
     async def _names(self, key: str, namespace: NamespaceName, domain: Domain) -> list[TopicName]:
         """The names of all children, parsed once and then remembered; others get their turn between many."""
-        names: list[TopicName] = []
-        for number, encoded in enumerate(await self._store.children(key), 1):
-            names.append(TopicName.parse(f"{domain}://{namespace}/{decode_local_name(encoded)}"))
-            if number % _NAMES_AT_ONCE == 0:
-                await asyncio.sleep(0)
-        return names
+        prefix = f"{domain}://{namespace}/"
+        return [
+            TopicName.parse(f"{prefix}{decode_local_name(encoded)}")
+            async for some in in_turns(await self._store.children(key))
+            for encoded in some
+        ]
 
     async def _with_properties(self, name: TopicName, change: Callable[[dict[str, str]], dict[str, str]]) -> Put:
         """The record with other properties, written under the version that was read."""

@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from interpulse.cli.admin.wide_lists import print_brokers
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.output import print_json, print_lines, print_pairs, print_text, print_value
+from interpulse.cli.support.output import (
+    is_wide,
+    print_json,
+    print_lines,
+    print_pairs,
+    print_text,
+    print_value,
+    print_wide,
+)
 from interpulse.cli.support.running import admin_command
 
 if TYPE_CHECKING:
@@ -28,8 +37,15 @@ def brokers() -> None:
 @click.argument("cluster", required=False)
 @admin_command
 async def list_brokers(admin: AdminClient, cluster: str | None) -> None:
-    """List the active brokers."""
-    print_lines(await admin.brokers.list(cluster))
+    """List the active brokers.
+
+    -o wide tells which of them balances load.
+    """
+    names = await admin.brokers.list(cluster)
+    if is_wide():
+        await print_brokers(admin, names)
+    else:
+        print_lines(names)
 
 
 @brokers.command("leader-broker")
@@ -44,8 +60,15 @@ async def leader_broker(admin: AdminClient) -> None:
 @click.option("-u", "--url", "broker", required=True, help="Address of the broker, as list prints it: host:port.")
 @admin_command
 async def list_owned_namespaces(admin: AdminClient, cluster: str, broker: str) -> None:
-    """List the bundles that a broker serves."""
+    """List the bundles that a broker serves.
+
+    -o wide is a table of them.
+    """
     owned = await admin.brokers.owned_namespaces(cluster, broker)
+    if is_wide():
+        rows = [(bundle, *map(status.get, _OWNERSHIP)) for bundle, status in owned.items()]
+        print_wide(("bundle", *_OWNERSHIP), rows)
+        return
     print_value(owned, "\n".join(f"{bundle}    {_ownership(status)}" for bundle, status in owned.items()))
 
 

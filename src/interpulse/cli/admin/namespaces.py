@@ -11,14 +11,15 @@ from interpulse.cli.admin.namespace_properties import PROPERTY_COMMANDS
 from interpulse.cli.admin.permissions import NAMESPACE_PERMISSION_COMMANDS
 from interpulse.cli.admin.replication_plan import set_clusters_by_plan
 from interpulse.cli.admin.replication_status import show_status
+from interpulse.cli.admin.wide_lists import print_topics
 from interpulse.cli.policies.namespace_messaging import MESSAGING_COMMANDS
 from interpulse.cli.policies.namespace_policies import POLICY_COMMANDS
 from interpulse.cli.policies.namespace_schemas import SCHEMA_POLICY_COMMANDS
 from interpulse.cli.policies.policy_forms import CLUSTERS
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.completion import complete_tenants
-from interpulse.cli.support.output import print_json, print_lines
-from interpulse.cli.support.params import NAMESPACE, STRINGS
+from interpulse.cli.support.output import is_wide, print_json, print_lines
+from interpulse.cli.support.params import NAMESPACE, STRINGS, domains_of
 from interpulse.cli.support.running import admin_command
 from interpulse.cli.support.watched import watch_option
 from interpulse.model.errors import Conflict
@@ -70,9 +71,16 @@ async def list_namespaces(admin: AdminClient, tenant: str) -> None:
 @click.option("-ist", "--include-system-topic", "system_included", is_flag=True, help="List system topics too.")
 @admin_command
 async def list_topics(admin: AdminClient, namespace: NamespaceName, mode: str | None, system_included: bool) -> None:
-    """List the topics of a namespace."""
+    """List the topics of a namespace.
+
+    -o wide adds what it adds to those of topics list.
+    """
     wanted = _MODES[(mode or "persistent").lower()]
-    print_lines(await admin.namespaces.topics(namespace, mode=wanted, system_included=system_included))  # type: ignore[arg-type]
+    names = await admin.namespaces.topics(namespace, mode=wanted, system_included=system_included)  # type: ignore[arg-type]
+    if is_wide():
+        await print_topics(admin, namespace, names, domains_of(None))
+    else:
+        print_lines(names)
 
 
 @namespaces.command("policies")

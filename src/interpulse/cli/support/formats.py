@@ -5,10 +5,20 @@ from __future__ import annotations
 import base64
 import json
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeGuard
 
-__all__ = ["FORMATS", "content_fields", "text_width", "to_cell", "to_json", "to_names", "to_table", "to_yaml"]
+__all__ = [
+    "FORMATS",
+    "content_fields",
+    "text_width",
+    "to_cell",
+    "to_json",
+    "to_names",
+    "to_rows",
+    "to_table",
+    "to_yaml",
+]
 
 _GAP: Final = "  "
 _NAMES: Final = ("name", "topic", "clusterName", "brokerId")
@@ -45,6 +55,11 @@ def to_table(value: object) -> str:
     if isinstance(value, Mapping):
         return "\n\n".join(_tables_of_object(value))
     return to_cell(value)
+
+
+def to_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table with these headings, also without rows."""
+    return _aligned([column.upper() for column in columns], [[to_cell(each) for each in row] for row in rows])
 
 
 def _tables_of_object(value: Mapping[str, object]) -> Iterator[str]:

@@ -1,31 +1,34 @@
 """Prints results: lines for lists, indented JSON for objects, character for character as pulsar-admin does.
 
 Scripts read this output, so its form is part of the interface. ``--output`` prints the same values as JSON, YAML or a
-table instead.
+table instead; ``wide`` is a table that tells of each name of a list what one more question to the cluster tells of all.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import click
 
-from interpulse.cli.support.formats import FORMATS
+from interpulse.cli.support.formats import FORMATS, to_rows
 
 __all__ = [
     "format_option",
+    "is_wide",
     "print_documents",
     "print_json",
     "print_lines",
     "print_pairs",
     "print_text",
     "print_value",
+    "print_wide",
     "to_pretty_json",
 ]
 
 _INDENT = "  "
+_WIDE: Final = "wide"
 _CHOSEN: Final = "interpulse.cli.support.output"  # in the dictionary that nested commands share
 
 
@@ -34,7 +37,7 @@ def format_option(*, hidden: bool = False) -> Callable[[Callable[..., Any]], Cal
     return click.option(
         "-o",
         "--output",
-        type=click.Choice(list(FORMATS)),
+        type=click.Choice([*FORMATS, _WIDE]),
         expose_value=False,
         callback=_choose,
         hidden=hidden,
@@ -53,16 +56,35 @@ def print_value(value: object, own_form: str, *, tabular: bool = False, in_table
     With ``tabular`` it is what a table of the value is meant to be. ``in_table`` is what a table shows instead of the
     value: for people, where the value is for programs.
     """
-    context = click.get_current_context(silent=True)
-    chosen = context.meta.get(_CHOSEN) if context else None
+    chosen = "table" if is_wide() else _chosen()
     if chosen is not None and not (tabular and chosen == "table"):
         click.echo(FORMATS[chosen](in_table if in_table is not None and chosen == "table" else value))
     elif own_form:
         click.echo(own_form)
 
 
+def is_wide() -> bool:
+    """Whether a list shall be told with what else the cluster says of its items, see `print_wide`."""
+    return _chosen() == _WIDE
+
+
+def _chosen() -> str | None:
+    context = click.get_current_context(silent=True)
+    chosen: str | None = context.meta.get(_CHOSEN) if context else None
+    return chosen
+
+
+def print_wide(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """The rows of a list, as a table with these headings; a cell of None is one that the cluster does not tell."""
+    click.echo(to_rows(columns, rows))
+
+
 def print_lines(items: Iterable[str]) -> None:
-    """One item per line."""
+    """One item per line. Raises click.UsageError for wide output: lists that have more columns use `print_wide`."""
+    if is_wide():
+        raise click.UsageError(
+            "Nothing but these names is known without a question for each: -o wide has no more columns"
+        )
     lines = list(items)
     print_value(lines, "\n".join(lines))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.cli.support.running import failure
-from interpulse.model.errors import AuthorizationError, NotFound, PulsarError
+from interpulse.model.errors import AuthorizationError, NotConnected, NotFound, OperationTimeout, PulsarError
 from interpulse.model.names import NamespaceName
 
 if TYPE_CHECKING:
@@ -85,5 +85,9 @@ class ClusterSurvey:
                 stats[name] = await self._admin.topics.stats(name)
             except NotFound:
                 continue  # it went meanwhile
+            except (NotConnected, OperationTimeout) as error:
+                problems.setdefault(type(error), failure(error).message)
+                for _ in waiting:  # the others would have no answer either
+                    pass
             except PulsarError as error:
                 problems.setdefault(type(error), f"{name}: {failure(error).message}")

@@ -6,8 +6,9 @@ import asyncio
 import importlib.util
 import re
 import sys
+from collections.abc import Coroutine
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["top"]
 
-_HEADINGS: Final = {name: table.headings for name, table in TABLES.items()}
+T = TypeVar("T")
 
 
 class _Expression(click.ParamType["re.Pattern[str]"]):
@@ -85,8 +86,9 @@ def top(
     --topics-max topics the first ones by name are asked about, and the heading says of how many. Asking about a topic
     loads it at its broker: name namespaces, or narrow it with --filter, where there are many.
 
-    On a terminal with rich installed it is a screen: q ends, s sorts by the next column. Elsewhere a table is printed
-    in every round.
+    On a terminal with rich installed it is a screen: q ends, s and S (or the arrow keys) sort by the next and the last
+    column, r turns the order round, / shows only topics with a text in their names. While the cluster does not answer,
+    the screen keeps what was seen last and says so. Elsewhere a table is printed in every round.
     """
     table = TABLES[kind]
     sort = _heading(table, heading)
@@ -153,30 +155,38 @@ async def _in_lines(
 
 
 async def _on_screen(table: Table, survey: ClusterSurvey, sort: str, interval: float, admin: AdminClient) -> None:
-    from interpulse.cli.watching.screen import Screen, keys_pressed
+    from interpulse.cli.watching.screen import Screen, attended
 
     ended = asyncio.Event()
-    with Screen(table, sort) as screen:
+    with Screen(table, sort, on_end=ended.set) as screen, attended(screen):
+        screen.show(f"{admin.web_url}  is asked for its topics", [], ())
+        found = await _unless(ended, survey.look())
+        title = "" if found is None else _title(found, admin)
+        while found is not None:
+            screen.show(title, _rows(table, found), tuple(found.problems))
+            await _unless(ended, asyncio.sleep(interval))
+            looked = await _unless(ended, _looked_again(survey, found))
+            if looked is not None and looked.stats is not found.stats:
+                title = _title(looked, admin)
+            found = looked
 
-        def on_key(key: str) -> None:
-            if key == "q":
-                ended.set()
-            elif key == "s":
-                screen.sort_by_next()
 
-        with keys_pressed(on_key):
-            found = await survey.look()
-            while not ended.is_set():
-                screen.show(_title(found, admin), _rows(table, found), tuple(found.problems))
-                try:
-                    await asyncio.wait_for(ended.wait(), interval)
-                except TimeoutError:
-                    found = await _looked_again(survey, found)
+async def _unless(ended: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """What it returns; None if the screen is ended before, or was already."""
+    working, ending = asyncio.ensure_future(work), asyncio.ensure_future(ended.wait())
+    try:
+        await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
+        return None if ended.is_set() else working.result()
+    finally:
+        for task in (working, ending):
+            task.cancel()
+        await asyncio.gather(working, ending, return_exceptions=True)
 
 
 async def _looked_again(survey: ClusterSurvey, before: Found) -> Found:
-    """A cluster that does not answer leaves what was seen last, with a sentence."""
+    """A cluster that does not answer leaves what was seen last, with a sentence; the title tells when that was."""
     try:
-        return await survey.look()
+        found = await survey.look()
     except PulsarError as error:
         return Found(before.stats, before.matching, [failure(error).message])
+    return Found(before.stats, before.matching, found.problems) if found.problems and not found.stats else found

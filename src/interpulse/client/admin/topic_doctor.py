@@ -1,7 +1,8 @@
 """Finding and repairing topics whose records disagree, through the admin API alone.
 
-Works against our own broker and against Apache Pulsar: the lists of a namespace, one question per partitioned topic,
-and the calls that `interpulse.rules.topic_diagnosis` names.
+Works against our own broker and against Apache Pulsar: the lists of a namespace, one question for each partitioned
+topic whose count the lists do not tell, and the calls that `interpulse.rules.topic_diagnosis` names. While there are
+many topics, others have their turn on the event loop.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.in_turns import in_turns, sorted_in_turns
 from interpulse.model.changes import (
     CreatePartitionedMetadata,
     CreateTopicRecord,
@@ -201,29 +203,39 @@ class TopicDoctor:
         only: Collection[TopicName] | None,
         progress: Progress = lambda done, total: None,
     ) -> Examination:
-        present_texts, partitioned_texts = await _together(
-            [
-                self._admin.topics.list(namespace, domains=self._domains, system_included=True),
-                self._admin.topics.list_partitioned(namespace, domains=self._domains, system_included=True),
-            ]
-        )
-        present, unreadable = _names(present_texts, only)
-        partitioned, unreadable_too = _names(partitioned_texts, only)
-        answers = await self._metadata(sorted(partitioned, key=str), progress)
+        lists: list[Awaitable[Any]] = [
+            self._admin.topics.list(namespace, domains=self._domains, system_included=True),
+            self._admin.topics.partition_counts(namespace, domains=self._domains, system_included=True),
+        ]
+        present_texts, counts = await _together(lists)
+        present, unreadable = await _names(present_texts, only)
+        partitioned, unreadable_too = await _names(counts, only)
+        answers = await self._metadata(await sorted_in_turns(partitioned, key=str), counts, progress)
         unanswered = {name: answer for name, answer in answers.items() if isinstance(answer, PulsarError)}
         metadata = {
             name: _UNKNOWN_COUNT if isinstance(answer, PulsarError) else answer for name, answer in answers.items()
         }
         topics = NamespaceTopics(present, metadata)
-        findings = tuple(finding for finding in diagnose(topics) if finding.kind not in self._ignored)
+        findings = tuple(finding for finding in await _diagnosed(topics) if finding.kind not in self._ignored)
         return Examination(namespace, topics, findings, (*unreadable, *unreadable_too), unanswered)
 
     async def _metadata(
-        self, names: Sequence[TopicName], progress: Progress
+        self, names: Sequence[TopicName], counts: Mapping[str, int | None], progress: Progress
     ) -> dict[TopicName, PartitionedTopicMetadata | PulsarError]:
-        """The lists tell no counts, so every partitioned topic has to be asked; what the cluster cannot tell of one
-        topic is its answer."""
-        done = 0
+        """Asked for each topic without a known count: of a real broker all, of ours those that are being deleted.
+
+        What the cluster cannot tell of one topic is its answer.
+        """
+        answers: dict[TopicName, PartitionedTopicMetadata | PulsarError] = {}
+        asked: list[TopicName] = []
+        async for some in in_turns(names):
+            for name in some:
+                count = counts.get(str(name))
+                if count is None:
+                    asked.append(name)
+                else:
+                    answers[name] = PartitionedTopicMetadata(count)
+        done = len(answers)
 
         async def ask(name: TopicName) -> PartitionedTopicMetadata | PulsarError:
             nonlocal done
@@ -239,7 +251,9 @@ class TopicDoctor:
             progress(done, len(names))
             return answer
 
-        return dict(zip(names, await _together(map(ask, names)), strict=True))
+        if done:
+            progress(done, len(names))
+        return answers | dict(zip(asked, await _together(map(ask, asked)), strict=True))
 
 
 async def _together(calls: Iterable[Awaitable[A]]) -> list[A]:
@@ -253,18 +267,36 @@ async def _together(calls: Iterable[Awaitable[A]]) -> list[A]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _names(texts: Iterable[str], only: Collection[TopicName] | None) -> tuple[frozenset[TopicName], list[str]]:
+async def _names(texts: Iterable[str], only: Collection[TopicName] | None) -> tuple[frozenset[TopicName], list[str]]:
     """The listed names that were asked for, and the texts that are no names of topics."""
     names, unreadable = set(), []
-    for text in texts:
-        try:
-            name = TopicName.parse(text)
-        except InvalidTopicName:
-            unreadable.append(text)
-            continue
-        if only is None or name.base in only or name in only:
-            names.add(name)
+    async for some in in_turns(texts):
+        for text in some:
+            try:
+                name = TopicName.parse(text)
+            except InvalidTopicName:
+                unreadable.append(text)
+                continue
+            if only is None or name.base in only or name in only:
+                names.add(name)
     return frozenset(names), unreadable
+
+
+async def _diagnosed(topics: NamespaceTopics) -> list[Finding]:
+    """As `diagnose`, of some base names after the others: no finding is about two of them."""
+    by_base: dict[TopicName, set[TopicName]] = {base: set() for base in topics.metadata}
+    async for some in in_turns(topics.present):
+        for name in some:
+            if name.is_partition:
+                by_base.setdefault(name.base, set()).add(name)
+    findings: list[Finding] = []
+    async for bases in in_turns(await sorted_in_turns(by_base, key=str)):
+        present = {name for base in bases for name in by_base[base]} | {
+            base for base in bases if base in topics.present
+        }
+        metadata = {base: topics.metadata[base] for base in bases if base in topics.metadata}
+        findings += diagnose(NamespaceTopics(frozenset(present), metadata))
+    return findings
 
 
 def _exact_contents(name: TopicName, ledgers: Mapping[str, Any], stats: Mapping[str, Any]) -> Contents:

@@ -25,6 +25,7 @@ from interpulse.client.json_readers import Read, UnexpectedJson, ignored
 from interpulse.client.tls import KeptContext, TlsOptions
 from interpulse.client.transport.http_errors import HttpAnswer, Kind, error_for_response
 from interpulse.client.transport.issued_tokens import IssuedTokens
+from interpulse.in_turns import parsed_in_turns
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import (
     AlreadyClosed,
@@ -40,6 +41,8 @@ T = TypeVar("T")
 JSON: Final = "application/json"
 _REDIRECTS_MAX = 10
 _CONNECT_TIMEOUT_MS = 10_000
+_LONG: Final = 500_000
+"""Characters of an answer that is decoded in turns: all at once takes milliseconds."""
 _DISCONNECT_S: Final = 1.0
 _REDIRECT_STATUSES = frozenset({301, 302, 307, 308})
 
@@ -146,7 +149,7 @@ class HttpSession(AsyncCloses):
                 f"{method} {path} was answered with a web page: {_root(self._roots[self._preferred])} is no broker"
             )
         try:
-            return read(_decode(answer.text))
+            return read(await _decoded(answer.text))
         except UnexpectedJson as unexpected:
             root = _root(self._roots[self._preferred])
             raise UnknownError(f"{root} answered {method} {path} with something else than {unexpected}") from unexpected
@@ -178,7 +181,7 @@ class HttpSession(AsyncCloses):
         """As :meth:`request`, for a call that answers a document with the field ``marker`` when it refuses too."""
         payload = json.dumps(body).encode()
         answer = await self.exchange(method, path + _query_string(query), payload, JSON)
-        document = _decode(answer.text)
+        document = await _decoded(answer.text)
         if isinstance(document, dict) and marker in document:
             return document
         if answer.status >= 400:
@@ -311,12 +314,12 @@ def _query_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _decode(text: str) -> Any:
+async def _decoded(text: str) -> Any:
     """JSON where it is JSON; brokers send bare words such as ``ok`` with the content type of JSON too."""
     if not text:
         return None
     try:
-        return json.loads(text)
+        return json.loads(text) if len(text) < _LONG else await parsed_in_turns(text)
     except ValueError:
         return text
 

@@ -49,7 +49,7 @@ async def test_examine_when_many_topics_are_plain_then_two_requests_do(admin: tu
     seen = await doctor.examine(NAMESPACE)
     assert (len(seen.topics.known), seen.findings) == (10_000, ())
     assert sorted(each.target for each in web.asked) == [
-        f"{ROOT}/partitioned?includeSystemTopic=true",
+        f"{ROOT}/partitioned?includeSystemTopic=true&partitionCounts=true",
         f"{ROOT}?includeSystemTopic=true",
     ]
 
@@ -66,6 +66,23 @@ async def test_examine_when_topics_are_partitioned_then_each_is_asked_once_witho
     asked = sorted(each.target for each in web.asked if "/partitions?" in each.target)
     assert asked == sorted(f"{ROOT}/{name}/partitions?checkAllowAutoCreation=false" for name in names)
     assert told == [(done, 100) for done in range(1, 101)]
+
+
+async def test_examine_when_the_list_tells_the_counts_then_only_the_others_are_asked(
+    admin: tuple[StubWeb, TopicDoctor],
+) -> None:
+    web, doctor = admin
+    names = [f"p{index}" for index in range(100)]
+    counts: dict[str, int | None] = {f"persistent://t/ns/{name}": 1 for name in names}
+    web.answer("GET", ROOT, [f"persistent://t/ns/{name}-partition-0" for name in (*names, "x")])
+    web.answer("GET", f"{ROOT}/partitioned", counts | {"persistent://t/ns/x": None})
+    web.answer("GET", f"{ROOT}/x/partitions", {"partitions": 1, "deleted": True})
+    told: list[tuple[int, int]] = []
+    seen = await doctor.examine(NAMESPACE, progress=lambda done, total: told.append((done, total)))
+    assert [(each.topic, each.kind) for each in seen.findings] == [(X, Disagreement.UNFINISHED_DELETION)]
+    asked = [each.target for each in web.asked if "/partitions?" in each.target]
+    assert asked == [f"{ROOT}/x/partitions?checkAllowAutoCreation=false"] * 2  # what is found is looked at again
+    assert told == [(100, 101), (101, 101)]
 
 
 async def test_examine_when_something_is_found_then_only_that_is_looked_at_again(

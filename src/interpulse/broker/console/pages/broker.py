@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Final
 
 from interpulse.broker.config.broker_config import BrokerConfig, ConfigError, dynamic_keys, settings_by_key
 from interpulse.broker.console.visit import Visit
+from interpulse.broker.live.registry.topic_tasks import topics_in_turns
 from interpulse.broker.live.topic.topic import Topic
 
 __all__ = ["BrokerModel", "build"]
 
-_AT_ONCE: Final = 500
 _ORIGINS: Final = ("", "changed", "dynamic", "start", "default")
 _QUANTILES: Final = (0.5, 0.99, 1.0)
 
@@ -135,9 +134,7 @@ def _writes(visit: Visit) -> Writes:
 async def _holdings(visit: Visit) -> Holdings:
     """Of the topics that are loaded: the others have nothing that waits for another cluster."""
     topics = size = 0
-    for number, topic in enumerate(list(visit.broker.registry.topics())):
-        if number % _AT_ONCE == _AT_ONCE - 1:
-            await asyncio.sleep(0)
+    async for topic in topics_in_turns(visit.broker.registry.topics()):
         topics += 1
         if isinstance(topic, Topic):
             size += sum(ledger.size for ledger in topic.log.ledgers)

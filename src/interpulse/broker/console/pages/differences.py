@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from interpulse.broker.console.visit import Visit
+from interpulse.broker.console.web.addresses import namespace_path
 from interpulse.model.names import NamespaceName
 
 __all__ = ["DifferencesModel", "build"]
+
+_ONLY_THERE_MAX: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,16 @@ class ClusterDifferences:
     changes: tuple[Change, ...]
     conflicts: tuple[Conflict, ...]
     only_there: tuple[str, ...]
+    """The first by name."""
+
+    only_there_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    outcome: str
+    digest: str
+    clusters: tuple[ClusterDifferences, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +68,10 @@ class DifferencesModel:
     replicated_to: tuple[str, ...] = ()
     known_clusters: tuple[str, ...] = ()
     chosen: tuple[str, ...] = ()
+    known: bool = True
+    """False: the clusters are being compared."""
+
+    age_seconds: float = 0.0
     outcome: str = ""
     digest: str = ""
     clusters: tuple[ClusterDifferences, ...] = ()
@@ -72,9 +89,21 @@ async def build(visit: Visit) -> DifferencesModel:
     if not wanted:
         return DifferencesModel(str(namespace), now, known)
     chosen = tuple(sorted({local, *now, *wanted}))
+    await visit.check("POST", namespace_path(namespace, "/replication"))
+    key = ("differences", visit.visitor.role, namespace, chosen)
+    kept = await visit.kept.get(key, lambda: _plan(visit, namespace, chosen), fresh_seconds=0.0)
+    asked = DifferencesModel(str(namespace), now, known, chosen)
+    if kept.value is None:
+        return replace(asked, known=False)
+    plan = kept.value
+    return replace(
+        asked, age_seconds=kept.age_seconds, outcome=plan.outcome, digest=plan.digest, clusters=plan.clusters
+    )
+
+
+async def _plan(visit: Visit, namespace: NamespaceName, chosen: tuple[str, ...]) -> _Plan:
     plan = await visit.admin.namespaces.adjust_for_replication(namespace, chosen, previewed=True)
-    clusters = tuple(_cluster(each) for each in plan["clusters"])
-    return DifferencesModel(str(namespace), now, known, chosen, plan["outcome"], plan["digest"], clusters)
+    return _Plan(plan["outcome"], plan["digest"], tuple(_cluster(each) for each in plan["clusters"]))
 
 
 def _cluster(found: Mapping[str, Any]) -> ClusterDifferences:
@@ -83,7 +112,8 @@ def _cluster(found: Mapping[str, Any]) -> ClusterDifferences:
         found["skipReason"] or "",
         tuple(_change(each) for each in found["changes"]),
         tuple(_conflict(each) for each in found["conflicts"]),
-        tuple(f"{each['topic']} ({each['partitions'] or 'no'} partitions)" for each in found["info"]),
+        tuple(f"{each['topic']} ({each['partitions'] or 'no'} partitions)" for each in found["info"][:_ONLY_THERE_MAX]),
+        len(found["info"]),
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
+from interpulse.broker.console.pages.parts.allowed import to_list_topics
 from interpulse.broker.console.visit import Visit
 from interpulse.client.admin.topic_doctor import Contents, TopicDoctor
 from interpulse.model.changes import (
@@ -60,6 +62,10 @@ class DoctorModel:
     namespace: str
     """Empty: the visitor has not chosen one yet."""
 
+    known: bool = True
+    """False: the first look at the namespace is under way."""
+
+    age_seconds: float = 0.0
     examined: int = 0
     findings: tuple[Shown, ...] = ()
     left_out: int = 0
@@ -72,6 +78,15 @@ async def build(visit: Visit) -> DoctorModel:
     if not visit.text("namespace"):
         return DoctorModel("")
     namespace = NamespaceName.parse(visit.text("namespace"))
+    await visit.check("GET", to_list_topics(namespace))
+    key = ("doctor", visit.visitor.role, namespace)
+    kept = await visit.kept.get(key, lambda: _examined(visit, namespace), fresh_seconds=0.0)
+    if kept.value is None:
+        return DoctorModel(str(namespace), known=False)
+    return replace(kept.value, age_seconds=kept.age_seconds)
+
+
+async def _examined(visit: Visit, namespace: NamespaceName) -> DoctorModel:
     doctor = TopicDoctor(visit.admin, domains=(PERSISTENT, NON_PERSISTENT))
     found = await doctor.examine(namespace)
     shown = found.findings[:_FINDINGS_MAX]
@@ -79,11 +94,11 @@ async def build(visit: Visit) -> DoctorModel:
     contents = await doctor.contents(dict(list(lost.items())[:_CONTENTS_MAX]))
     return DoctorModel(
         str(namespace),
-        len(found.topics.known),
-        tuple(_shown(each, contents) for each in shown),
-        max(0, len(found.findings) - _FINDINGS_MAX),
-        found.unreadable,
-        {str(name): str(error) for name, error in found.unanswered.items()},
+        examined=found.topics.count,
+        findings=tuple(_shown(each, contents) for each in shown),
+        left_out=max(0, len(found.findings) - _FINDINGS_MAX),
+        unreadable=found.unreadable[:_FINDINGS_MAX],
+        unanswered={str(name): str(error) for name, error in islice(found.unanswered.items(), _FINDINGS_MAX)},
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from interpulse.broker.console.pages.parts.allowed import AllowedNamespaces, to_list_topics, to_see_replication
+from interpulse.broker.console.pages.parts.other_brokers import BrokerLink, links_to_others
 from interpulse.broker.console.pages.parts.paging import PAGES_MAX, Foremost, PageOf, page_of
 from interpulse.broker.console.pages.parts.replication_rows import Row, order, row_of
 from interpulse.broker.console.pages.parts.worst import LoadedTopics, look_at_loaded
@@ -65,6 +66,11 @@ class OverviewModel:
     searched: bool
     found: Found
     page: PageOf[str]
+    here: str
+    """This broker, which has loaded those topics."""
+
+    others: tuple[BrokerLink, ...]
+    """The other brokers of the cluster, which have loaded others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,8 @@ async def build(visit: Visit) -> OverviewModel:
         searched=search.value is not None,
         found=found,
         page=page_of(found.topics, visit.number("page", 0, most=PAGES_MAX)),
+        here=visit.broker.this_broker.broker_id,
+        others=await links_to_others(visit, "overview"),
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, replace
 from typing import Final
 
 from interpulse.broker.console.pages.parts.allowed import AllowedNamespaces, to_see_replication
+from interpulse.broker.console.pages.parts.other_brokers import BrokerLink, links_to_others
 from interpulse.broker.console.pages.parts.paging import PAGES_MAX, Foremost, PageOf, page_of
 from interpulse.broker.console.pages.parts.replication_rows import (
     Batch,
@@ -19,6 +19,7 @@ from interpulse.broker.console.pages.parts.replication_rows import (
     row_of,
 )
 from interpulse.broker.console.visit import Visit
+from interpulse.broker.live.registry.topic_tasks import topics_in_turns
 from interpulse.broker.replication.replication_status import STATES
 from interpulse.model.names import TopicName
 
@@ -27,7 +28,6 @@ __all__ = ["ReplicationModel", "build"]
 _ROWS_MAX: Final = 2_000
 """Of the foremost; who wants others names them."""
 _WRITERS_MAX: Final = 200
-_AT_ONCE: Final = 500
 _ANY: Final = ""
 
 
@@ -96,6 +96,11 @@ class ReplicationModel:
     states: tuple[str, ...]
     writers: list[Writer]
     writers_more: bool
+    here: str
+    """This broker, which those writers are connected to."""
+
+    others: tuple[BrokerLink, ...]
+    """The other brokers of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +135,8 @@ async def build(visit: Visit) -> ReplicationModel:
         states=STATES,
         writers=found.writers,
         writers_more=found.writers_more,
+        here=visit.broker.this_broker.broker_id,
+        others=await links_to_others(visit, "replication"),
     )
 
 
@@ -157,9 +164,7 @@ def _matches(topic: str, cluster: str, state: str, wanted: Filter) -> bool:
 async def _writers(visit: Visit, wanted: Filter, allowed: AllowedNamespaces) -> tuple[list[Writer], bool]:
     """The replicators of other clusters; the busiest first, and whether there are more."""
     foremost: Foremost[Writer] = Foremost(_WRITERS_MAX, lambda each: (-each.rate_in, each.topic, each.producer))
-    for number, topic in enumerate(visit.broker.registry.topics(), 1):
-        if number % _AT_ONCE == 0:
-            await asyncio.sleep(0)
+    async for topic in topics_in_turns(visit.broker.registry.topics()):
         for producer in list(topic.producers.by_name.values()):
             cluster = producer.request.remote_cluster
             if cluster is None or not _matches(str(topic.name), cluster, wanted.state, wanted):
@@ -177,6 +182,8 @@ def _completed(visit: Visit, row: Row) -> Row:
     """With what is published to the topic while it is copied."""
     loaded = visit.broker.registry.get(TopicName.parse(row.topic))
     rate_in = None if loaded is None else loaded.measure().topic.rate_in
+    if loaded is None and visit.broker.others is not None and row.lag_messages:
+        return replace(row, catch_up=CatchUp(None, "not known here: another broker may have the topic"))
     return replace(row, rate_in=rate_in, catch_up=catch_up(row.lag_messages, row.rate_out, rate_in))
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from interpulse.broker.console.pages.door import admissions
 from interpulse.broker.console.pages.parts.admission import Way
+from interpulse.broker.console.pages.parts.other_brokers import Silent
 from interpulse.broker.console.pages.parts.paging import PAGES_MAX, PageOf, page_of
 from interpulse.broker.console.pages.parts.policy_rows import PolicyRow, policy_rows
 from interpulse.broker.console.pages.parts.replication_rows import Row, catch_up, order, row_of
@@ -18,8 +20,10 @@ from interpulse.broker.console.pages.parts.topic_figures import (
     figures_of,
     loaded_parts,
 )
-from interpulse.broker.console.visit import Visit
+from interpulse.broker.console.pages.parts.topic_stats import PartStats, stats_elsewhere
+from interpulse.broker.console.visit import ServedElsewhere, Visit
 from interpulse.broker.console.web.addresses import namespace_path, topic_path
+from interpulse.broker.console.web.kept_results import KeptResult
 from interpulse.broker.console.web.response import EventStream
 from interpulse.broker.topics.topic_settings import broker_level
 from interpulse.model.errors import PulsarError
@@ -36,7 +40,7 @@ _CHECKED_EVERY_MS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Sums over what is loaded here."""
+    """Sums over what is loaded, at all brokers that answered."""
 
     parts: int
     producers: int
@@ -51,11 +55,14 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow:
-    """One partition; figures are 0 where it is not loaded here."""
+    """One partition; figures are 0 where it is not loaded."""
 
     name: str
     recorded: bool
     loaded: bool
+    broker: str
+    """Another broker that has it; empty where it is not loaded, or here."""
+
     rate_in: float
     rate_out: float
     backlog: int
@@ -93,6 +100,18 @@ class TopicModel:
     refusal: str
     """Why there are no statistics."""
 
+    known: bool
+    """False: other brokers are being asked for their parts."""
+
+    silent: tuple[Silent, ...]
+    """Brokers that did not answer: what they have is missing here."""
+
+    left_out: int
+    """Partitions of other brokers that they were not asked about."""
+
+    loaded_here: int
+    """Parts that this broker has; the charts are of them."""
+
     subscriptions: list[SubscriptionRow]
     subscriptions_total: int
     partition_page: PageOf[PartitionRow]
@@ -113,10 +132,21 @@ async def build(visit: Visit) -> TopicModel:
     partitions = existence.partitions
     refusal = await visit.refusal("GET", topic_path(name, "/stats"))
     if not refusal and existence.kind is TopicKind.NON_PARTITIONED:
-        refusal = (await visit.attempt(topic_path(name, "/stats"))).refusal  # it is loaded, as for any statistics
+        try:
+            await visit.read(topic_path(name, "/stats"))  # it is loaded, as for any statistics
+        except ServedElsewhere:
+            pass  # that broker is asked below
+        except PulsarError as error:
+            refusal = str(error)
+    absent = bool(refusal) or existence.kind is TopicKind.ABSENT
+    elsewhere = KeptResult(PartStats()) if absent else await _elsewhere(visit, name, partitions)
+    parts = elsewhere.value or PartStats()
     figures = Figures() if refusal else await _figures(visit, name, partitions)
+    loaded_here = figures.parts
+    for stats in parts.stats.values():
+        figures.add_stats(stats)
     subscriptions = sorted(figures.subscriptions.values(), key=lambda each: (-each.backlog, each.name))
-    producers = [] if refusal else await _producers(visit, name, partitions)
+    producers = [] if refusal else await _producers(visit, name, partitions, parts)
     policies, policies_refusal = await _policies(visit, name)
     return TopicModel(
         name=str(name),
@@ -125,9 +155,13 @@ async def build(visit: Visit) -> TopicModel:
         missing=partitions - len(view.partition_records & set(range(partitions))) if name.is_persistent else 0,
         total=_total(figures) if figures.parts else None,
         refusal=refusal,
+        known=elsewhere.value is not None,
+        silent=parts.silent,
+        left_out=parts.left_out,
+        loaded_here=loaded_here,
         subscriptions=subscriptions[:_SUBSCRIPTIONS_MAX],
         subscriptions_total=len(subscriptions),
-        partition_page=await _partitions(visit, name, partitions, view.partition_records, refused=bool(refusal)),
+        partition_page=await _partitions(visit, name, partitions, view.partition_records, None if refusal else parts),
         producers=producers[:_PRODUCERS_MAX],
         producers_total=len(producers),
         replication=await _replication(visit, name, existence.kind),
@@ -183,8 +217,25 @@ def _total(figures: Figures) -> Total:
     )
 
 
-async def _producers(visit: Visit, name: TopicName, partitions: int) -> list[ProducerRow]:
-    rows = [
+async def _elsewhere(visit: Visit, name: TopicName, partitions: int) -> KeptResult[PartStats]:
+    """What other brokers have of it, asked for in the background: there may be many."""
+    if visit.broker.others is None:
+        return KeptResult(PartStats())
+    names = [name.partition(index) for index in range(partitions)] if partitions else [name]
+    key = ("topic", visit.visitor.role, name)
+    return await visit.kept.get(key, lambda: stats_elsewhere(visit, names), fresh_seconds=0.0)
+
+
+def _producers_of(topic: str, stats: Mapping[str, Any]) -> Iterator[ProducerRow]:
+    for each in stats.get("publishers") or ():
+        name, address = str(each.get("producerName", "")), str(each.get("address", ""))
+        rates = float(each.get("msgRateIn", 0)), float(each.get("msgThroughputIn", 0))
+        yield ProducerRow(topic, name, address, *rates, "")
+
+
+async def _producers(visit: Visit, name: TopicName, partitions: int, elsewhere: PartStats) -> list[ProducerRow]:
+    rows = [each for topic, stats in elsewhere.stats.items() for each in _producers_of(topic, stats)]
+    rows += [
         ProducerRow(
             str(topic.name),
             producer.name,
@@ -200,23 +251,29 @@ async def _producers(visit: Visit, name: TopicName, partitions: int) -> list[Pro
 
 
 async def _partitions(
-    visit: Visit, name: TopicName, partitions: int, recorded: frozenset[int], *, refused: bool
+    visit: Visit, name: TopicName, partitions: int, recorded: frozenset[int], elsewhere: PartStats | None
 ) -> PageOf[PartitionRow]:
+    """``elsewhere`` None: the visitor may not see statistics."""
     page = page_of(range(partitions), visit.number("page", 0, most=PAGES_MAX))
     rows = []
     for index in page.rows:
         partition = name.partition(index)
-        loaded = None if refused else visit.broker.registry.get(partition)
-        one = loaded.measure().topic if loaded is not None else None
+        figures, broker = Figures(), ""
+        if elsewhere is not None and (loaded := visit.broker.registry.get(partition)) is not None:
+            figures.add(loaded, loaded.measure())
+        elif elsewhere is not None and str(partition) in elsewhere.stats:
+            figures.add_stats(elsewhere.stats[str(partition)])
+            broker = elsewhere.brokers[str(partition)]
         rows.append(
             PartitionRow(
                 str(partition),
                 index in recorded or not name.is_persistent,
-                one is not None,
-                one.rate_in if one is not None else 0.0,
-                one.rate_out if one is not None else 0.0,
-                one.backlog if one is not None else 0,
-                one.storage_bytes if one is not None else 0,
+                figures.parts > 0,
+                broker,
+                figures.rate_in,
+                figures.rate_out,
+                figures.backlog,
+                figures.storage,
             )
         )
     return PageOf(rows, page.number, page.total)

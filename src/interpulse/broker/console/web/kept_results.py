@@ -47,24 +47,28 @@ class KeptResults:
         self._now = now
         self._entries: dict[Hashable, _Entry] = {}
 
-    async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> KeptResult[T]:
+    async def get(
+        self, key: Hashable, make: Callable[[], Awaitable[T]], *, fresh_seconds: float = _FRESH_SECONDS
+    ) -> KeptResult[T]:
         """The result of this key, made by ``make`` unless it is fresh. Raises what ``make`` raised."""
         now = self._now()
         self._forget(now)
         entry = self._entries.setdefault(key, _Entry())
         entry.seen_at = now
-        if entry.task is None and self._is_stale(entry, now):
+        if entry.task is None and _is_stale(entry, now, fresh_seconds):
             entry.task = asyncio.create_task(self._make(entry, make), name=f"console result {key}")
         if entry.task is not None:
             await asyncio.wait({entry.task}, timeout=_WAIT_SECONDS)
         if entry.task is not None and entry.task.done():
             task, entry.task = entry.task, None
+            if task.cancelled():  # something was changed meanwhile
+                return KeptResult(None)
             task.result()
         age = 0.0 if entry.made_at is None else self._now() - entry.made_at
         return KeptResult(entry.value, age)
 
-    def close(self) -> None:
-        """Look for nothing any more."""
+    def forget(self) -> None:
+        """Something was changed, or the console ends: nothing is known any more, and what is under way is given up."""
         for entry in self._entries.values():
             if entry.task is not None:
                 entry.task.cancel()
@@ -74,9 +78,6 @@ class KeptResults:
         begin = self._now()
         value = await make()
         entry.value, entry.made_at, entry.took = value, self._now(), self._now() - begin
-
-    def _is_stale(self, entry: _Entry, now: float) -> bool:
-        return entry.made_at is None or now - entry.made_at > max(_FRESH_SECONDS, _SHARE * entry.took)
 
     def _forget(self, now: float) -> None:
         for key in [
@@ -88,3 +89,7 @@ class KeptResults:
         )
         for _, _, key in idle[: max(0, len(self._entries) - _KEPT_MAX)]:
             del self._entries[key]
+
+
+def _is_stale(entry: _Entry, now: float, fresh_seconds: float) -> bool:
+    return entry.made_at is None or now - entry.made_at > max(fresh_seconds, _SHARE * entry.took)

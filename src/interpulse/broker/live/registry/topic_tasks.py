@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final
 
 from interpulse.broker.live.registry import upkeep
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.periodic import run_periodically
+from interpulse.in_turns import Turn
 from interpulse.model.errors import NoRoomLeft, PulsarError
 from interpulse.model.names import TopicName
 
@@ -21,24 +21,24 @@ log = logging.getLogger(__name__)
 AnyTopic = Topic | NonPersistentTopic
 
 TOPICS_AT_ONCE: Final = 100
-"""Of many that something is done to; then it is others' turn in the event loop, which waited 2 ms."""
+"""Of many that something is done to at the same time."""
 
 
 async def in_turns(topics: Mapping[TopicName, AnyTopic]) -> AsyncIterator[AnyTopic]:
-    """All of them; between many it is others' turn, and what goes meanwhile is left out."""
-    for number, topic in enumerate(list(topics.values()), 1):
+    """All of them, as `topics_in_turns`, but what goes meanwhile is left out."""
+    turn = Turn()
+    for topic in list(topics.values()):
         if topics.get(topic.name) is topic:
             yield topic
-        if number % TOPICS_AT_ONCE == 0:
-            await asyncio.sleep(0)
+        await turn.give_way()
 
 
-async def topics_in_turns(topics: Sequence[AnyTopic]) -> AsyncIterator[AnyTopic]:
-    """All of these, whatever goes meanwhile; after some it is others' turn."""
-    for start in range(0, len(topics), TOPICS_AT_ONCE):
-        for topic in topics[start : start + TOPICS_AT_ONCE]:
-            yield topic
-        await asyncio.sleep(0)
+async def topics_in_turns(topics: Iterable[AnyTopic]) -> AsyncIterator[AnyTopic]:
+    """All of these, whatever goes meanwhile; after a few milliseconds it is others' turn."""
+    turn = Turn()
+    for topic in topics:
+        yield topic
+        await turn.give_way()
 
 
 class TopicTasks:

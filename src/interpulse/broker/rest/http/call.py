@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
@@ -25,6 +25,7 @@ from interpulse.broker.rest.http.fields import (
     checked_fields,
     checked_value,
 )
+from interpulse.in_turns import dumped_in_turns
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.numbers import LONG_MAX, read_integer
@@ -41,6 +42,7 @@ __all__ = [
     "RequiredPermission",
     "Route",
     "answer_json",
+    "answer_many",
     "answer_pages",
     "answer_text",
     "not_negative",
@@ -75,6 +77,11 @@ UNSET: Final = Answer(200)
 def answer_json(value: Any, *, status: int = 200) -> Answer:
     """A JSON document. None, a policy that is not set, is an empty answer; Pulsar's clients take it for null."""
     return UNSET if value is None else Answer(status, json.dumps(value).encode())
+
+
+async def answer_many(values: Iterable[Any] | Mapping[str, Any]) -> Answer:
+    """A JSON array, or an object of a mapping, that may be long: others have their turn while it is written."""
+    return Answer(200, await dumped_in_turns(values))
 
 
 async def answer_pages(pages: AsyncIterator[Sequence[Any]]) -> Answer:

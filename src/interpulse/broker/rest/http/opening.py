@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from interpulse.broker.live.registry.topic_registry import AnyTopic
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.rest.http.call import Call
+from interpulse.in_turns import sorted_in_turns
 from interpulse.model.errors import OperationNotAllowed
 from interpulse.model.names import PERSISTENT, Domain, TopicName
 from interpulse.model.topics import Requester, TopicKind
@@ -83,7 +84,7 @@ async def listed_topics(
     if domain == PERSISTENT or call.context.others is None:
         return names
     elsewhere = await call.context.others.loaded_topics(call.namespace, bundle, include_system=include_system)
-    return sorted({*names, *elsewhere}, key=str)
+    return await sorted_in_turns({*names, *elsewhere}, key=str)
 
 
 async def _existing(call: Call, names: Sequence[TopicName]) -> list[TopicName]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from interpulse.broker.rest.http.call import Answer, Call, Route
@@ -29,7 +30,8 @@ async def get_metrics(call: Call) -> Answer:
     )
     write_broker(page, context.instruments, cluster, context.this_broker.broker_id.rpartition(":")[0])
     write_replication(page, context.replication_survey, survey, cluster)
-    return Answer(200, await page.render_in_turns() + _process_metrics(), CONTENT_TYPE)
+    process = await asyncio.to_thread(_process_metrics)  # loading the library takes longer than a turn
+    return Answer(200, await page.render_in_turns() + process, CONTENT_TYPE)
 
 
 def _process_metrics() -> bytes:

@@ -208,7 +208,7 @@ class _Visit:
         return treatment.left if treatment else each.findings
 
     def _topics_count(self) -> int:
-        return sum(len(each.topics.known) for each in self._seen)
+        return sum(each.topics.count for each in self._seen)
 
     def _summary(self, left: Collection[Finding]) -> str:
         count, spaces = self._topics_count(), len(self._seen)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from interpulse.cli.admin.wide_lists import print_subscriptions
 from interpulse.cli.support.command_lists import topic_command
-from interpulse.cli.support.output import print_json, print_lines, print_value
+from interpulse.cli.support.output import is_wide, print_json, print_lines, print_value
 from interpulse.cli.support.params import MESSAGE_ID, PAIRS, TIME, joined_pairs
 from interpulse.clock import now_ms
 from interpulse.model.ids import MessageId
@@ -29,8 +30,15 @@ _topic_command = partial(topic_command, SUBSCRIPTION_COMMANDS)
 
 @_topic_command("subscriptions")
 async def list_subscriptions(admin: AdminClient, topic: TopicName) -> None:
-    """List the subscriptions of a topic."""
-    print_lines(await admin.topics.subscriptions(topic))
+    """List the subscriptions of a topic.
+
+    -o wide adds their types and figures, of all partitions together.
+    """
+    names = await admin.topics.subscriptions(topic)
+    if is_wide():
+        await print_subscriptions(admin, topic, names)
+    else:
+        print_lines(names)
 
 
 @_topic_command("create-subscription")

@@ -15,11 +15,12 @@ from interpulse.cli.admin.topics.sections import SECTIONS
 from interpulse.cli.admin.topics.selection import matching_topics, topic_named, topics_of_file
 from interpulse.cli.admin.topics.subscriptions import SUBSCRIPTION_COMMANDS
 from interpulse.cli.admin.topics.upkeep import UPKEEP_COMMANDS
+from interpulse.cli.admin.wide_lists import print_partitioned_topics, print_topics
 from interpulse.cli.policies.policy_forms import CLUSTERS
 from interpulse.cli.policies.topic_policies import POLICY_COMMANDS
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.option_groups import option_group
-from interpulse.cli.support.output import print_json, print_lines, print_pairs
+from interpulse.cli.support.output import is_wide, print_json, print_lines, print_pairs
 from interpulse.cli.support.params import BUNDLE, DOMAIN, NAMESPACE, PAIRS, TOPIC, domains_of, joined_pairs
 from interpulse.cli.support.running import CommandFailed, admin_command, failure
 from interpulse.cli.support.watched import show_watched, watch_option
@@ -65,9 +66,17 @@ for command in (*_ELSEWHERE, *TOPIC_PERMISSION_COMMANDS):
 async def list_topics(
     admin: AdminClient, namespace: NamespaceName, topic_domain: str | None, bundle: str | None, system_included: bool
 ) -> None:
-    """List the topics of a namespace, partitions one by one."""
+    """List the topics of a namespace, partitions one by one.
+
+    -o wide adds the number of a partition, how many there are (where the cluster lists that, Apache Pulsar does not),
+    and the bundle of each topic.
+    """
     domains = domains_of(topic_domain)
-    print_lines(await admin.topics.list(namespace, domains=domains, bundle=bundle, system_included=system_included))
+    names = await admin.topics.list(namespace, domains=domains, bundle=bundle, system_included=system_included)
+    if is_wide():
+        await print_topics(admin, namespace, names, domains)
+    else:
+        print_lines(names)
 
 
 @topics.command("list-partitioned-topics")
@@ -75,8 +84,14 @@ async def list_topics(
 @_system
 @admin_command
 async def list_partitioned_topics(admin: AdminClient, namespace: NamespaceName, system_included: bool) -> None:
-    """List the partitioned topics of a namespace."""
-    print_lines(await admin.topics.list_partitioned(namespace, system_included=system_included))
+    """List the partitioned topics of a namespace.
+
+    -o wide adds their partition counts, where the cluster lists them; Apache Pulsar does not.
+    """
+    if is_wide():
+        await print_partitioned_topics(admin, namespace, system_included=system_included)
+    else:
+        print_lines(await admin.topics.list_partitioned(namespace, system_included=system_included))
 
 
 @topics.command("create")

@@ -90,11 +90,14 @@ async def test_results_when_nobody_looks_then_are_let_go() -> None:
     assert set(kept._entries) == {"other"}
 
 
-async def test_close_ends_what_is_under_way() -> None:
+async def test_forgetting_ends_what_is_under_way_and_whoever_waits_asks_again() -> None:
     made, kept = Made(), KeptResults(lambda: 0.0)
     await kept.get("a", made.make)
     task = kept._entries["a"].task
     assert task is not None
-    kept.close()
+    waiting = asyncio.create_task(kept.get("a", made.make))
+    await asyncio.sleep(0)
+    kept.forget()
+    assert (await waiting).value is None
     with pytest.raises(asyncio.CancelledError):
         await task

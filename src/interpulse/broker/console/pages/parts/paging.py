@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -13,8 +12,8 @@ T = TypeVar("T")
 
 PAGE_ROWS: Final = 50
 PAGES_MAX: Final = 1_000_000
-_CHUNK: Final = 1000
-"""Sorted in one go, among as many more: about a millisecond."""
+_CHUNK: Final = 500
+"""Sorted in one go, among those that are sorted already: a millisecond or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +53,14 @@ class Foremost(Generic[T]):
         self._key = key
         self._kept: list[T] = []
         self._new: list[T] = []
+        self._last: T | None = None
+        """Of as many as are kept: what does not come before it is not looked at any more."""
         self.total = 0
 
     def add(self, row: T) -> None:
         self.total += 1
+        if self._last is not None and not self._key(row) < self._key(self._last):
+            return
         self._new.append(row)
         if len(self._new) >= _CHUNK:
             self._sift()
@@ -73,5 +76,6 @@ class Foremost(Generic[T]):
 
     def _sift(self) -> None:
         if self._new:
-            self._kept = heapq.nsmallest(self._most, [*self._kept, *self._new], key=self._key)
+            self._kept = sorted([*self._kept, *self._new], key=self._key)[: self._most]
             self._new = []
+            self._last = self._kept[-1] if len(self._kept) == self._most else None

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any
 
 from interpulse.broker.live.measures import Measured
 from interpulse.broker.live.registry.topic_registry import AnyTopic, TopicRegistry
+from interpulse.broker.live.registry.topic_tasks import topics_in_turns
 from interpulse.model.names import TopicName
 
 __all__ = ["Figures", "Sample", "SubscriptionRow", "figures_of", "loaded_parts"]
-
-_AT_ONCE: Final = 100
 
 
 @dataclass(slots=True)
@@ -81,6 +79,30 @@ class Figures:
             row.last_acknowledged = max(row.last_acknowledged, each.last_acknowledged_ms)
             row.blocked = row.blocked or each.blocked
 
+    def add_stats(self, stats: Mapping[str, Any]) -> None:
+        """One part that another broker has, by its statistics."""
+        self.parts += 1
+        self.producers += len(stats.get("publishers") or ())
+        self.rate_in += float(stats.get("msgRateIn", 0))
+        self.rate_out += float(stats.get("msgRateOut", 0))
+        self.throughput_in += float(stats.get("msgThroughputIn", 0))
+        self.throughput_out += float(stats.get("msgThroughputOut", 0))
+        self.storage += int(stats.get("storageSize", 0))
+        for name, each in stats.get("subscriptions", {}).items():
+            row = self.subscriptions.setdefault(name, SubscriptionRow(name))
+            consumers = len(each.get("consumers") or ())
+            row.kind = str(each.get("type") or row.kind)
+            row.backlog += int(each.get("msgBacklog", 0))
+            row.unacknowledged += int(each.get("unackedMessages", 0))
+            row.delayed += int(each.get("msgDelayed", 0))
+            row.consumers += consumers
+            row.rate_out += float(each.get("msgRateOut", 0))
+            row.rate_redelivered += float(each.get("msgRateRedeliver", 0))
+            row.last_acknowledged = max(row.last_acknowledged, int(each.get("lastAckedTimestamp", 0)))
+            row.blocked = row.blocked or bool(each.get("blockedSubscriptionOnUnackedMsgs"))
+            self.consumers += consumers
+            self.backlog += int(each.get("msgBacklog", 0))
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -122,8 +144,6 @@ def loaded_parts(registry: TopicRegistry, name: TopicName, partitions: int) -> I
 async def figures_of(topics: Iterable[AnyTopic]) -> Figures:
     """Their sum."""
     figures = Figures()
-    for number, topic in enumerate(topics, 1):
+    async for topic in topics_in_turns(topics):
         figures.add(topic, topic.measure())
-        if number % _AT_ONCE == 0:
-            await asyncio.sleep(0)
     return figures

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from operator import add
 from typing import Final
@@ -11,11 +10,11 @@ from interpulse.broker.console.pages.parts.allowed import AllowedNamespaces
 from interpulse.broker.console.pages.parts.paging import Foremost
 from interpulse.broker.live.measures import TopicMeasure
 from interpulse.broker.live.registry.topic_registry import AnyTopic, TopicRegistry
+from interpulse.broker.live.registry.topic_tasks import topics_in_turns
 
 __all__ = ["LoadedTopics", "WorstRow", "WorstSubscription", "look_at_loaded"]
 
 _WORST: Final = 5
-_AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +95,9 @@ class _Look:
 async def look_at_loaded(registry: TopicRegistry, allowed: AllowedNamespaces) -> LoadedTopics:
     """Gives way to other work between topics."""
     look = _Look()
-    for number, topic in enumerate(registry.topics(), 1):
+    async for topic in topics_in_turns(registry.topics()):
         if await allowed(topic.name.namespace_name):
             look.add(topic)
-        if number % _AT_ONCE == 0:
-            await asyncio.sleep(0)
     return LoadedTopics(
         topics=look.topics,
         rate_in=look.total.rate_in,

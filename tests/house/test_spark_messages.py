@@ -11,6 +11,8 @@ PAGE = ROOT / "docs/reference/spark-errors.md"
 ROOMS = {name: tree for name, tree in modules().items() if name.startswith("interpulse.spark")}
 VALUES = {"interpulse.spark.offsets", "interpulse.spark.reading.planner"}
 """Elsewhere a ValueError is what is wrong with one value, and told with the name of its option."""
+UNTOLD = {"NullInField", "OddBytes"}
+"""Rows that Arrow cannot take at once are taken one by one after them, and those tell what is wrong."""
 
 
 def error_classes() -> set[str]:
@@ -22,7 +24,7 @@ def error_classes() -> set[str]:
                 base.id for base in node.bases if isinstance(base, ast.Name)
             }:
                 found.add(node.name)
-    return found - {"Exception", "ValueError"}
+    return found - UNTOLD - {"Exception", "ValueError"}
 
 
 CLASSES = error_classes()

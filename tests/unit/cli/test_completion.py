@@ -29,7 +29,7 @@ def test_script_when_asked_for_then_defines_completion_of_the_program(shell: str
         ("interpulse-admin top", {"topics", "topicPolicies"}),
         ("interpulse-admin topics peek", {"peek-messages"}),
         ("interpulse-admin topics expire-messages --exp", {"--expireTime", "--expire-time"}),
-        ("interpulse-admin topics list -o ", {"json", "yaml", "table", "name"}),
+        ("interpulse-admin topics list -o ", {"json", "yaml", "table", "name", "wide"}),
         ("interpulse-admin topics examine-messages -i ", {"earliest", "latest"}),
     ],
 )

@@ -221,7 +221,10 @@ async def test_system_topic_is_shown_for_what_it_is_even_without_a_job(bench: Be
     assert copied["state"] == "REPLICATING"
 
 
-async def test_status_when_topics_are_many_then_comes_in_pages_and_others_get_their_turn(bench: Bench) -> None:
+async def test_status_when_topics_are_many_then_comes_in_pages_and_others_get_their_turn(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interpulse.in_turns._TURN_SECONDS", 0.0)
     for number in range(250):
         await bench.lifecycle.create_plain(TopicName.parse(f"t-{number:03}"))
     turns = 0

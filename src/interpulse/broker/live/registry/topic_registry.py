@@ -22,7 +22,7 @@ from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.broker.live.registry.keyed_executor import KeyedExecutor
 from interpulse.broker.live.registry.load_permits import LoadPermits
 from interpulse.broker.live.registry.topic_ownership import TopicOwnership
-from interpulse.broker.live.registry.topic_tasks import TOPICS_AT_ONCE, AnyTopic, TopicTasks, in_turns
+from interpulse.broker.live.registry.topic_tasks import TOPICS_AT_ONCE, AnyTopic, TopicTasks, loaded_in_turns
 from interpulse.broker.live.registry.transactions import refuse_transactions
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
@@ -283,7 +283,7 @@ class TopicRegistry:
             del self._to_apply[namespace, base]
             concerned = [
                 topic
-                async for topic in in_turns(self._topics)
+                async for topic in loaded_in_turns(self._topics)
                 if namespace in (None, topic.name.namespace_name) and base in (None, topic.name.base)
             ]
             for first in range(0, len(concerned), TOPICS_AT_ONCE):

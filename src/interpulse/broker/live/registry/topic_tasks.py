@@ -14,7 +14,7 @@ from interpulse.in_turns import Turn
 from interpulse.model.errors import NoRoomLeft, PulsarError
 from interpulse.model.names import TopicName
 
-__all__ = ["TOPICS_AT_ONCE", "AnyTopic", "TopicTasks", "in_turns", "topics_in_turns"]
+__all__ = ["TOPICS_AT_ONCE", "AnyTopic", "TopicTasks", "loaded_in_turns", "topics_in_turns"]
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ TOPICS_AT_ONCE: Final = 100
 """Of many that something is done to at the same time."""
 
 
-async def in_turns(topics: Mapping[TopicName, AnyTopic]) -> AsyncIterator[AnyTopic]:
+async def loaded_in_turns(topics: Mapping[TopicName, AnyTopic]) -> AsyncIterator[AnyTopic]:
     """All of them, as `topics_in_turns`, but what goes meanwhile is left out."""
     turn = Turn()
     for topic in list(topics.values()):
@@ -103,7 +103,7 @@ class TopicTasks:
 
     async def free_disk_space(self) -> None:
         """While the disk is full: send producers away, and give back the room of what is acknowledged."""
-        async for topic in in_turns(self._topics):
+        async for topic in loaded_in_turns(self._topics):
             if isinstance(topic, Topic):
                 topic.producers.close_by_broker()
                 try:
@@ -112,12 +112,12 @@ class TopicTasks:
                     log.debug("no room made topic=%s error=%s", topic.name, error)
 
     async def _tick(self) -> None:
-        async for topic in in_turns(self._topics):
+        async for topic in loaded_in_turns(self._topics):
             topic.tick(self._rates_seconds)
 
     async def _look_after(self, what: str, work: Callable[[Topic], Awaitable[None]]) -> None:
         """Do this with every persistent topic; one that it fails for is logged and does not keep it from the others."""
-        async for topic in in_turns(self._topics):
+        async for topic in loaded_in_turns(self._topics):
             try:
                 if isinstance(topic, Topic):
                     await work(topic)

@@ -88,7 +88,8 @@ def test_archive_when_made_and_submitted_as_the_guide_says_then_reads_writes_and
     )
     (shown,) = (each.text for each in GUIDE if each.language == "text")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == shown.split()
+    words = shown.split()
+    assert done.stdout.split()[-len(words) :] == words  # warnings of Python processes may stand before
     assert "checksums are slow: package crc32c is not installed" in cluster.executor_errors()
 
 

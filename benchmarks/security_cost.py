@@ -16,11 +16,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import jwt
 
-from benchmarks.contenders import cpu_seconds
+from benchmarks.contenders import Running, cpu_seconds
 from benchmarks.raw_frames import MESSAGE, SEND_RECEIPT, FrameCounter, encode, encode_batches, encode_flow, encode_sends
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.interop.real_pulsar import RealPulsar
@@ -51,13 +51,6 @@ LIMITS = {
     "maxSubscriptionsPerTopic": "100",
     "maxMessagePublishBufferSizeInMB": "64",
 }
-
-
-class Running(Protocol):
-    """A broker's process."""
-
-    @property
-    def pid(self) -> int: ...
 
 
 class Contender(NamedTuple):

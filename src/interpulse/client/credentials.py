@@ -21,16 +21,13 @@ from interpulse.model.errors import AuthenticationError
 
 __all__ = ["Credentials"]
 
-_TOKEN_NAMES = frozenset({"token", "AuthenticationToken"})
-_BASIC_NAMES = frozenset({"basic", "AuthenticationBasic"})
-_TLS_NAMES = frozenset({"tls", "AuthenticationTls"})
-_OAUTH2_NAMES = frozenset({"oauth2", "AuthenticationOAuth2"})
 _PLUGINS = {
     "token": "AuthenticationToken",
     "basic": "AuthenticationBasic",
     "tls": "AuthenticationTls",
     "oauth2": "AuthenticationOAuth2",
 }
+_METHODS = {name: method for method, plugin in _PLUGINS.items() for name in (method, plugin)}
 _DISABLED_NAMES = frozenset({"none", "AuthenticationDisabled"})
 _CERTIFICATE = "tlsCertFile"
 _KEY = "tlsKeyFile"
@@ -82,16 +79,16 @@ class Credentials:
         name = (plugin or "").rpartition(".")[2]
         if not name or name in _DISABLED_NAMES:
             return None
-        given = params or ""
-        if name in _TOKEN_NAMES:
+        given, method = params or "", _METHODS.get(name)
+        if method == "token":
             return cls.token(_token_source(given))
-        if name in _BASIC_NAMES:
+        if method == "basic":
             return cls("basic", given) if _is_elsewhere(given) else cls.basic(*_user_and_password(given))
-        if name in _TLS_NAMES:
+        if method == "tls":
             credentials = cls("tls", given)
             _ = credentials.certificate  # refused here if it cannot be read
             return credentials
-        if name in _OAUTH2_NAMES:
+        if method == "oauth2":
             credentials = cls("oauth2", given)
             _ = credentials.grant
             return credentials

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from interpulse.authentication.authentication import Authentication
 from interpulse.authentication.providers import build_authentication
 from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
-from interpulse.client.transport.issued_tokens import IssuedTokens, secret_now
+from interpulse.client.transport.issued_tokens import IssuedTokens, http_header_now, secret_now
 from interpulse.model.errors import AuthenticationError, ServiceNotReady
 from interpulse.proxy.config.proxy_config import ProxyConfig
 
@@ -30,21 +32,21 @@ class OwnIdentity:
 
     async def secret(self) -> bytes:
         """What CONNECT brings. Raises ServiceNotReady, which names no file: clients read it."""
-        try:
+        with _nothing_named():
             return await secret_now(self.credentials, self.issued)
-        except AuthenticationError as error:
-            raise ServiceNotReady("The proxy cannot show its credentials to brokers") from error
 
     async def http_header(self) -> str | None:
         """The value of ``Authorization``, None for a proxy without; raises as `secret`."""
-        if self.credentials is None or self.credentials.method == "tls":
-            return None
-        if self.issued is None:
-            try:
-                return self.credentials.http_header()
-            except AuthenticationError as error:
-                raise ServiceNotReady("The proxy cannot show its credentials to brokers") from error
-        return f"Bearer {(await self.secret()).decode()}"
+        with _nothing_named():
+            return await http_header_now(self.credentials, self.issued)
+
+
+@contextmanager
+def _nothing_named() -> Iterator[None]:
+    try:
+        yield
+    except AuthenticationError as error:
+        raise ServiceNotReady("The proxy cannot show its credentials to brokers") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from interpulse.client.credentials import Credentials
 from interpulse.client.json_readers import Read, UnexpectedJson, ignored
 from interpulse.client.tls import KeptContext, TlsOptions
 from interpulse.client.transport.http_errors import HttpAnswer, Kind, error_for_response
-from interpulse.client.transport.issued_tokens import IssuedTokens
+from interpulse.client.transport.issued_tokens import IssuedTokens, http_header_now
 from interpulse.in_turns import parsed_in_turns
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import (
@@ -226,7 +226,7 @@ class HttpSession(AsyncCloses):
         headers = {"Accept": JSON}
         if payload is not None or method in ("PUT", "POST"):
             headers["Content-Type"] = content_type
-        authorization = await self._authorization()
+        authorization = await http_header_now(self._credentials, self._issued)
         if authorization is not None:
             headers["Authorization"] = authorization
         session, context = self._open(), self._ssl(url)
@@ -257,11 +257,6 @@ class HttpSession(AsyncCloses):
             content,
             response.headers,
         )
-
-    async def _authorization(self) -> str | None:
-        if self._issued is not None:
-            return f"Bearer {await self._issued.current()}"
-        return None if self._credentials is None else self._credentials.http_header()
 
     async def _raise_refusal(self, url: str, error: aiohttp.ClientError) -> None:
         refusal = self._tls.refusal(_root(url), error.__cause__)

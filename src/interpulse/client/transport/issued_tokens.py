@@ -12,7 +12,7 @@ from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
 from interpulse.model.errors import AuthenticationError, PulsarError
 
-__all__ = ["IssuedTokens", "secret_now"]
+__all__ = ["IssuedTokens", "http_header_now", "secret_now"]
 
 _DISCOVERY: Final = "/.well-known/openid-configuration"
 _EARLY_SECONDS: Final = 30.0
@@ -90,6 +90,13 @@ async def secret_now(credentials: Credentials | None, issued: IssuedTokens | Non
     if issued is not None:
         return (await issued.current(refused=refused)).encode()
     return b"" if credentials is None else credentials.secret().encode()
+
+
+async def http_header_now(credentials: Credentials | None, issued: IssuedTokens | None) -> str | None:
+    """The value of ``Authorization``; None without credentials and for those that have none. Raises as `secret_now`."""
+    if issued is not None:
+        return f"Bearer {await issued.current()}"
+    return None if credentials is None else credentials.http_header()
 
 
 def _reason(status: int, answer: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from interpulse.spark.schemas.varints import (
     OddBytes,
@@ -29,6 +29,8 @@ ReadRecords: TypeAlias = "Callable[[pa.Array], list[pa.Array]]"
 """The columns of BINARY payloads without nulls."""
 WriteRecords: TypeAlias = "Callable[[pa.RecordBatch], pa.Array]"
 """The payloads of rows."""
+
+T = TypeVar("T")
 
 _DAYS: Final = (-719_162, 2_932_896)
 _MICROS: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)
@@ -54,6 +56,20 @@ class _Names:
             if isinstance(parsed["type"], dict | list):
                 return self.resolved(parsed["type"])
         return parsed
+
+
+def _of_fields(parsed: Any, names: _Names, make: Callable[[Any, _Names], T | None]) -> dict[str, T] | None:
+    """What ``make`` says of each field of a record, by name; None where it knows no way, and of other types."""
+    schema = names.resolved(parsed)
+    if not isinstance(schema, dict) or schema.get("type") not in ("record", "error"):
+        return None
+    made: dict[str, T] = {}
+    for each in schema["fields"]:
+        one = make(each["type"], names)
+        if one is None:
+            return None
+        made[each["name"]] = one
+    return made
 
 
 def _null_and_other(union: Sequence[Any]) -> tuple[int, Any] | None:
@@ -136,11 +152,7 @@ def record_reader(parsed: Any, columns: pa.Schema) -> ReadRecords | None:
     """Fills these columns from payloads of a parsed definition; None: there is no such way for it."""
     import pyarrow as pa
 
-    names = _Names()
-    schema = names.resolved(parsed)
-    if not isinstance(schema, dict) or schema.get("type") not in ("record", "error"):
-        return None
-    fields = _field_readers(schema, names)
+    fields = _of_fields(parsed, _Names(), _reader)
     if fields is None or not set(columns.names) <= set(fields):
         return None
 
@@ -161,16 +173,6 @@ def record_reader(parsed: Any, columns: pa.Schema) -> ReadRecords | None:
     return read
 
 
-def _field_readers(schema: Mapping[str, Any], names: _Names) -> dict[str, _Read] | None:
-    readers: dict[str, _Read] = {}
-    for each in schema["fields"]:
-        reader = _reader(each["type"], names)
-        if reader is None:
-            return None
-        readers[each["name"]] = reader
-    return readers
-
-
 def _reader(parsed: Any, names: _Names) -> _Read | None:
     schema = names.resolved(parsed)
     if isinstance(schema, list):
@@ -179,7 +181,7 @@ def _reader(parsed: Any, names: _Names) -> _Read | None:
     if logical is not None:
         return _time_reader(logical) if logical in _PLAIN_LOGICAL else None
     if kind in ("record", "error"):
-        fields = _field_readers(schema, names)
+        fields = _of_fields(schema, names, _reader)
         return None if not fields else lambda rows: _read_struct(rows, fields)
     if kind == "enum":
         return lambda rows: _read_symbols(rows, schema["symbols"])
@@ -344,16 +346,7 @@ def record_writer(parsed: Any, columns: Sequence[str]) -> WriteRecords | None:
     """Makes payloads of a parsed definition of rows with these columns; None: there is no such way for it."""
     import pyarrow.compute as pc
 
-    names = _Names()
-    schema = names.resolved(parsed)
-    if not isinstance(schema, dict) or schema.get("type") not in ("record", "error"):
-        return None
-    writers: dict[str, _Write] = {}
-    for each in schema["fields"]:
-        writer = _writer(each["type"], names)
-        if writer is None:
-            return None
-        writers[each["name"]] = writer
+    writers = _of_fields(parsed, _Names(), _writer)
     if not writers or set(writers) != set(columns):
         return None
 

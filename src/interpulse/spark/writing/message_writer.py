@@ -24,6 +24,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
 __all__ = ["MessageWriter", "Publisher", "Publishers"]
 
@@ -90,7 +91,7 @@ class MessageWriter:
         """Rows of one partition become Pulsar batches; a batch ends with the Arrow batch at the latest."""
         batch = with_own_names(batch) if self._options.column_style == "kafka" else batch
         record = None if self._encoders is None else self._encoders.columns
-        if await self._write_values(batch):
+        if await self._write_values(batch, record):
             return
         numbered = self._options.dedup == "column"
         messages = outgoing_messages(batch, self._options.topic, record, numbered=numbered)
@@ -105,11 +106,10 @@ class MessageWriter:
             for packed in self._packed(publisher.unsent(group)):
                 await self._send(place[0], publisher, packed)
 
-    async def _write_values(self, batch: pa.RecordBatch) -> bool:
+    async def _write_values(self, batch: pa.RecordBatch, record: StructType | None) -> bool:
         """Write rows that have nothing but a value, all at once; False where there are others, or there is no way."""
         options = self._options
         topic = options.topic or only_topic(batch)
-        record = None if self._encoders is None else self._encoders.columns
         few = batch.num_rows < ROWS_MIN or options.batching_max_messages == 1
         if topic is None or options.exactly_once or few or not is_plain(batch, record):
             return False

@@ -32,14 +32,10 @@ def is_plain(batch: pa.RecordBatch, record: StructType | None) -> bool:
 
     ``record``: the columns that a schema encodes. What a row says of its topic is not looked at.
     """
+    if record is None and batch.column("value").null_count:
+        return False
     own = set(ROW_COLUMNS) - {"__topic", "value"}
-    if record is None:
-        return batch.column("value").null_count == 0 and all(map(_is_empty, _named(batch, own)))
-    return all(map(_is_empty, _named(batch, own)))
-
-
-def _named(batch: pa.RecordBatch, names: set[str]) -> Iterator[pa.Array]:
-    return (batch.column(name) for name in batch.schema.names if name in names)
+    return all(_is_empty(batch.column(name)) for name in batch.schema.names if name in own)
 
 
 def _is_empty(column: pa.Array) -> bool:

@@ -32,10 +32,10 @@ def varint(number: int) -> bytes:
     if number < _SMALL:
         return SMALL_VARINTS[number]
     low = b""
-    while number >= 0x4000:
-        low += bytes((number & 127 | 128, number >> 7 & 127 | 128))
-        number >>= 14
-    return low + (bytes((number,)) if number < 128 else bytes((number & 127 | 128, number >> 7)))
+    while number >= _SMALL:
+        low += bytes((number & 127 | 128,))
+        number >>= 7
+    return low + SMALL_VARINTS[number]
 
 
 _ENVELOPE: Final[dict[str, bytes]] = {

@@ -26,11 +26,9 @@ TOPICS_AT_ONCE: Final = 100
 
 async def loaded_in_turns(topics: Mapping[TopicName, AnyTopic]) -> AsyncIterator[AnyTopic]:
     """All of them, as `topics_in_turns`, but what goes meanwhile is left out."""
-    turn = Turn()
-    for topic in list(topics.values()):
+    async for topic in topics_in_turns(list(topics.values())):
         if topics.get(topic.name) is topic:
             yield topic
-        await turn.give_way()
 
 
 async def topics_in_turns(topics: Iterable[AnyTopic]) -> AsyncIterator[AnyTopic]:

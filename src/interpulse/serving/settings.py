@@ -67,8 +67,10 @@ def setting(
 
 
 def keyed_fields(config: type[Any]) -> dict[str, Field[Any]]:
-    """Every key of a program and the field it sets."""
-    return {item.metadata["key"] or _key(item.name): item for item in fields(config)}
+    """Every key of a program and the field it sets: its own first, then those that it shares with others."""
+    own = {name: place for place, name in enumerate(config.__annotations__)}
+    items = sorted(fields(config), key=lambda item: own.get(item.name, len(own)))
+    return {item.metadata["key"] or _key(item.name): item for item in items}
 
 
 def _key(name: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, replace
 from typing import Any, Final
 
+from interpulse.authentication.provider_settings import ProviderSettings
 from interpulse.model.broker_entry_metadata import INTERCEPTOR_CLASSES
 from interpulse.model.numbers import LONG_MAX
 from interpulse.model.policies.messaging_policies import PRODUCER_REQUEST_HOLD, QUOTA_POLICIES
@@ -49,7 +50,7 @@ SHUTDOWN: Final = "shutdown"
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerConfig:
+class BrokerConfig(ProviderSettings):
     """Every setting the broker acts on."""
 
     # --- identity and addresses
@@ -334,89 +335,11 @@ class BrokerConfig:
 
     # --- authentication and authorization
     authentication_enabled: bool = _setting(False, "Clients have to authenticate.")
-    authentication_providers: str = _setting(
-        "", "Authentication providers, as Java class names with commas between them; see the guide on security."
-    )
-    anonymous_user_role: str = _setting("", "Role of clients without credentials; empty = they are refused.")
-    token_secret_key: str = _setting(
-        "", "Key that signs and verifies tokens: file:..., data:;base64,... or base64.", secret=True
-    )
-    token_public_key: str = _setting("", "Key that verifies tokens signed with a private key; given in the same ways.")
-    token_public_alg: str = _setting("", "Signature algorithm tokenPublicKey is for; empty = RS256.")
-    token_auth_claim: str = _setting("", "Claim of a token that holds the role; empty = sub.")
-    token_audience_claim: str = _setting("", "Claim of a token that has to hold tokenAudience; empty = none.")
-    token_audience: str = _setting("", "Audience of tokens for this broker.")
-    token_allowed_clock_skew_seconds: int = _setting(
-        0, "How long a token stays valid after it has expired, in seconds.", least=0
-    )
-    basic_auth_conf: str = _setting(
-        "",
-        "Users and the hashes of their passwords, as htpasswd writes them: file:..., data:;base64,... or base64.",
-        secret=True,
-    )
-    open_id_allowed_token_issuers: str = _setting(
-        "",
-        "Issuers of OpenID Connect whose tokens are accepted, as https:// addresses with commas between them.",
-        key="openIDAllowedTokenIssuers",
-    )
-    open_id_allowed_audiences: str = _setting(
-        "", "Audiences of tokens for this broker; a token has to name one.", key="openIDAllowedAudiences"
-    )
-    open_id_role_claim: str = _setting("sub", "Claim of such a token that holds the role.", key="openIDRoleClaim")
-    open_id_accepted_time_leeway_seconds: int = _setting(
-        0,
-        "By how much the clocks of issuers may differ from that of this broker, in seconds.",
-        least=0,
-        key="openIDAcceptedTimeLeewaySeconds",
-    )
-    open_id_token_issuer_trust_certs_file_path: str = _setting(
-        "",
-        "Certificates that those of issuers are checked against (PEM); empty = those of the system.",
-        key="openIDTokenIssuerTrustCertsFilePath",
-    )
-    open_id_require_issuers_use_https: bool = _setting(
-        True, "Issuers are called by https:// alone.", key="openIDRequireIssuersUseHttps"
-    )
-    open_id_cache_refresh_after_write_seconds: int = _setting(
-        18 * 3600,
-        "After how long the keys of an issuer are fetched anew, in seconds.",
-        least=1,
-        key="openIDCacheRefreshAfterWriteSeconds",
-    )
-    open_id_cache_expiration_seconds: int = _setting(
-        24 * 3600,
-        "How long keys of an issuer are used that cannot be fetched anew, in seconds.",
-        least=1,
-        key="openIDCacheExpirationSeconds",
-    )
-    open_id_key_id_cache_miss_refresh_seconds: int = _setting(
-        300,
-        "How often keys are fetched anew because a token names one that is not among them, in seconds.",
-        least=1,
-        key="openIDKeyIdCacheMissRefreshSeconds",
-    )
-    open_id_http_connection_timeout_millis: int = _setting(
-        10_000,
-        "How long connecting to an issuer may take, in milliseconds.",
-        least=1,
-        key="openIDHttpConnectionTimeoutMillis",
-    )
-    open_id_http_read_timeout_millis: int = _setting(
-        10_000,
-        "How long the answer of an issuer may take, in milliseconds.",
-        least=1,
-        key="openIDHttpReadTimeoutMillis",
-    )
     open_id_fallback_discovery_mode: str = _setting(
         "DISABLED",
         "Discovery of issuers by Kubernetes, which is not offered.",
         choices=("DISABLED",),
         key="openIDFallbackDiscoveryMode",
-    )
-    authentication_refresh_check_seconds: int = _setting(
-        60,
-        "How often clients whose credentials have ended are asked for new ones, in seconds; 0 = never.",
-        least=0,
     )
     authenticate_metrics_endpoint: bool = _setting(False, "The metrics endpoint requires authentication.")
     authorization_enabled: bool = _setting(False, "The broker checks the permissions of clients.")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass
 from typing import Any, Final
 
+from interpulse.authentication.provider_settings import ProviderSettings
 from interpulse.client.config import BrokerAddress
 from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
@@ -21,7 +22,7 @@ _WEB_SCHEME: Final = {False: "http://", True: "https://"}
 
 
 @dataclass(frozen=True, slots=True)
-class ProxyConfig:
+class ProxyConfig(ProviderSettings):
     """Every setting the proxy acts on."""
 
     # --- the brokers behind it
@@ -103,84 +104,6 @@ class ProxyConfig:
     # --- who clients are
     authentication_enabled: bool = setting(
         False, "Clients have to authenticate to the proxy, which speaks for them to brokers with its own credentials."
-    )
-    authentication_providers: str = setting(
-        "", "Authentication providers, as Java class names with commas between them; those of the broker."
-    )
-    anonymous_user_role: str = setting("", "Role of clients without credentials; empty = they are refused.")
-    token_secret_key: str = setting(
-        "", "Key that signs and verifies tokens: file:..., data:;base64,... or base64.", secret=True
-    )
-    token_public_key: str = setting("", "Key that verifies tokens signed with a private key; given in the same ways.")
-    token_public_alg: str = setting("", "Signature algorithm tokenPublicKey is for; empty = RS256.")
-    token_auth_claim: str = setting("", "Claim of a token that holds the role; empty = sub.")
-    token_audience_claim: str = setting("", "Claim of a token that has to hold tokenAudience; empty = none.")
-    token_audience: str = setting("", "Audience of tokens for this proxy.")
-    token_allowed_clock_skew_seconds: int = setting(
-        0, "How long a token stays valid after it has expired, in seconds.", least=0
-    )
-    basic_auth_conf: str = setting(
-        "",
-        "Users and the hashes of their passwords, as htpasswd writes them: file:..., data:;base64,... or base64.",
-        secret=True,
-    )
-    open_id_allowed_token_issuers: str = setting(
-        "",
-        "Issuers of OpenID Connect whose tokens are accepted, as https:// addresses with commas between them.",
-        key="openIDAllowedTokenIssuers",
-    )
-    open_id_allowed_audiences: str = setting(
-        "", "Audiences of tokens for this proxy; a token has to name one.", key="openIDAllowedAudiences"
-    )
-    open_id_role_claim: str = setting("sub", "Claim of such a token that holds the role.", key="openIDRoleClaim")
-    open_id_accepted_time_leeway_seconds: int = setting(
-        0,
-        "By how much the clocks of issuers may differ from that of this proxy, in seconds.",
-        least=0,
-        key="openIDAcceptedTimeLeewaySeconds",
-    )
-    open_id_token_issuer_trust_certs_file_path: str = setting(
-        "",
-        "Certificates that those of issuers are checked against (PEM); empty = those of the system.",
-        key="openIDTokenIssuerTrustCertsFilePath",
-    )
-    open_id_require_issuers_use_https: bool = setting(
-        True, "Issuers are called by https:// alone.", key="openIDRequireIssuersUseHttps"
-    )
-    open_id_cache_refresh_after_write_seconds: int = setting(
-        18 * 3600,
-        "After how long the keys of an issuer are fetched anew, in seconds.",
-        least=1,
-        key="openIDCacheRefreshAfterWriteSeconds",
-    )
-    open_id_cache_expiration_seconds: int = setting(
-        24 * 3600,
-        "How long keys of an issuer are used that cannot be fetched anew, in seconds.",
-        least=1,
-        key="openIDCacheExpirationSeconds",
-    )
-    open_id_key_id_cache_miss_refresh_seconds: int = setting(
-        300,
-        "How often keys are fetched anew because a token names one that is not among them, in seconds.",
-        least=1,
-        key="openIDKeyIdCacheMissRefreshSeconds",
-    )
-    open_id_http_connection_timeout_millis: int = setting(
-        10_000,
-        "How long connecting to an issuer may take, in milliseconds.",
-        least=1,
-        key="openIDHttpConnectionTimeoutMillis",
-    )
-    open_id_http_read_timeout_millis: int = setting(
-        10_000,
-        "How long the answer of an issuer may take, in milliseconds.",
-        least=1,
-        key="openIDHttpReadTimeoutMillis",
-    )
-    authentication_refresh_check_seconds: int = setting(
-        60,
-        "How often clients whose credentials have ended are asked for new ones, in seconds; 0 = never.",
-        least=0,
     )
     authenticate_metrics_endpoint: bool = setting(
         True, "The metrics endpoint requires authentication, with authenticationEnabled=true."

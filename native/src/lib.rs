@@ -1,11 +1,12 @@
 //! The frame codec as a Python module. `interpulse/wire/codec.py` says what each function does, and has its twin.
 
 use interpulse_frames::{
-    Answer, Delivery, Messages, Receipt, Stamp, last_of, sticky_key, take_acks as read_acks,
-    take_messages as read_messages, take_questions as read_questions, take_receipts as read_receipts,
-    take_sends as read_sends, write_receipts, write_send_head,
+    Answer, Delivery, Messages, Receipt, Split, Stamp, copy_payloads, last_of, measure_payloads,
+    split_batch as bounds_in, sticky_key, take_acks as read_acks, take_messages as read_messages,
+    take_questions as read_questions, take_receipts as read_receipts, take_sends as read_sends, write_receipts,
+    write_send_head,
 };
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use std::panic::{UnwindSafe, catch_unwind};
@@ -14,6 +15,7 @@ type SendRun<'py> = (u64, Bound<'py, PyList>, Bound<'py, PyList>, usize);
 type AckRun<'py> = (u64, Bound<'py, PyList>, usize);
 type MessageRun<'py> = (u64, Bound<'py, PyList>, Bound<'py, PyList>, Bound<'py, PyList>, usize);
 type ReceiptRun<'py> = (u64, Bound<'py, PyList>, Bound<'py, PyList>, usize);
+type Payloads<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 type QuestionRun<'py> = (bool, Bound<'py, PyList>, usize);
 
 #[pyfunction]
@@ -170,6 +172,27 @@ fn sticky_keys<'py>(py: Python<'py>, entries: Vec<Bound<'py, PyBytes>>) -> Vec<O
 }
 
 #[pyfunction]
+fn split_batch<'py>(py: Python<'py>, data: &[u8], start: usize, count: usize) -> Option<Bound<'py, PyBytes>> {
+    guarded(|| bounds_in(data, start, count)).map(|bounds| PyBytes::new(py, &bounds))
+}
+
+#[pyfunction]
+fn join_payloads<'py>(
+    py: Python<'py>,
+    batches: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
+) -> PyResult<Payloads<'py>> {
+    let batches: Vec<Split> = batches.iter().map(|(batch, bounds)| (batch.as_bytes(), bounds.as_bytes())).collect();
+    let Some((size, offsets)) = guarded(|| measure_payloads(&batches)) else {
+        return Err(PyValueError::new_err("a payload lies outside its batch, or all are more than two gigabytes"));
+    };
+    let joined = PyBytes::new_with(py, size, |out| {
+        copy_payloads(&batches, out);
+        Ok(())
+    })?;
+    Ok((joined, PyBytes::new(py, &offsets)))
+}
+
+#[pyfunction]
 fn encode_receipts<'py>(
     py: Python<'py>,
     producer_id: u64,
@@ -274,7 +297,7 @@ fn written<'py>(
 mod interpulse_codec {
     #[pymodule_export]
     use super::{
-        encode_answers, encode_messages, encode_receipts, encode_sends, last_sequences, stamp_entries, sticky_keys,
-        take_acks, take_messages, take_questions, take_receipts, take_sends,
+        encode_answers, encode_messages, encode_receipts, encode_sends, join_payloads, last_sequences, split_batch,
+        stamp_entries, sticky_keys, take_acks, take_messages, take_questions, take_receipts, take_sends,
     };
 }

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.batches import unpack_batch
+from interpulse.wire.batches import pack_one, unpack_batch
 from interpulse.wire.codec import Codec, native_codec, python_codec
 from interpulse.wire.compression import decompress
 from interpulse.wire.entries import build_entry, parse_entry, verify_checksum
@@ -119,6 +119,27 @@ def test_any_metadata_when_asked_for_its_key_then_none_or_what_protobuf_reads(da
     for entry in (build_entry(data, b"payload"), ENTRY[:6] + data):
         [key] = native_codec().sticky_keys([entry])
         assert key in (None, *python_codec().sticky_keys([entry]))
+
+
+GOOD_BATCHES = st.builds(
+    lambda payload, fields: pack_one(pb.SingleMessageMetadata(payload_size=0, **fields), payload),
+    st.binary(max_size=300),
+    st.sampled_from([{}, {"sequence_id": 7}, {"sequence_id": 2**63}, {"partition_key": "k"}]),
+)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@given(damaged(GOOD_BATCHES), st.integers(0, 5), st.binary(max_size=5))
+def test_any_batch_when_split_then_none_or_what_protobuf_reads(
+    codec: Codec, batch: bytes, count: int, head: bytes
+) -> None:
+    bounds = codec.split_batch(head + batch, len(head), count)
+    if bounds is None:
+        return
+    payloads = [bytes(message.payload) for message in unpack_batch(batch, count)]
+    assert codec.join_payloads([(head + batch, bounds)])[0] == b"".join(payloads)
+    places = memoryview(bounds).cast("i").tolist()
+    assert [end - start for start, end in zip(places[::2], places[1::2], strict=True)] == [*map(len, payloads)]
 
 
 @given(st.binary(max_size=60) | st.binary(max_size=30).map(lambda tail: ENTRY[:-2] + tail))

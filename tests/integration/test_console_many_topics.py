@@ -32,7 +32,7 @@ TOPICS: Final = 100_000
 LOADED: Final = 300
 HELD: Final = 77_777
 HELD_SECONDS_MAX: Final = 0.1
-"""Processor time of one turn: a generous bound, five times the aim; work over 100,000 topics in one turn takes longer."""
+"""Processor time of one turn: five times the aim. Work over 100,000 topics in one turn takes longer."""
 REMOTES: Final = ("standalone", "west")
 COMPARED: Final = "north"
 """A cluster that is this one: its namespace has as many topics."""

@@ -4,11 +4,13 @@
 //! off, too large, damaged or merely unusual: the caller reads that one with protobuf, which knows every form and has
 //! the errors. So no rule about wrong input is here, and no byte of a peer can make this fail.
 
+mod batches;
 mod metadata;
 mod reading;
 mod varints;
 mod writing;
 
+pub use batches::{Split, copy_payloads, measure_payloads, split_batch};
 pub use metadata::{Plain, Stamp, last_of};
 pub use reading::{
     Acks, Arrivals, Questions, Receipts, Sends, sticky_key, take_acks, take_messages, take_questions, take_receipts,

@@ -4,8 +4,8 @@
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used)]
 
 use interpulse_frames::{
-    Answer, Delivery, Messages, Receipt, Stamp, last_of, sticky_key, take_acks, take_messages, take_questions,
-    take_receipts, take_sends, write_receipts, write_send_head,
+    Answer, Delivery, Messages, Receipt, Stamp, copy_payloads, last_of, measure_payloads, split_batch, sticky_key,
+    take_acks, take_messages, take_questions, take_receipts, take_sends, write_receipts, write_send_head,
 };
 use std::time::{Duration, Instant};
 
@@ -153,6 +153,31 @@ fn the_key_of_any_bytes_is_read_or_left() {
         }
         assert!(sticky_key(&data).is_none_or(|key| key.len() <= data.len()));
     }
+}
+
+#[test]
+fn the_payloads_of_any_batch_are_in_it_or_left() {
+    let whole = b"\0\0\0\x02\x18\x03abc\0\0\0\x04\x18\x02\x40\x07de".to_vec();
+    let bounds = split_batch(&whole, 0, 2).unwrap();
+    let (size, offsets) = measure_payloads(&[(&whole, &bounds), (&whole, &bounds[..8])]).unwrap();
+    let mut out = vec![0; size];
+    copy_payloads(&[(&whole, &bounds), (&whole, &bounds[..8])], &mut out);
+    assert_eq!((out, offsets), (b"abcdeabc".to_vec(), [0i32, 3, 5, 8].map(i32::to_ne_bytes).concat()));
+    let mut chance = Chance(13);
+    for _ in 0..50_000 {
+        let mut data = whole.clone();
+        data.truncate(1 + chance.below(whole.len()));
+        for _ in 0..chance.below(4) {
+            let place = chance.below(data.len());
+            data[place] = u8::try_from(chance.below(256)).unwrap();
+        }
+        if let Some(bounds) = split_batch(&data, 0, 1 + chance.below(3)) {
+            assert!(measure_payloads(&[(&data, &bounds)]).unwrap().0 <= data.len());
+        }
+        let wild: Vec<u8> = (0..8).map(|_| u8::try_from(chance.below(6)).unwrap() / 5).collect();
+        assert!(measure_payloads(&[(&data, &wild)]).is_none_or(|(size, _)| size <= data.len()));
+    }
+    assert_eq!(split_batch(&whole, whole.len() + 1, 0), None);
 }
 
 #[test]

@@ -94,6 +94,18 @@ class Codec(NamedTuple):
     and their message counts, up to the first entry whose metadata is not plain, which has a transaction, an origin or
     addressees, or a version of the schema that is not among these.
     """
+    split_batch: Callable[[bytes, int, int], bytes | None]
+    """(bytes, where a batch begins that is not compressed, number of messages) -> where the payload of each begins and
+    ends.
+
+    Pairs of numbers of four bytes, as the machine has them. None if the metadata of a message has more than its size
+    and a sequence id, or the batch is damaged.
+    """
+    join_payloads: Callable[[Sequence[tuple[bytes, bytes]]], tuple[bytes, bytes]]
+    """Batches with such bounds of theirs -> all payloads behind each other, and where each begins and the last ends.
+
+    Raises ValueError for bounds that are outside of their batch.
+    """
     encode_answers: Callable[[bytes, bytes, bytes, Sequence[int]], bytes]
     """(head, what stands before the request id, what stands behind it, request ids) -> the frames.
 
@@ -118,6 +130,8 @@ def python_codec() -> Codec:
         module.message_encoder,
         module.send_encoder,
         module.entry_stamper,
+        module.split_batch,
+        module.join_payloads,
         module.encode_answers,
     )
 
@@ -126,7 +140,7 @@ def native_codec() -> Codec:
     """The compiled codec. Raises ImportError where it is not installed, or is older than this."""
     import interpulse_codec as module
 
-    if not hasattr(module, "stamp_entries"):
+    if not hasattr(module, "split_batch"):
         raise ImportError(
             "the installed module interpulse_codec is older than this interpulse:"
             " install it again from the folder native (pip install ./native)"
@@ -163,6 +177,8 @@ def native_codec() -> Codec:
         message_encoder,
         send_encoder,
         entry_stamper,
+        module.split_batch,
+        module.join_payloads,
         module.encode_answers,
     )
 

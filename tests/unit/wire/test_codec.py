@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import sys
+from array import array
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from interpulse.model.ids import Position
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.batches import pack_one
 from interpulse.wire.codec import Codec, chosen_codec, chosen_name, native_codec
 from interpulse.wire.entries import build_entry, parse_entry
 from interpulse.wire.frames import (
@@ -320,6 +322,70 @@ def test_key_when_an_entry_is_plain_then_what_key_shared_goes_by(codec: Codec, e
 )
 def test_key_when_an_entry_is_not_plain_then_none(codec: Codec, entry: bytes) -> None:
     assert codec.sticky_keys([KEYED, entry, KEYED]) == [b"key", None, b"key"]
+
+
+def single(payload: bytes, **fields: object) -> bytes:
+    return pack_one(pb.SingleMessageMetadata(payload_size=0, **fields), payload)
+
+
+def bounds(*places: int) -> bytes:
+    return array("i", places).tobytes()
+
+
+def test_batch_when_metadata_is_plain_then_bounds_of_its_payloads(codec: Codec) -> None:
+    batch = single(b"") + single(b"x" * 300, sequence_id=2**64 - 1) + single(b"y" * 20_000, sequence_id=0)
+    expected = bounds(6, 6, 24, 324, 334, 20_334)
+    assert codec.split_batch(batch, 0, 3) == expected
+    assert (
+        codec.split_batch(b"head" + batch + b"tail", 4, 3)
+        == array("i", (4 + n for n in memoryview(expected).cast("i"))).tobytes()
+    )
+    assert codec.split_batch(batch, 0, 2) == expected[:16]
+    assert codec.split_batch(b"", 0, 0) == b""
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        single(b"x") + single(b"y")[:-1],
+        single(b"x") + single(b"y", partition_key="k"),
+        single(b"x") + single(b"y", event_time=1),
+        single(b"x") + single(b"y", null_value=True),
+        single(b"x") + b"\0\0\0\x04\x18\x81\x80\x80" + b"z" * 300,
+        single(b"x") + b"\0\0\0\x02\x40\x01",
+        single(b"x") + b"\0\0\0\x05\x18\x01\x40\x01\x01z",
+        single(b"x") + b"\0\0\0\x0e\x18\x01\x40" + b"\xff" * 10 + b"\x01z",
+        single(b"x") + b"\xff\xff\xff\xff",
+        single(b"x"),
+    ],
+    ids=[
+        "cut-off",
+        "key",
+        "event-time",
+        "null",
+        "size-of-4-bytes",
+        "no-size",
+        "more",
+        "number-of-11-bytes",
+        "huge",
+        "one-less",
+    ],
+)
+def test_batch_when_it_is_not_plain_then_none(codec: Codec, batch: bytes) -> None:
+    assert codec.split_batch(batch, 0, 2) is None
+    assert codec.split_batch(single(b"") + batch, 6, 2) is None
+
+
+def test_payloads_when_joined_then_stand_behind_each_other(codec: Codec) -> None:
+    batches = [(b"abcdef", bounds(1, 3, 5, 6)), (b"", b""), (b"xyz", bounds(0, 0, 1, 3))]
+    assert codec.join_payloads(batches) == (b"bcfyz", bounds(0, 2, 3, 3, 5))
+    assert codec.join_payloads([]) == (b"", bounds(0))
+
+
+@pytest.mark.parametrize("places", [(0, 4), (2, 1), (-1, 2), (4, 4)])
+def test_payloads_when_bounds_are_outside_then_refused(codec: Codec, places: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match="outside"):
+        codec.join_payloads([(b"abc", bounds(0, 1)), (b"abc", bounds(*places))])
 
 
 def message(entry: bytes, number: int = 5, **fields: object) -> bytes:

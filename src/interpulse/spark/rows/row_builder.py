@@ -7,7 +7,7 @@ without a decoded column the metadata is not even looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -26,7 +26,7 @@ from interpulse.spark.rows.columns import (
     value_of,
 )
 from interpulse.spark.rows.decryption import Decryption
-from interpulse.spark.rows.message_block import VARYING_COLUMNS, MessageBlock, block_of
+from interpulse.spark.rows.message_block import VARYING_COLUMNS, MessageBlock, block_of, payloads_of, repeated
 from interpulse.spark.schemas.payload_decoder import Payload, PayloadRun
 from interpulse.wire.compression import decompress
 from interpulse.wire.entries import ParsedEntry
@@ -42,6 +42,9 @@ class SourceEntry(Protocol):
 
     @property
     def position(self) -> Position: ...
+
+    @property
+    def raw(self) -> bytes: ...
 
     @property
     def parsed(self) -> ParsedEntry: ...
@@ -117,6 +120,7 @@ class RowBuilder:
         self._by_name = {target.name: target for target in self._targets}
         self._decoder = decoder if any(item.name in typed for item in schema.fields) else None
         self._payloads: list[Payload | PayloadRun] = []
+        self._blocks: list[MessageBlock] = []
         self._entry_mode = layout.mode == "entry"
         self._opaque = self._entry_mode and all(target.name in ENTRY_WRITE_COLUMNS for target in self._targets)
         self.rows = 0
@@ -187,43 +191,46 @@ class RowBuilder:
                 metadata.values[-1] = parsed.metadata_bytes
                 self.bytes += len(parsed.metadata_bytes)
         elif not parsed.metadata.HasField("marker_type"):
-            self._add_messages(whole, is_batch=parsed.is_batch)
+            self._add_messages(whole, source)
 
-    def _add_messages(self, whole: Message, *, is_batch: bool) -> None:
+    def _add_messages(self, whole: Message, source: SourceEntry) -> None:
         payload = _plain_payload(whole)
-        if not is_batch or whole.outer.encryption_keys:
+        if not source.parsed.is_batch or whole.outer.encryption_keys:
             messages = [whole._replace(payload=payload, size=len(payload))]
         else:
-            block = block_of(whole, payload)
+            block = block_of(whole, *_batch_in(source, payload))
             if len(block.indexes) >= _BLOCK_MIN and self._admits is None:
-                self._append_block(block)
+                self._blocks.append(block)
+                self.rows += len(block.indexes)
+                self.bytes += len(payload) + 64 * len(block.indexes)
                 return
             messages = block.messages()
         for message in messages:
             if self._admits is None or self._admits(message):
                 self._append(message)
 
-    def _append_block(self, block: MessageBlock) -> None:
-        """The columns of many messages, each at once."""
-        count = len(block.indexes)
-        values = block.values() if self._decoder is not None or "value" in self._by_name else None
+    def _add_blocks(self) -> None:
+        """The columns of the batches that were collected, each at once."""
+        blocks, self._blocks = self._blocks, []
+        payloads = payloads_of(blocks) if self._decoder is not None or "value" in self._by_name else None
         rows: list[Message] = []
         for target in self._targets:
+            value = target.column.value
             if target.name == "value":
-                target.add_chunk(values)
+                target.add_chunk(payloads)
             elif target.column.of_entry:
-                target.add_chunk(_repeated(target.column.value(block.whole), target.type, count))
+                target.add_chunk(repeated(blocks, _arrow_array([value(block.whole) for block in blocks], target.type)))
             elif target.name in VARYING_COLUMNS:
-                target.add_chunk(VARYING_COLUMNS[target.name](block, target.type))
+                target.add_chunk(VARYING_COLUMNS[target.name](blocks, target.type))
             else:
-                rows = rows or block.messages()
-                target.add_chunk(_arrow_array([target.column.value(row) for row in rows], target.type))
-        if self._decoder is not None and values is not None:
-            self._payloads.append(_payload_run(block, values, with_keys=self._decoder.needs_keys))
-        self.rows += count
-        self.bytes += len(block.payload) + 64 * count
+                rows = rows or [message for block in blocks for message in block.messages()]
+                target.add_chunk(_arrow_array([value(row) for row in rows], target.type))
+        if self._decoder is not None and payloads is not None:
+            self._payloads.extend(_payload_runs(blocks, payloads, with_keys=self._decoder.needs_keys))
 
     def _append(self, message: Message) -> None:
+        if self._blocks:
+            self._add_blocks()
         for target in self._targets:
             target.values.append(target.column.value(message))
         if self._decoder is not None:
@@ -235,12 +242,23 @@ class RowBuilder:
         """The rows collected so far as one batch; starts anew."""
         import pyarrow as pa
 
+        if self._blocks:
+            self._add_blocks()
         arrays = dict(self._decoder.arrays(self._payloads)) if self._decoder is not None else {}
         arrays |= {target.name: target.take() for target in self._targets}
         batch = pa.RecordBatch.from_arrays([arrays[name] for name in self._arrow.names], schema=self._arrow)
         self._payloads.clear()
         self.rows = self.bytes = 0
         return batch
+
+
+def _batch_in(source: SourceEntry, payload: bytes | memoryview) -> tuple[bytes, int]:
+    """Bytes that have the batch at their end, and where it begins: without a copy where they travelled like that."""
+    if isinstance(payload, bytes):
+        return payload, 0
+    if source.parsed.was_encrypted:
+        return bytes(payload), 0
+    return source.raw, len(source.raw) - len(payload)
 
 
 def _payload(message: Message) -> Payload:
@@ -253,10 +271,16 @@ def _payload(message: Message) -> Payload:
     )
 
 
-def _payload_run(block: MessageBlock, values: pa.Array, *, with_keys: bool) -> PayloadRun:
-    whole = block.whole
-    keys = [key_of_metadata(single) for single in block.singles] if with_keys and block.singles else None
-    return PayloadRun(whole.topic, (whole.ledger, whole.entry), whole.outer.schema_version, block.indexes, values, keys)
+def _payload_runs(blocks: Sequence[MessageBlock], payloads: pa.Array, *, with_keys: bool) -> Iterator[PayloadRun]:
+    start = 0
+    for block in blocks:
+        whole, count = block.whole, len(block.indexes)
+        keys = [key_of_metadata(single) for single in block.singles] if with_keys and block.singles else None
+        values = payloads.slice(start, count)
+        yield PayloadRun(
+            whole.topic, (whole.ledger, whole.entry), whole.outer.schema_version, block.indexes, values, keys
+        )
+        start += count
 
 
 def _arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:
@@ -265,12 +289,6 @@ def _arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(kind):
         return pa.array(values, pa.int64()).cast(kind)
     return pa.array(values, kind)
-
-
-def _repeated(value: Any, kind: pa.DataType, count: int) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.nulls(count, kind) if value is None else pa.repeat(pa.scalar(value, kind), count)
 
 
 def _plain_payload(whole: Message) -> bytes | memoryview:

@@ -26,7 +26,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyFiles:
 
 class Entry:
     def __init__(self, raw: bytes) -> None:
-        self.position, self.parsed = Position(1, 2), parse_entry(raw)
+        self.position, self.raw, self.parsed = Position(1, 2), raw, parse_entry(raw)
 
 
 def written(keys: KeyFiles, *values: bytes, batched: bool, codec: int = pb.NONE) -> Entry:

@@ -7,7 +7,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from interpulse.model.ids import Position
 from interpulse.spark.rows.columns import Layout, Message, read_schema
-from interpulse.spark.rows.message_block import VARYING_COLUMNS, block_of
+from interpulse.spark.rows.message_block import VARYING_COLUMNS, block_of, payloads_of
 from interpulse.spark.rows.row_builder import RowBuilder
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch, unpack_batch
@@ -47,30 +47,32 @@ def entry_of(batch, partition=3):
     return Message("persistent://t/n/x", partition, 7, 9, -1, outer, None, pack_batch(map(single_of, batch)), None, 0)
 
 
-@given(st.lists(SINGLES, min_size=1, max_size=20) | st.lists(PLAIN, min_size=1, max_size=20), st.sampled_from([-1, 3]))
-def test_columns_are_those_of_the_messages(batch, partition):
-    whole = entry_of(batch, partition)
-    block = block_of(whole, whole.payload)
-    expected = [
-        whole._replace(batch_index=index, single=item.metadata, payload=item.payload, size=len(item.payload))
-        for index, item in enumerate(unpack_batch(whole.payload, len(batch)))
-        if not item.metadata.compacted_out
-    ]
-    assert [message._replace(single=None) for message in block.messages()] == [
-        message._replace(single=None) for message in expected
-    ]
+BATCHES = st.lists(SINGLES, min_size=1, max_size=20) | st.lists(PLAIN, min_size=1, max_size=20)
+
+
+@given(st.lists(BATCHES, min_size=1, max_size=3), st.sampled_from([-1, 3]), st.binary(max_size=9))
+def test_columns_are_those_of_the_messages(batches, partition, head):
+    blocks, expected = [], []
+    for batch in batches:
+        whole = entry_of(batch, partition)
+        blocks.append(block_of(whole, head + whole.payload, len(head)))
+        expected += [
+            whole._replace(batch_index=index, single=item.metadata, payload=item.payload, size=len(item.payload))
+            for index, item in enumerate(unpack_batch(whole.payload, len(batch)))
+            if not item.metadata.compacted_out
+        ]
+    assert [message for block in blocks for message in block.messages()] == expected
     for style in ("pulsar", "kafka"):
         layout = Layout("message", style)
         types = to_arrow_schema(read_schema(layout, ["all"]), timezone="UTC")
         for name in set(VARYING_COLUMNS) & set(types.names):
-            found = VARYING_COLUMNS[name](block, types.field(name).type)
+            found = VARYING_COLUMNS[name](blocks, types.field(name).type)
             values = [layout.metadata[name].value(message) for message in expected]
             assert found.type == types.field(name).type
             if name == "__eventTime":
                 found = found.cast("int64")
             assert [list(each) if isinstance(each, list) else each for each in found.to_pylist()] == values, name
-    if expected:
-        assert block.values().to_pylist() == [layout.metadata["value"].value(message) for message in expected]
+    assert payloads_of(blocks).to_pylist() == [layout.metadata["value"].value(message) for message in expected]
 
 
 @given(st.lists(PLAIN, min_size=8, max_size=12), st.data())
@@ -85,8 +87,9 @@ class Source:
     def __init__(self, whole, *, is_batch):
         self.position = Position(whole.ledger, whole.entry)
         self.parsed = self
-        self.metadata, self.payload, self.broker_metadata = whole.outer, whole.payload, None
+        self.metadata, self.payload, self.broker_metadata = whole.outer, memoryview(whole.payload), None
         self.metadata_bytes, self.is_batch = whole.outer.SerializeToString(), is_batch
+        self.raw, self.was_encrypted = b"head" + whole.payload, False
 
 
 @pytest.mark.parametrize("style", ["pulsar", "kafka"])

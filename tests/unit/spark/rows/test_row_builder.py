@@ -1,12 +1,12 @@
 """Entries as rows: both modes, column by column."""
 
 import base64
-from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
+from interpulse.client.consuming.entry_reader import Entry
 from interpulse.model.errors import NotSupported
 from interpulse.model.ids import Position
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS, Layout, read_schema
@@ -14,19 +14,15 @@ from interpulse.spark.rows.row_builder import RowBuilder
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.compression import compress
-from interpulse.wire.entries import ParsedEntry, build_entry, parse_entry, with_broker_metadata
+from interpulse.wire.entries import build_entry, parse_entry, with_broker_metadata
 
 TOPIC = "persistent://public/default/t-partition-3"
 
 
-class Entry(NamedTuple):
-    position: Position
-    parsed: ParsedEntry
-
-
 def entry(payload=b"payload", number=7, **values):
     metadata = pb.MessageMetadata(**{"producer_name": "p", "sequence_id": 5, "publish_time": 1000, **values})
-    return Entry(Position(12, number), parse_entry(build_entry(metadata.SerializeToString(), payload)))
+    raw = build_entry(metadata.SerializeToString(), payload)
+    return Entry(Position(12, number), raw, parse_entry(raw))
 
 
 def rows(*entries, mode="message", include=("all",)):
@@ -69,7 +65,8 @@ def test_absent_things_are_null():
 )
 def test_what_the_broker_noted_is_shown_and_the_rest_is_null(noted, expected):
     plain = build_entry(pb.MessageMetadata(producer_name="p", sequence_id=5, publish_time=1).SerializeToString(), b"x")
-    row = rows(Entry(Position(12, 7), parse_entry(with_broker_metadata(noted, plain))))[0]
+    raw = with_broker_metadata(noted, plain)
+    row = rows(Entry(Position(12, 7), raw, parse_entry(raw)))[0]
     noted_at = row["__brokerPublishTime"]
     assert (row["__index"], noted_at and noted_at.timestamp()) == expected
 

@@ -88,15 +88,26 @@ def _fetch(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRan
                 builder.add_refusal(chunk.item.topic, chunk.item.after, chunk.reason)
                 continue
             portal.post(taken.release)
-            builder.add(chunk.topic, entries_of(chunk.arrived))
-            if builder.bytes >= options.arrow_batch_bytes or builder.rows >= options.arrow_batch_rows:
-                yield builder.take()
+            for entries in _pieces(entries_of(chunk.arrived), options.arrow_batch_bytes // 4):
+                builder.add(chunk.topic, entries)
+                if builder.bytes >= options.arrow_batch_bytes or builder.rows >= options.arrow_batch_rows:
+                    yield builder.take()
         if chunk.error is not None:
             raise chunk.error
         if builder.rows:
             yield builder.take()
     finally:
         reading.cancel()
+
+
+def _pieces(entries: Sequence[Entry], size: int) -> Iterator[Sequence[Entry]]:
+    """The entries in pieces of about so many bytes: what one becomes when decompressed is in memory at once."""
+    begin = taken = 0
+    for end, entry in enumerate(entries, 1):
+        taken += len(entry.raw)
+        if taken >= size or end == len(entries):
+            yield entries[begin:end]
+            begin, taken = end, 0
 
 
 def _schema_of_version(options: ReadOptions, topic: str, version: bytes) -> SchemaInfo | None:

@@ -330,7 +330,8 @@ class EntryReader(AsyncCloses):
     def _accept(self, position: Position, entry: memoryview) -> None:
         if self._checksum_verified and not verify_checksum(entry):
             raise ChecksumError("its checksum does not match")
-        raw = bytes(entry)
+        whole = entry.obj  # a frame that came in several reads has been joined, its entry alone
+        raw = whole if isinstance(whole, bytes) and len(whole) == len(entry) else bytes(entry)
         parsed = parse_entry(raw)
         self._buffer.append(Entry(position, raw, parsed))
         self._note_arrival(position, 1, parsed.message_count, len(raw))

@@ -21,7 +21,7 @@ from tests.interop.mixed_cluster import (
     service_url,
 )
 from tests.interop.real_pulsar.bookkeeper import RealBookKeeper, real_bookkeeper
-from tests.interop.real_pulsar.broker import RealBroker
+from tests.interop.real_pulsar.broker import START_SECONDS_MAX, RealBroker
 from tests.support.official_client import admin
 from tests.support.soak import soak
 
@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 BROKERS = soak(3, otherwise=2)
 ROUNDS = soak(3, otherwise=1)
+REPLACEMENTS = 2 * BROKERS * ROUNDS
 TOPICS = [f"persistent://public/rolling/t-{number}" for number in range(6)]
 RECORD = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
 SCHEMA = {"type": "AVRO", "schema": RECORD, "properties": {"p": "q"}}
@@ -40,6 +41,7 @@ def engines(tmp_path: Path) -> Iterator[RealBookKeeper]:
         yield running_engines
 
 
+@pytest.mark.timeout(600 + START_SECONDS_MAX * REPLACEMENTS)
 def test_brokers_when_replaced_and_back_under_load_then_nothing_is_lost_doubled_or_reordered(
     engines: RealBookKeeper, tmp_path: Path
 ) -> None:

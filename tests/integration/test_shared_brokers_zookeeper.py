@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import pytest
 
 from interpulse.client import AdminClient, Client
+from interpulse.model.errors import ServerError
 from interpulse.model.names import TopicName
+from interpulse.storage.prompt import LOST_SIGHT
 from interpulse.storage.zookeeper.client import ZooKeeperClient
+from interpulse.storage.zookeeper.link import Link, LinkConfig
+from interpulse.storage.zookeeper.servers import parse_servers
 from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
+from interpulse.wire import commands
+from tests.support.raw_client import RawClient
 from tests.support.rest_client import call
 from tests.support.scripted_zookeeper import ScriptedZooKeeper, scripted_zookeeper
 from tests.support.shared_brokers import SharedBroker, SharedBrokers, shared_brokers
@@ -18,6 +26,8 @@ from tests.support.waiting import eventually
 
 TOPIC = "persistent://public/default/t-0"
 NAME = TopicName.parse(TOPIC)
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -98,20 +108,77 @@ async def test_bundle_when_both_want_it_at_once_then_one_has_it(brokers: SharedB
     assert [len(each.bundles) for each in brokers.brokers] in ([0, 1], [1, 0])
 
 
-async def test_lookup_when_zookeeper_is_silent_past_the_deadline_then_is_refused_without_waiting_for_it(
+class Clock:
+    """Stands still; a session is lost when it is moved on."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+QUESTIONS = [
+    ("GET", "/lookup/v2/topic/persistent/public/default/new", None),
+    ("GET", "/lookup/v2/topic/persistent/public/unread/t-0/bundle", None),
+    ("POST", "/lookup/v2/topics", {"topics": ["persistent://public/unread/t-0"]}),
+    ("GET", "/admin/v2/persistent/public/default/unread-1/partitions", None),
+    ("GET", "/admin/v2/persistent/public/default/unread-2/stats", None),
+    ("GET", "/admin/v2/namespaces/public/unread", None),
+    ("GET", "/admin/v2/schemas/public/default/unread-3/schema", None),
+]
+COMMANDS = [
+    commands.lookup(1, "persistent://public/unread/t-1"),
+    commands.lookup(2, "persistent://public/unread/t-1", authoritative=True),
+    commands.batch_lookup(3, ["persistent://public/unread/t-1"]),
+    commands.partitioned_metadata(4, "persistent://public/default/new"),
+]
+
+
+def refusal(answer: Any) -> tuple[int, str]:
+    """Code and message of a binary answer."""
+    return answer.error, answer.message
+
+
+async def test_questions_when_zookeeper_is_silent_then_are_refused_at_the_deadline_and_at_once_after_it(
     zookeeper: ScriptedZooKeeper,
 ) -> None:
-    """Cluster 17, row 8. What waits for ZooKeeper gets 500 in the end."""
+    """Cluster 12.3, and 17, row 8."""
+    loop, clock = asyncio.get_running_loop(), Clock()
+    loop.set_default_executor(ThreadPoolExecutor(len(QUESTIONS) + 1))
     zookeeper.session_timeout_ms = 1000
-    address = await zookeeper.listen()
+    link = await Link.open(parse_servers(await zookeeper.listen()), LinkConfig(operation_timeout_s=10_000), clock)
     async with shared_brokers(0) as started:
-        broker = await started.start(await ZooKeeperMetadataStore.open(await ZooKeeperClient.connect(address)))
-        path = "/lookup/v2/topic/persistent/public/default/t-0"
-        assert (await call(broker.web_url, "GET", path)).status == 200
-        zookeeper.silent = True
-        await eventually(lambda: not broker.ownership.serving())
-        assert (await call(broker.web_url, "GET", path)).status == 503
-        zookeeper.silent = False
-        zookeeper.cut()
-        await eventually(broker.ownership.serving)
-        assert (await call(broker.web_url, "GET", path)).status == 200
+        broker = await started.start(await ZooKeeperMetadataStore.open(ZooKeeperClient(link)))
+        assert (await call(broker.web_url, *QUESTIONS[0])).status == 200
+        with await asyncio.to_thread(RawClient, broker.service_url) as client:
+            zookeeper.silent = True
+            waiting = []
+            for question in QUESTIONS[1:]:
+                waiting.append(await begun(zookeeper, call(broker.web_url, *question)))
+            waiting_command = await begun(zookeeper, asyncio.to_thread(client.ask, COMMANDS[0]))
+            assert broker.ownership.serving()
+            assert not any(task.done() for task in (*waiting, waiting_command))
+            clock.now += 1
+            replies = await asyncio.gather(*waiting)
+            assert {(reply.status, reply.reason) for reply in replies} == {(503, LOST_SIGHT)}
+            assert refusal(await waiting_command) == (ServerError.ServiceNotReady, LOST_SIGHT)
+            for question in QUESTIONS:
+                reply = await call(broker.web_url, *question)
+                assert (reply.status, reply.reason) == (503, LOST_SIGHT)
+            for command in COMMANDS:
+                answer = await asyncio.to_thread(client.ask, command)
+                assert refusal(answer) == (ServerError.ServiceNotReady, LOST_SIGHT)
+            zookeeper.silent = False
+            zookeeper.cut()
+            await eventually(broker.ownership.serving)
+            assert (await call(broker.web_url, *QUESTIONS[0])).status == 200
+            answer = await asyncio.to_thread(client.ask, commands.lookup(5, TOPIC))
+            assert answer.brokerServiceUrl == broker.service_url
+
+
+async def begun(zookeeper: ScriptedZooKeeper, question: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """The question, once ZooKeeper was asked for it."""
+    before = len(zookeeper.requests)
+    task = asyncio.create_task(question)
+    await eventually(lambda: len(zookeeper.requests) > before)
+    return task

@@ -255,12 +255,12 @@ class _ServerEnd(asyncio.Protocol):
     def data_received(self, raw: bytes) -> None:
         self._zookeeper.reads += 1
         for body in self._frames.cut(raw):
-            if self._transport.is_closing() or self._zookeeper.silent:
+            if self._transport.is_closing():
                 return
-            if self.session_id == 0:
-                self._connect(body)
-            else:
+            if self.session_id:
                 self._request(Source(body))
+            elif not self._zookeeper.silent:
+                self._connect(body)
 
     def _connect(self, body: bytes) -> None:
         asked = CONNECT_REQUEST.decode(body)
@@ -288,6 +288,8 @@ class _ServerEnd(asyncio.Protocol):
         operation = OPERATIONS[header.code]
         zookeeper = self._zookeeper
         zookeeper.requests.append(operation.name)
+        if zookeeper.silent:
+            return
         if _counted_down(zookeeper.dropping, operation.name):
             self.break_off()
             return

@@ -83,7 +83,9 @@ from interpulse.serving.admission import ConnectionQuota, sockets_max
 from interpulse.serving.listening import CannotListen
 from interpulse.serving.permits import LookupPermits
 from interpulse.serving.tls import ExpiryLog
+from interpulse.storage.api import MetadataStore
 from interpulse.storage.disk_space import DiskSpace
+from interpulse.storage.prompt import PromptMetadata
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -208,6 +210,8 @@ class BrokerApp:
         self.own_access = self._build_own_access()
 
         self.stores = await self._open_stores(self.config, opened)
+        metadata = self.stores.metadata
+        self.asked: MetadataStore = metadata if self.stores.guarded is None else PromptMetadata(metadata)
         await self._bootstrap()
         self.this_broker = this_broker(self.addresses)
         listeners = services.listeners.by_name or {INTERNAL_LISTENER: self.addresses}
@@ -273,13 +277,13 @@ class BrokerApp:
         if guarded is None:
             return None
         report = LoadReport(self.this_addresses, VERSION, _LOAD_MANAGER)
-        brokers = RegisteredBrokers(self.stores.metadata, report, self._clock)
+        brokers = RegisteredBrokers(self.asked, report, self._clock)
         try:
             await brokers.check_others()
         except PreconditionFailed as error:
             raise CannotServe(str(error)) from error
         brokers.on_extensible = self.must_stop.set
-        shared = SharedOwnership(self.stores.metadata, guarded, brokers, self._boundaries, self._isolation)
+        shared = SharedOwnership(self.asked, guarded, brokers, self._boundaries, self._isolation)
         if self.config.zookeeper_session_expired_policy == SHUTDOWN:
             shared.on_lost = self.must_stop.set
         return shared
@@ -291,7 +295,7 @@ class BrokerApp:
         if self.shared is None:
             return None
         warn_without_own_access(self.config, self.own_access)
-        return OtherBrokers(self.stores.metadata, self.shared, self.own_access)
+        return OtherBrokers(self.asked, self.shared, self.own_access)
 
     def _build_own_access(self) -> OwnAccess:
         try:
@@ -310,7 +314,7 @@ class BrokerApp:
 
     async def _build_tenancy(self) -> None:
         """The cluster, its tenants and namespaces, and the permissions in them."""
-        metadata, layout = self.stores.metadata, self.stores.layout
+        metadata, layout = self.asked, self.stores.layout
         self.dynamic = DynamicConfig(metadata, self.config)
         await self.dynamic.load()
         self.clusters = Clusters(metadata, layout)
@@ -325,7 +329,7 @@ class BrokerApp:
 
     def _build_topics(self) -> None:
         """What both front ends ask about topics."""
-        config, metadata = self.config, self.stores.metadata
+        config, metadata = self.config, self.asked
         self.registry = self._build_registry()
         self.lifecycle = TopicLifecycle(
             metadata,
@@ -341,7 +345,7 @@ class BrokerApp:
         self.topic_policies = TopicPolicyRecords(metadata, self.lifecycle, self.change_events)
         self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock, self.stores.schemas)
         self.deletion = Deletion(
-            metadata,
+            self.stores.metadata,  # what a deletion has begun may wait
             self.lifecycle,
             self.registry,
             self.namespaces,
@@ -363,7 +367,7 @@ class BrokerApp:
             owners,
             permits=self.permits,
             limits=lambda: BatchLimits.of(self._current()),
-            ready=(lambda: self.ready) if shared is None else lambda: self.ready and shared.serving(),
+            ready=lambda: self.ready,
         )
 
     def _build_change_events(self) -> ChangeEvents | None:
@@ -421,7 +425,7 @@ class BrokerApp:
             lookups=self.lookups,
             permits=self.permits,
             inconsistencies=self.inconsistencies,
-            topic_watches=TopicWatches(self.stores.metadata, self.lifecycle, self.registry.spawn),
+            topic_watches=TopicWatches(self.asked, self.lifecycle, self.registry.spawn),
             publish_buffer=PublishBuffer(max(config.max_message_publish_buffer_size_in_mb, 0) * 1024 * 1024),
             replicator_prefix=config.replicator_prefix,
             access=self.access,
@@ -465,7 +469,7 @@ class BrokerApp:
 
     def _build_context(self) -> RestContext:
         """What both front ends share, joined with what only operators need."""
-        metadata, current = self.stores.metadata, self._current
+        metadata, current = self.asked, self._current
         remotes, cursors = AdminRemotes(self.links), RegistryReplicationCursors(self.registry)
         comparison = RemoteComparison(LocalReading(self.lifecycle, self.namespaces, current))
         self.remote_topics = self._build_remote_topics()

@@ -22,6 +22,7 @@ from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.lock import DirectoryLock
 from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
 from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
+from interpulse.storage.prompt import PromptMetadata
 from interpulse.storage.topic_log_store import TopicLogStore
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.link import LinkConfig
@@ -68,7 +69,7 @@ async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
         guarded=guarded,
         layout=IN_CLUSTER,
         cursors=cursors,
-        schemas=LedgerSchemas(metadata, bookkeeper, quorum),
+        schemas=LedgerSchemas(PromptMetadata(metadata), bookkeeper, quorum),
         metadata_meter=metadata.meter,
         entry_bytes_max=bookkeeper.entry_bytes_max - _ADDED_BYTES_MAX,
     )

@@ -47,6 +47,9 @@ class Ownership(Protocol):
         Failures are kept per bundle: the function that is returned raises them.
         """
 
+    def check_serving(self) -> None:
+        """Raises ServiceNotReady while this broker cannot know what is its own."""
+
     def known(self) -> Owner | None:
         """The owner function for clients without options, from memory and at once; it raises what is not known.
 
@@ -70,6 +73,9 @@ class SoleOwner:
         if target is None:
             return partial(_no_listener, options.listener_name)
         return lambda namespace, bundle: target
+
+    def check_serving(self) -> None:
+        return
 
     def known(self) -> Owner:
         return self._own

@@ -34,6 +34,7 @@ from interpulse.rules.lookup import LookupTarget, Owner
 from interpulse.rules.placement import BrokersView, Take, decide_placement
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned
 from interpulse.storage.guarded import GuardedMetadata, LockLost
+from interpulse.storage.prompt import LOST_SIGHT, while_held
 from interpulse.storage.sessions import SessionState
 
 __all__ = ["HeldTopics", "SharedOwnership"]
@@ -260,6 +261,11 @@ class SharedOwnership:
         answers.update(zip(to_take, taken, strict=True))
         return partial(_answer, answers)
 
+    def check_serving(self) -> None:
+        self._check_session()
+        if not self.serving():
+            raise ServiceNotReady(LOST_SIGHT)
+
     def known(self) -> Owner | None:
         return self._known_owner if self.serving() else None
 
@@ -322,7 +328,7 @@ class SharedOwnership:
         async with permits:
             try:
                 async with asyncio.timeout(_TAKE_SECONDS_MAX):
-                    lock = await self.take(bundle)
+                    lock = await while_held(self._session, self.take(bundle))
             except TimeoutError:
                 return MetadataError(f"Namespace bundle {bundle} was not taken within {_TAKE_SECONDS_MAX:.0f} s")
             except PulsarError as error:
@@ -505,7 +511,7 @@ class SharedOwnership:
         if self._leaving:
             raise ServiceNotReady("The broker is shutting down")
         if not self._session.holds():
-            raise ServiceNotReady("The broker has lost sight of the metadata store; it serves again when that answers")
+            raise ServiceNotReady(LOST_SIGHT)
 
     def _on_session(self, state: SessionState) -> None:
         log.warning("metadata session changed state=%s session=%d", state.value, self._session.id)

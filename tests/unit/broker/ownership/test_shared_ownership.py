@@ -21,6 +21,7 @@ from interpulse.rules.bundles import bundle_of
 from interpulse.storage.api import Change, CommitConflict, Delete, Put, Versioned
 from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.memory import MemoryMetadataStore, MemoryTree
+from interpulse.storage.prompt import SessionLost
 from tests.support.waiting import eventually
 
 NAMESPACE = NamespaceName("t", "ns")
@@ -53,6 +54,14 @@ class Commits(MemoryMetadataStore):
         await super().commit(changes, expect)
 
 
+class Silent(Commits):
+    """Takes no commit from now on."""
+
+    async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+        self.created += 1
+        await asyncio.Event().wait()
+
+
 class Topics:
     """What becomes of loaded topics."""
 
@@ -75,8 +84,8 @@ class Topics:
 
 
 class Broker:
-    def __init__(self, tree: MemoryTree, name: str) -> None:
-        self.store = Commits(tree)
+    def __init__(self, tree: MemoryTree, name: str, store: Commits | None = None) -> None:
+        self.store = store or Commits(tree)
         report = LoadReport(addresses(name), "5.0.0+interpulse-1", MODULAR)
         self.brokers = RegisteredBrokers(self.store, report, SystemClock())
         self.topics = Topics()
@@ -123,6 +132,20 @@ async def test_take_when_many_want_the_same_then_one_attempt_is_made(broker: Bro
     locks = await asyncio.gather(*(broker.ownership.take(LOWER) for _ in range(1000)))
     assert {lock.broker.broker_id for lock in locks} == {"me:8080"}
     assert broker.store.created == 1
+
+
+async def test_lookup_when_the_session_is_lost_while_a_bundle_is_taken_then_is_refused_at_once(
+    tree: MemoryTree,
+) -> None:
+    broker = Broker(tree, "me", Silent(tree))
+    authoritative = LookupOptions(authoritative=True)
+    looking = asyncio.create_task(broker.ownership.prepare([LOWER, UPPER], authoritative))
+    await eventually(lambda: broker.store.created == 2)
+    broker.store.session.lose()
+    answer = await looking
+    for bundle in (LOWER, UPPER):
+        with pytest.raises(SessionLost):
+            answer(*bundle)
 
 
 async def test_take_when_another_was_first_then_its_lock_is_the_answer(broker: Broker, other: Broker) -> None:

@@ -70,6 +70,9 @@ class Bundles:
     async def prepare(self, bundles: Sequence[Bundle], options: LookupOptions) -> Owner:
         return self.known()
 
+    def check_serving(self) -> None:
+        return
+
     def known(self) -> Owner:
         def owner(namespace: NamespaceName, bundle: str) -> LookupTarget:
             if self.target is None:

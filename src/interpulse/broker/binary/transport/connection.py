@@ -21,7 +21,7 @@ from interpulse.authentication.authentication import PeerCertificate
 from interpulse.authentication.certificates import peer_certificate
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
-from interpulse.broker.binary.transport.eager_start import start_eagerly
+from interpulse.eager_start import start_eagerly
 from interpulse.broker.binary.transport.output import Output
 from interpulse.broker.binary.transport.pending_publishes import PendingPublishes
 from interpulse.broker.binary.transport.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, Reading

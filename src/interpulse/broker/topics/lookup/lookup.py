@@ -193,6 +193,7 @@ class Lookups:
         """Raises ServiceNotReady while this broker starts, or cannot know what is its own."""
         if not self._ready():
             raise ServiceNotReady("Failed due to pulsar service is not ready")
+        self._ownership.check_serving()
 
     async def _own_turn(self) -> None:
         """One batch per turn of the event loop, so that a client with hundreds of them does not stop the others."""

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from interpulse.broker.binary.transport.eager_start import start_eagerly
+from interpulse.eager_start import start_eagerly
 
 
 async def test_eager_start_when_nothing_is_waited_for_then_done_at_once() -> None:

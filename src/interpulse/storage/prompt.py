@@ -1,0 +1,105 @@
+"""The metadata as questions read it: no read waits for a store past the moment at which its session is lost.
+
+Whoever asks gets `SessionLost` then, and may ask again; where the session is lost already it comes at once, unless the
+answer needs no waiting. Commits wait for the session as before (cluster 12.3).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from interpulse.eager_start import start_eagerly
+from interpulse.model.errors import ServerError, ServiceNotReady
+from interpulse.storage.api import Change, MetadataStore, MetadataUnavailable, Versioned
+from interpulse.storage.sessions import Session, SessionState
+
+__all__ = ["LOST_SIGHT", "PromptMetadata", "SessionLost", "while_held"]
+
+T = TypeVar("T")
+
+LOST_SIGHT: Final = "The broker has lost sight of the metadata store; it serves again when that answers"
+
+
+class SessionLost(MetadataUnavailable):
+    """The store does not answer, and the session may be over: ask again."""
+
+    wire_code = ServerError.ServiceNotReady
+    http_status = ServiceNotReady.http_status
+
+
+async def while_held(session: Session, work: Coroutine[Any, Any, T]) -> T:
+    """What the work gives. `SessionLost` ends it when the session is lost, or where it waits while that is lost."""
+    given: list[T] = []
+
+    async def run() -> None:
+        given.append(await work)
+
+    left = start_eagerly(run())
+    if left is not None:
+        await _until_lost(session, left)
+    return given[0]
+
+
+async def _until_lost(session: Session, work: Coroutine[Any, Any, None]) -> None:
+    loop = asyncio.get_running_loop()
+    task, lost = loop.create_task(work), loop.create_future()
+
+    def look(state: SessionState) -> None:
+        if state is SessionState.LOST and not lost.done():
+            lost.set_result(None)
+
+    cancel = session.on_change(look)
+    look(session.state)
+    try:
+        await asyncio.wait([task, lost], return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise SessionLost(LOST_SIGHT)
+        task.result()
+    finally:
+        cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+
+
+class PromptMetadata:
+    """See the module. A `MetadataStore` for what clients and operators ask one broker among several."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+
+    @property
+    def session(self) -> Session:
+        return self._store.session
+
+    async def get(self, key: str) -> Versioned | None:
+        return await while_held(self.session, self._store.get(key))
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
+        return await while_held(self.session, self._store.get_many(keys))
+
+    def unchanged(self, versions: Mapping[str, int | None]) -> bool:
+        return self._store.unchanged(versions)
+
+    async def children(self, key: str) -> list[str]:
+        return await while_held(self.session, self._store.children(key))
+
+    async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
+        return await while_held(self.session, self._store.scan(prefix, after=after, limit=limit))
+
+    async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+        await self._store.commit(changes, expect)
+
+    async def create_sequential(self, prefix: str, value: bytes = b"") -> str:
+        return await self._store.create_sequential(prefix, value)
+
+    async def sync(self, key: str) -> None:
+        await while_held(self.session, self._store.sync(key))
+
+    def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
+        return self._store.watch(prefix, callback)
+
+    async def close(self) -> None:
+        await self._store.close()

@@ -1,0 +1,173 @@
+"""What is read for a question does not wait for a store whose session is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import pytest
+
+from interpulse.eager_start import start_eagerly
+from interpulse.model.errors import ServerError
+from interpulse.storage.api import Change, MetadataUnavailable, Put, Versioned
+from interpulse.storage.memory import MemoryMetadataStore
+from interpulse.storage.prompt import LOST_SIGHT, PromptMetadata, SessionLost, while_held
+
+
+class Silent(MemoryMetadataStore):
+    """Answers when `answers` is set; a read that it remembers needs no answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = asyncio.Event()
+        self.remembered: set[str] = set()
+        self.asked = 0
+
+    async def _answer(self) -> None:
+        self.asked += 1
+        await self.answers.wait()
+
+    async def get(self, key: str) -> Versioned | None:
+        if key not in self.remembered:
+            await self._answer()
+        return await super().get(key)
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
+        await self._answer()
+        return await super().get_many(keys)
+
+    async def children(self, key: str) -> list[str]:
+        await self._answer()
+        return await super().children(key)
+
+    async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
+        await self._answer()
+        return await super().scan(prefix, after=after, limit=limit)
+
+    async def sync(self, key: str) -> None:
+        await self._answer()
+        await super().sync(key)
+
+    async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+        await self._answer()
+        await super().commit(changes, expect)
+
+
+@pytest.fixture
+async def store() -> Silent:
+    return Silent()
+
+
+@pytest.fixture
+async def prompt(store: Silent) -> PromptMetadata:
+    return PromptMetadata(store)
+
+
+READS: dict[str, Callable[[PromptMetadata], Awaitable[object]]] = {
+    "get": lambda metadata: metadata.get("/a"),
+    "get_many": lambda metadata: metadata.get_many(["/a", "/b"]),
+    "children": lambda metadata: metadata.children("/"),
+    "scan": lambda metadata: metadata.scan("/", limit=10),
+    "sync": lambda metadata: metadata.sync("/a"),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_read_when_the_session_is_lost_meanwhile_then_ends_as_not_ready(
+    store: Silent, prompt: PromptMetadata, name: str
+) -> None:
+    reading = asyncio.ensure_future(READS[name](prompt))
+    await asyncio.sleep(0)
+    assert store.asked == 1
+    assert not reading.done()
+    store.session.lose()
+    with pytest.raises(SessionLost, match=LOST_SIGHT) as refused:
+        await reading
+    assert (refused.value.wire_code, refused.value.http_status) == (ServerError.ServiceNotReady, 503)
+    assert refused.value.retriable
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_read_when_the_session_is_lost_already_then_is_refused_at_once(
+    store: Silent, prompt: PromptMetadata, name: str
+) -> None:
+    store.session.lose()
+    with pytest.raises(SessionLost):
+        await READS[name](prompt)
+
+
+async def test_read_when_it_needs_no_answer_then_is_given_after_the_session_too(
+    store: Silent, prompt: PromptMetadata
+) -> None:
+    store.answers.set()
+    await prompt.commit([Put("/a", b"1")])
+    store.answers.clear()
+    store.remembered = {"/a"}
+    store.session.lose()
+    for _ in range(2):
+        found = await prompt.get("/a")
+        assert found is not None
+        assert found.value == b"1"
+
+
+async def test_read_when_answered_in_time_then_the_loss_after_it_ends_nothing(
+    store: Silent, prompt: PromptMetadata
+) -> None:
+    reading = asyncio.ensure_future(prompt.get("/a"))
+    await asyncio.sleep(0)
+    store.answers.set()
+    assert await reading is None
+    store.session.lose()
+    await asyncio.sleep(0)
+    store.session.resume(store.session.id)
+    assert await prompt.children("/") == []
+
+
+async def test_commit_when_the_session_is_lost_then_waits_for_the_store(store: Silent, prompt: PromptMetadata) -> None:
+    """Cluster 12.3: it concerns no owned topic, and is done when the servers answer again."""
+    committing = asyncio.ensure_future(prompt.commit([Put("/a", b"1")]))
+    await asyncio.sleep(0)
+    store.session.lose()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not committing.done()
+    store.session.resume(store.session.id)
+    store.answers.set()
+    await committing
+    assert await prompt.get("/a")
+
+
+async def test_read_when_it_fails_then_that_is_told(store: Silent, prompt: PromptMetadata) -> None:
+    store.answers.set()
+    await store.close()
+    with pytest.raises(MetadataUnavailable, match="closed"):
+        await prompt.get("/a")
+
+
+async def test_read_when_cancelled_then_the_store_is_not_waited_for(store: Silent, prompt: PromptMetadata) -> None:
+    ended = asyncio.Event()
+
+    async def wait() -> None:
+        try:
+            await store.answers.wait()
+        finally:
+            ended.set()
+
+    task = asyncio.ensure_future(while_held(store.session, wait()))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended.is_set()
+
+
+async def test_read_when_it_is_begun_without_a_task_then_ends_all_the_same(
+    store: Silent, prompt: PromptMetadata
+) -> None:
+    """As commands are whose answers are likely to be in memory."""
+    left = start_eagerly(prompt.get("/a"))
+    assert left is not None
+    reading = asyncio.ensure_future(left)
+    store.session.lose()
+    with pytest.raises(SessionLost):
+        await reading

@@ -36,6 +36,7 @@ MODULES = (
     "interpulse.broker.binary.handlers",
     "interpulse.broker.binary.lookup",
     "interpulse.serving.permits",
+    "interpulse.storage.prompt",
     "interpulse.broker.binary.producers",
     "interpulse.broker.binary.topics",
     "interpulse.broker.rest.brokers",
@@ -52,7 +53,12 @@ MODULES = (
     "interpulse.broker.rest.unsupported",
 )
 CLASSES = {name for name in errors.__all__ if isinstance(getattr(errors, name), type)}
-PASSED_IN = {"refusal", "not_served", "_invalid_override"}  # error classes as arguments, and what makes them
+PASSED_IN = {
+    "refusal",
+    "not_served",
+    "_invalid_override",
+    "SessionLost",
+}  # error classes as arguments, and what makes them
 
 
 TEMPLATES = sorted({(text, name) for name in MODULES for text in templates(modules()[name], CLASSES | PASSED_IN)})

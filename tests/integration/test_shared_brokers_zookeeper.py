@@ -12,7 +12,6 @@ import pytest
 from interpulse.client import AdminClient, Client
 from interpulse.model.errors import ServerError
 from interpulse.model.names import TopicName
-from interpulse.storage.prompt import LOST_SIGHT
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.link import Link, LinkConfig
 from interpulse.storage.zookeeper.servers import parse_servers
@@ -26,6 +25,8 @@ from tests.support.waiting import eventually
 
 TOPIC = "persistent://public/default/t-0"
 NAME = TopicName.parse(TOPIC)
+
+LOST_SIGHT = "The broker has lost sight of the metadata store; it serves again when that answers"
 
 T = TypeVar("T")
 
@@ -152,9 +153,7 @@ async def test_questions_when_zookeeper_is_silent_then_are_refused_at_the_deadli
         assert (await call(broker.web_url, *QUESTIONS[0])).status == 200
         with await asyncio.to_thread(RawClient, broker.service_url) as client:
             zookeeper.silent = True
-            waiting = []
-            for question in QUESTIONS[1:]:
-                waiting.append(await begun(zookeeper, call(broker.web_url, *question)))
+            waiting = [await begun(zookeeper, call(broker.web_url, *question)) for question in QUESTIONS[1:]]
             waiting_command = await begun(zookeeper, asyncio.to_thread(client.ask, COMMANDS[0]))
             assert broker.ownership.serving()
             assert not any(task.done() for task in (*waiting, waiting_command))

@@ -2,7 +2,8 @@
 
 * `api`: the three seams, `MetadataStore`, `LogStore` and `Log`, with their errors
 * `sqlite`: metadata; `cas`: commits that are tried again after a conflict; `watches`: callbacks on changes;
-  `sessions`: what ephemeral keys live as long as
+  `sessions`: what ephemeral keys live as long as; `guarded`: commits that rest on a lock; `prompt`: reads that wait no
+  longer than the session lives
 * `topic_log_store`, `topic_log`: the log of a topic, its ledgers (`ledgers`, `topic_records`), its newest entries
   (`tail_cache`) and what compaction kept of it (`compacted`), over a journal (`journals`)
 * `segments`: the journal on disk, which all topics share; `segments.writer` writes and syncs

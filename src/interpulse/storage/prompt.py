@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from interpulse.eager_start import start_eagerly
-from interpulse.model.errors import ServerError, ServiceNotReady
+from interpulse.model.errors import ServiceNotReady
 from interpulse.storage.api import Change, MetadataStore, MetadataUnavailable, Versioned
 from interpulse.storage.sessions import Session, SessionState
 
-__all__ = ["LOST_SIGHT", "PromptMetadata", "SessionLost", "while_held"]
+__all__ = ["PromptMetadata", "SessionLost", "session_lost", "while_held"]
 
 T = TypeVar("T")
 
-LOST_SIGHT: Final = "The broker has lost sight of the metadata store; it serves again when that answers"
 
-
-class SessionLost(MetadataUnavailable):
+class SessionLost(ServiceNotReady, MetadataUnavailable):
     """The store does not answer, and the session may be over: ask again."""
 
-    wire_code = ServerError.ServiceNotReady
-    http_status = ServiceNotReady.http_status
+
+def session_lost() -> SessionLost:
+    """The refusal of whatever rests on the session."""
+    return SessionLost("The broker has lost sight of the metadata store; it serves again when that answers")
 
 
 async def while_held(session: Session, work: Coroutine[Any, Any, T]) -> T:
@@ -55,7 +55,7 @@ async def _until_lost(session: Session, work: Coroutine[Any, Any, None]) -> None
     try:
         await asyncio.wait([task, lost], return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            raise SessionLost(LOST_SIGHT)
+            raise session_lost()
         task.result()
     finally:
         cancel()

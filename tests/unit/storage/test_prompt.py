@@ -11,7 +11,7 @@ from interpulse.eager_start import start_eagerly
 from interpulse.model.errors import ServerError
 from interpulse.storage.api import Change, MetadataUnavailable, Put, Versioned
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.prompt import LOST_SIGHT, PromptMetadata, SessionLost, while_held
+from interpulse.storage.prompt import PromptMetadata, SessionLost, while_held
 
 
 class Silent(MemoryMetadataStore):
@@ -81,7 +81,7 @@ async def test_read_when_the_session_is_lost_meanwhile_then_ends_as_not_ready(
     assert store.asked == 1
     assert not reading.done()
     store.session.lose()
-    with pytest.raises(SessionLost, match=LOST_SIGHT) as refused:
+    with pytest.raises(SessionLost, match="lost sight of the metadata store") as refused:
         await reading
     assert (refused.value.wire_code, refused.value.http_status) == (ServerError.ServiceNotReady, 503)
     assert refused.value.retriable

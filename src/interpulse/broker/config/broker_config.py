@@ -155,7 +155,10 @@ class BrokerConfig(ProviderSettings):
         cluster=True,
     )
     metadata_store_operation_timeout_seconds: int = _setting(
-        30, "How long a request waits for ZooKeeper, in seconds.", least=1, cluster=True
+        30,
+        "How long a request waits for ZooKeeper, in seconds. A question waits until the session may be over at most.",
+        least=1,
+        cluster=True,
     )
     managed_ledger_default_ensemble_size: int = _setting(
         2, "Bookies that the entries of a ledger are spread over.", least=1, cluster=True

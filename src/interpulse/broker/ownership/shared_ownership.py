@@ -34,7 +34,7 @@ from interpulse.rules.lookup import LookupTarget, Owner
 from interpulse.rules.placement import BrokersView, Take, decide_placement
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned
 from interpulse.storage.guarded import GuardedMetadata, LockLost
-from interpulse.storage.prompt import LOST_SIGHT, while_held
+from interpulse.storage.prompt import session_lost, while_held
 from interpulse.storage.sessions import SessionState
 
 __all__ = ["HeldTopics", "SharedOwnership"]
@@ -264,7 +264,7 @@ class SharedOwnership:
     def check_serving(self) -> None:
         self._check_session()
         if not self.serving():
-            raise ServiceNotReady(LOST_SIGHT)
+            raise session_lost()
 
     def known(self) -> Owner | None:
         return self._known_owner if self.serving() else None
@@ -511,7 +511,7 @@ class SharedOwnership:
         if self._leaving:
             raise ServiceNotReady("The broker is shutting down")
         if not self._session.holds():
-            raise ServiceNotReady(LOST_SIGHT)
+            raise session_lost()
 
     def _on_session(self, state: SessionState) -> None:
         log.warning("metadata session changed state=%s session=%d", state.value, self._session.id)

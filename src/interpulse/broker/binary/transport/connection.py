@@ -21,13 +21,13 @@ from interpulse.authentication.authentication import PeerCertificate
 from interpulse.authentication.certificates import peer_certificate
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
-from interpulse.eager_start import start_eagerly
 from interpulse.broker.binary.transport.output import Output
 from interpulse.broker.binary.transport.pending_publishes import PendingPublishes
 from interpulse.broker.binary.transport.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, Reading
 from interpulse.broker.binary.transport.session import Session
 from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
 from interpulse.broker.binary.transport.topic_watcher import TopicWatcher
+from interpulse.eager_start import start_eagerly
 from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb

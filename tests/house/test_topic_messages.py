@@ -53,12 +53,8 @@ MODULES = (
     "interpulse.broker.rest.unsupported",
 )
 CLASSES = {name for name in errors.__all__ if isinstance(getattr(errors, name), type)}
-PASSED_IN = {
-    "refusal",
-    "not_served",
-    "_invalid_override",
-    "SessionLost",
-}  # error classes as arguments, and what makes them
+# error classes as arguments, what makes them, and one of a store
+PASSED_IN = {"refusal", "not_served", "_invalid_override", "SessionLost"}
 
 
 TEMPLATES = sorted({(text, name) for name in MODULES for text in templates(modules()[name], CLASSES | PASSED_IN)})

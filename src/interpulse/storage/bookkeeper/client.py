@@ -17,7 +17,7 @@ from interpulse.storage.bookkeeper.connection import ConnectionConfig
 from interpulse.storage.bookkeeper.errors import EntryUnreachable, LedgerUnusable
 from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, Quorum, Segment
 from interpulse.storage.bookkeeper.metadata_store import Kept, LedgerMetadataStore, Nodes
-from interpulse.storage.bookkeeper.packets import Digest, DigestType
+from interpulse.storage.bookkeeper.packets import DigestType, digest_of
 from interpulse.storage.bookkeeper.reader import FoundLedger, LedgerReader, ask_last_confirmed
 from interpulse.storage.bookkeeper.recovery import recover
 from interpulse.storage.bookkeeper.writer import LedgerListener, LedgerWriter, WriterConfig
@@ -120,7 +120,7 @@ class BookKeeperClient:
             raise LedgerUnusable(ledger_id, "it has another password")
 
     async def _last_confirmed(self, ledger_id: int, ledger: LedgerMetadata) -> int:
-        digest = Digest(ledger.digest, ledger.password)
+        digest = digest_of(ledger.digest, ledger.password)
         segment = ledger.last_segment
         asked = (ask_last_confirmed(ledger_id, each, digest, self._bookies) for each in segment.ensemble)
         answers = [each for each in await asyncio.gather(*asked) if each is not None]

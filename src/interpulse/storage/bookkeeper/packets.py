@@ -10,6 +10,7 @@ import hmac
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from itertools import repeat
 from struct import Struct, error
 from typing import Final, NamedTuple
@@ -17,7 +18,7 @@ from typing import Final, NamedTuple
 from interpulse.storage.bookkeeper.errors import WrongDigest
 from interpulse.wire.checksum import crc32c
 
-__all__ = ["PACKET_OVERHEAD_MAX", "Digest", "DigestType", "Packet"]
+__all__ = ["PACKET_OVERHEAD_MAX", "Digest", "DigestType", "Packet", "digest_of"]
 
 _HEAD: Final = Struct(">qqqq")
 _U32: Final = Struct(">I")
@@ -87,7 +88,7 @@ _CHECKSUMS: Final[Mapping[DigestType, tuple[_DigestOf, _DigestsOf, int]]] = {
 
 
 class Digest:
-    """Seals and opens the packets of one ledger."""
+    """Seals and opens the packets of ledgers that have one kind and password."""
 
     __slots__ = ("_digest_of", "_digests", "_size", "kind", "master_key")
 
@@ -151,3 +152,9 @@ class Digest:
             return None  # too short
         fronts = map(bytes.__add__, heads, self._digests(heads, payloads))
         return payloads if in_place and list(fronts) == [raw[:start] for raw in raws] else None
+
+
+@lru_cache(maxsize=100)
+def digest_of(kind: DigestType, password: bytes) -> Digest:
+    """The one that all such ledgers share."""
+    return Digest(kind, password)

@@ -11,7 +11,7 @@ n-th entry from the first one on that is still needed: what happens to a run is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 
 from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, Quorum
@@ -22,11 +22,27 @@ __all__ = ["PendingEntries"]
 class PendingEntries:
     """The entries of one ledger that are still needed. A place is a position in the ensemble."""
 
+    __slots__ = (
+        "_first",
+        "_frames",
+        "_given_up",
+        "_kept",
+        "_lengths",
+        "_quorum",
+        "_stored",
+        "_striped",
+        "_waiting",
+        "_write_sets",
+        "confirmed",
+        "confirmed_length",
+        "last",
+    )
+
     def __init__(self, quorum: Quorum) -> None:
         self._quorum = quorum
         self._striped = quorum.ensemble != quorum.write
-        self._write_sets = [frozenset(quorum.positions(start)) for start in range(quorum.ensemble)]
-        self._given_up: set[int] = set()  # places whose bookies nobody waits for
+        self._write_sets = _write_sets(quorum)
+        self._given_up: frozenset[int] = frozenset()  # places whose bookies nobody waits for
         self._frames: dict[int, bytes] = {}
         self._first = 0  # the entry of bit 0
         self._lengths = [0]  # bytes of all payloads before the entry of each bit, and of all
@@ -114,7 +130,7 @@ class PendingEntries:
 
     def give_up(self, place: int) -> None:
         """Wait for the bookie at this place no longer. What it has stored counts."""
-        self._given_up.add(place)
+        self._given_up |= {place}
         self._waiting[place] = 0
         self._forget()
 
@@ -128,7 +144,7 @@ class PendingEntries:
 
     def revive(self, place: int) -> None:
         """The bookie at this place is there again, and to have what is not acknowledged and it may not have."""
-        self._given_up.discard(place)
+        self._given_up -= {place}
         unconfirmed = self._set(self.share(place, range(self.confirmed + 1, self.last + 1)))
         self._waiting[place] |= unconfirmed & ~self._stored[place]
 
@@ -174,6 +190,12 @@ class PendingEntries:
         for place in range(self._quorum.ensemble):
             self._waiting[place] >>= count
             self._stored[place] >>= count
+
+
+@lru_cache(maxsize=100)
+def _write_sets(quorum: Quorum) -> tuple[frozenset[int], ...]:
+    """Of the entries from the first one on; they begin again after so many as the ensemble has places."""
+    return tuple(frozenset(quorum.positions(start)) for start in range(quorum.ensemble))
 
 
 def _count_of_zeros(bits: int) -> int:

@@ -25,7 +25,7 @@ from interpulse.storage.bookkeeper.errors import (
     meaning,
 )
 from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, LedgerMetadata
-from interpulse.storage.bookkeeper.packets import Digest, Packet
+from interpulse.storage.bookkeeper.packets import Digest, Packet, digest_of
 from interpulse.storage.bookkeeper.protocol import LAST_ENTRY
 
 __all__ = ["NOT_THERE", "FoundLedger", "LedgerReader", "Readable", "ask_last_confirmed"]
@@ -90,10 +90,12 @@ async def ask_last_confirmed(
 class LedgerReader:
     """Reads one ledger, which may be written by this process meanwhile."""
 
+    __slots__ = ("_bookies", "_digest", "_preferred", "_source")
+
     def __init__(self, source: Readable, bookies: Bookies) -> None:
         self._source = source
         self._bookies = bookies
-        self._digest = Digest(source.metadata.digest, source.metadata.password)
+        self._digest = digest_of(source.metadata.digest, source.metadata.password)
         self._preferred = ""  # the bookie that answered last: what it read ahead is of use
 
     @property

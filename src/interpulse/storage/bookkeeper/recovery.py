@@ -27,7 +27,7 @@ from interpulse.storage.bookkeeper.errors import (
 )
 from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, LedgerMetadata, LedgerState
 from interpulse.storage.bookkeeper.metadata_store import Kept, LedgerMetadataStore
-from interpulse.storage.bookkeeper.packets import Digest, Packet
+from interpulse.storage.bookkeeper.packets import Packet, digest_of
 from interpulse.storage.bookkeeper.protocol import add_frame
 from interpulse.storage.bookkeeper.reader import NOT_THERE, FoundLedger, LedgerReader, ask_last_confirmed
 
@@ -73,7 +73,7 @@ class _Recovery:
         self._ledger = ledger  # as its writer left it: where entries are read
         self._target = ledger  # where they are written, and what is kept in the end
         self._bookies = bookies
-        self._digest = Digest(ledger.digest, ledger.password)
+        self._digest = digest_of(ledger.digest, ledger.password)
 
     async def run(self) -> LedgerMetadata:
         """The closed ledger, which is to be written into the metadata."""

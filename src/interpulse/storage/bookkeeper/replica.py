@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from interpulse.storage.bookkeeper.bookies import Bookies
 from interpulse.storage.bookkeeper.connection import BookieConnection
 from interpulse.storage.bookkeeper.errors import BookieAway, Code, meaning
 from interpulse.storage.bookkeeper.pending import PendingEntries
 
-__all__ = ["Replica", "ReplicaConfig"]
+__all__ = ["Replica", "ReplicaConfig", "ReplicaOwner"]
 
 _PAUSE_S: Final = 0.05  # between attempts to connect again
 _REFUSED_PAUSE_S: Final = (0.01, 1.0)  # before entries are sent again that the bookie was too busy for
@@ -28,38 +28,61 @@ class ReplicaConfig:
     busy_s: float = 30.0  # it is too busy for so long
 
 
+class ReplicaOwner(Protocol):
+    """The writer of the ledger, as a place in its ensemble sees it; none of its methods may raise."""
+
+    ledger_id: int
+
+    def on_stored(self) -> None:
+        """The bookie has more of what `PendingEntries` waits for."""
+
+    def on_failed(self, place: int, reason: str) -> None:
+        """The bookie has failed; told once."""
+
+    def on_refused(self, code: int) -> None:
+        """The ledger cannot be written by this client any more."""
+
+
 class Replica:
     """Sends entries to a bookie, again where that is needed, until it has failed.
 
-    What it has not answered is what `PendingEntries` waits for at its place. ``on_stored()``: it has more of it;
-    ``on_failed(reason)``: it has failed, once; ``on_refused(code)``: the ledger cannot be written by this client any
-    more. They must not raise.
+    What it has not answered is what `PendingEntries` waits for at its place.
     """
+
+    __slots__ = (  # each open ledger has some of these
+        "_bookies",
+        "_busy",
+        "_busy_since",
+        "_config",
+        "_connecting",
+        "_connection",
+        "_loop",
+        "_owner",
+        "_pause_s",
+        "_pending",
+        "_place",
+        "_stopped",
+        "_timer",
+        "bookie_id",
+    )
 
     def __init__(
         self,
         bookie_id: str,
         place: int,
-        ledger_id: int,
+        owner: ReplicaOwner,
         pending: PendingEntries,
         bookies: Bookies,
         config: ReplicaConfig,
-        *,
-        on_stored: Callable[[], None],
-        on_failed: Callable[[str], None],
-        on_refused: Callable[[int], None],
     ) -> None:
         self.bookie_id = bookie_id
         self._place = place
-        self._ledger_id = ledger_id
+        self._owner = owner
         self._pending = pending
         self._bookies = bookies
         self._config = config
-        self._on_stored = on_stored
-        self._on_failed = on_failed
-        self._on_refused = on_refused
         self._loop = asyncio.get_running_loop()
-        self._busy: set[int] = set()  # entries that were refused for now
+        self._busy: set[int] | None = None  # entries that were refused for now
         self._busy_since: float | None = None
         self._pause_s = _REFUSED_PAUSE_S[0]
         self._timer: asyncio.TimerHandle | None = None
@@ -86,9 +109,9 @@ class Replica:
         if not entry_ids:
             return
         if self._connection is not None:
-            self._connection.add(self._ledger_id, entry_ids, frames, self._answered)
+            self._connection.add(self._owner.ledger_id, entry_ids, frames, self._answered)
         elif self._connecting is None:
-            self._connecting = asyncio.create_task(self._connect(0.0), name=f"ledger {self._ledger_id} to a bookie")
+            self._begin_connecting(0.0)
 
     def stop(self) -> None:
         """Wait for nothing any more."""
@@ -104,14 +127,14 @@ class Replica:
         if code == Code.OK:
             self._busy_since = None
             self._pending.stored(self._place, first, count)
-            self._on_stored()
+            self._owner.on_stored()
         elif code == Code.TOO_MANY_REQUESTS:
             self._refused_for_now(range(first, first + count))
         elif code == Code.CONNECTION_LOST:
             self._reconnect()
         elif code in _FATAL:
             self.stop()
-            self._on_refused(code)
+            self._owner.on_refused(code)
         else:
             self._fail(meaning(code))
 
@@ -122,6 +145,8 @@ class Replica:
         if now - self._busy_since > self._config.busy_s:
             self._fail(f"{meaning(Code.TOO_MANY_REQUESTS)} for {self._config.busy_s:g} s")
             return
+        if self._busy is None:
+            self._busy = set()
         self._busy.update(entry_ids)
         if self._timer is None:
             self._timer = self._loop.call_later(self._pause_s * random.uniform(1, 2), self._send_busy)
@@ -129,17 +154,20 @@ class Replica:
 
     def _send_busy(self) -> None:
         self._timer = None
-        busy, self._busy = self._busy, set()
-        if self._connection is not None:
+        busy, self._busy = self._busy, None
+        if busy and self._connection is not None:
             self._send_again([each for each in self._pending.waiting(self._place) if each in busy])
 
     def _reconnect(self) -> None:
         """The first of all entries that are answered so begins it; all of them are sent again."""
         self._connection = None
-        self._busy.clear()
+        self._busy = None
         if self._connecting is None:
-            seconds = self._config.reconnect_s
-            self._connecting = asyncio.create_task(self._connect(seconds), name=f"ledger {self._ledger_id} to a bookie")
+            self._begin_connecting(self._config.reconnect_s)
+
+    def _begin_connecting(self, seconds: float) -> None:
+        name = f"ledger {self._owner.ledger_id} to a bookie"
+        self._connecting = asyncio.create_task(self._connect(seconds), name=name)
 
     async def _connect(self, seconds: float) -> None:
         """Try for so long, at least once."""
@@ -162,4 +190,4 @@ class Replica:
     def _fail(self, reason: str) -> None:
         if not self._stopped:
             self.stop()
-            self._on_failed(reason)
+            self._owner.on_failed(self._place, reason)

@@ -13,7 +13,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from heapq import heappop, heappush
 from itertools import accumulate, count
 from typing import Final, Protocol
@@ -32,7 +31,7 @@ from interpulse.storage.bookkeeper.errors import (
 )
 from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, LedgerState
 from interpulse.storage.bookkeeper.metadata_store import Kept, LedgerMetadataStore
-from interpulse.storage.bookkeeper.packets import Digest
+from interpulse.storage.bookkeeper.packets import digest_of
 from interpulse.storage.bookkeeper.pending import PendingEntries
 from interpulse.storage.bookkeeper.protocol import FRAME_OVERHEAD, add_frame, add_frames
 from interpulse.storage.bookkeeper.replica import Replica, ReplicaConfig
@@ -42,6 +41,7 @@ __all__ = ["LedgerListener", "LedgerWriter", "WriterConfig"]
 
 log = logging.getLogger(__name__)
 
+_TURNS: Final = count()  # of those who wait for the same entry
 _BEHIND_AT_ONCE: Final = 4  # times the limit: a bookie so far behind gets no time to catch up
 
 
@@ -76,6 +76,29 @@ class LedgerListener(Protocol):
 class LedgerWriter:
     """The only writer of one ledger. `BookKeeperClient.create` makes it."""
 
+    __slots__ = (  # each loaded topic has one
+        "_behind_since",
+        "_bookies",
+        "_changing",
+        "_closing",
+        "_config",
+        "_confirming",
+        "_digest",
+        "_error",
+        "_failed_places",
+        "_held",
+        "_listener",
+        "_loop",
+        "_metadata",
+        "_metadata_turn",
+        "_pending",
+        "_replicas",
+        "_store",
+        "_version",
+        "_waiters",
+        "ledger_id",
+    )
+
     def __init__(
         self,
         ledger_id: int,
@@ -91,11 +114,10 @@ class LedgerWriter:
         self._bookies = bookies
         self._config = config
         self._listener = listener
-        self._digest = Digest(self._metadata.digest, self._metadata.password)
+        self._digest = digest_of(self._metadata.digest, self._metadata.password)
         self._loop = asyncio.get_running_loop()
         self._pending = PendingEntries(self._metadata.quorum)
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []  # a heap, by entry
-        self._turns = count()
         self._failed_places: dict[int, float] = {}  # since when
         self._behind_since: dict[int, float] = {}
         self._changing: asyncio.Task[None] | None = None
@@ -190,7 +212,7 @@ class LedgerWriter:
         if self._error is not None:
             raise self._error
         waiter: asyncio.Future[None] = self._loop.create_future()
-        heappush(self._waiters, (entry_id, next(self._turns), waiter))
+        heappush(self._waiters, (entry_id, next(_TURNS), waiter))
         await waiter
 
     async def close(self) -> LedgerMetadata:
@@ -206,6 +228,7 @@ class LedgerWriter:
             if not self._metadata.closed:
                 await self._write_end()
         self._stop()
+        self._listener = None
         return self._metadata
 
     def abandon(self) -> None:
@@ -227,23 +250,33 @@ class LedgerWriter:
         self._metadata = closed
 
     def _replica(self, position: int, bookie_id: str) -> Replica:
-        return Replica(
-            bookie_id,
-            position,
-            self.ledger_id,
-            self._pending,
-            self._bookies,
-            self._config.replica,
-            on_stored=self._confirm_soon,
-            on_failed=partial(self._bookie_failed, position),
-            on_refused=self._refused,
-        )
+        return Replica(bookie_id, position, self, self._pending, self._bookies, self._config.replica)
 
-    def _confirm_soon(self) -> None:
+    # --- what its replicas tell
+
+    def on_stored(self) -> None:
         """Once in a turn of the event loop, whatever bookies answer in it."""
         if not self._confirming:
             self._confirming = True
             self._loop.call_soon(self._confirm)
+
+    def on_failed(self, place: int, reason: str) -> None:
+        bookie_id = self._replicas[place].bookie_id
+        log.warning("bookie failed ledger=%d bookie=%s problem=%s", self.ledger_id, bookie_id, reason)
+        self._bookies.avoid(bookie_id)
+        self._behind_since.pop(place, None)
+        self._pending.give_up(place)
+        self._failed_places[place] = self._loop.time()
+        if self._changing is None and self._error is None:
+            self._changing = asyncio.create_task(self._change(), name=f"ensemble of ledger {self.ledger_id}")
+
+    def on_refused(self, code: int) -> None:
+        if code == Code.FENCED:
+            self._fail(LedgerFenced(self.ledger_id, "another recovers it"))
+        else:
+            self._fail(LedgerFailed(self.ledger_id, f"a bookie refused its entries: {meaning(code)}"))
+
+    # --- acknowledging
 
     def _confirm(self) -> None:
         self._confirming = False
@@ -275,29 +308,13 @@ class LedgerWriter:
             since = self._behind_since.setdefault(position, self._loop.time())
             if times > _BEHIND_AT_ONCE or self._loop.time() - since > config.behind_s:
                 self._replicas[position].stop()
-                self._bookie_failed(position, f"it is {entries} entries and {size} bytes behind")
-
-    def _refused(self, code: int) -> None:
-        if code == Code.FENCED:
-            self._fail(LedgerFenced(self.ledger_id, "another recovers it"))
-        else:
-            self._fail(LedgerFailed(self.ledger_id, f"a bookie refused its entries: {meaning(code)}"))
-
-    def _bookie_failed(self, position: int, reason: str) -> None:
-        bookie_id = self._replicas[position].bookie_id
-        log.warning("bookie failed ledger=%d bookie=%s problem=%s", self.ledger_id, bookie_id, reason)
-        self._bookies.avoid(bookie_id)
-        self._behind_since.pop(position, None)
-        self._pending.give_up(position)
-        self._failed_places[position] = self._loop.time()
-        if self._changing is None and self._error is None:
-            self._changing = asyncio.create_task(self._change(), name=f"ensemble of ledger {self.ledger_id}")
+                self.on_failed(position, f"it is {entries} entries and {size} bytes behind")
 
     async def _change(self) -> None:
         """Replace what has failed, and look for a replacement again while there is none."""
         stalled_since = self._loop.time()
         try:
-            while self._failed_places:
+            while self._failed_places and self._error is None:
                 problem = await self._replace_failed()
                 if self._pending.possible:
                     stalled_since = self._loop.time()
@@ -393,9 +410,12 @@ class LedgerWriter:
         self._waiters.clear()
         if self._listener is not None:
             self._listener.on_ledger_failed(error)
+            self._listener = None
 
     def _stop(self) -> None:
+        """Nothing is written any more. What refers to the writer goes, so that both are freed at once."""
         for replica in self._replicas:
             replica.stop()
+        self._replicas = []
         if self._changing is not None and self._changing is not asyncio.current_task():
             self._changing.cancel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -14,11 +15,16 @@ import pytest
 from interpulse.broker.app import BrokerApp
 from interpulse.broker.cluster_stores import in_cluster
 from interpulse.broker.config.config_sources import load_config
+from interpulse.broker.live.topic.subscription import Subscription
+from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.tenancy.cluster_setup import NewCluster, set_up_cluster
 from interpulse.client import Client, Consumer, Producer
 from interpulse.model.clusters import ClusterData
+from interpulse.storage.bookkeeper.replica import Replica
+from interpulse.storage.bookkeeper.writer import LedgerWriter
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, decode_record
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
+from interpulse.storage.topic_log import TopicLog
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from tests.support.rest_client import call
 from tests.support.scripted_bookie import scripted_bookies
@@ -111,6 +117,31 @@ async def test_topics_when_unloaded_then_are_closed_and_opened_together_with_few
     for what, (requests, reads, by_name) in asked.items():
         assert requests <= REQUESTS_MAX[what] * TOPICS, (what, by_name)
         assert requests >= TOGETHER_MIN * reads, (what, requests, reads)
+
+
+OF_LOADED_TOPICS = {Topic, Subscription, TopicLog, LedgerWriter, Replica}
+
+
+async def test_topics_when_unloaded_then_their_memory_is_free_without_a_search_for_garbage(start: Start) -> None:
+    app = await start()
+    async with Client(app.service_url) as client:
+        topics = [await opened(client, f"public/default/freed-{number}") for number in range(3)]
+        for topic in topics:
+            await topic.producer.send(b"x")
+            topic.consumers["a"].acknowledge(await topic.consumers["a"].receive())
+    await eventually(lambda: not any(topic.clients.connected for topic in app.registry.topics()))
+    gc.collect()
+    assert counted_of_loaded_topics().keys() == OF_LOADED_TOPICS
+    gc.disable()
+    try:
+        assert (await call(app.web_url, "PUT", "namespaces/public/default/unload")).status == 204
+        await eventually(lambda: not counted_of_loaded_topics())
+    finally:
+        gc.enable()
+
+
+def counted_of_loaded_topics() -> Counter[type]:
+    return Counter(kind for kind in map(type, gc.get_objects()) if kind in OF_LOADED_TOPICS)
 
 
 KILLED = 500

@@ -64,23 +64,26 @@ class CompactedStore(Protocol):
         """Run work without a caller; the store keeps it alive."""
 
 
+class CompactedOwner(Protocol):
+    """The log, as its compacted ledger sees it."""
+
+    def check_open(self) -> None:
+        """Raises `LogFenced` once the log is closed or deleted."""
+
+    def failed(self, error: Exception) -> None:
+        """What is stored is damaged."""
+
+
 class CompactedLog:
     """See `interpulse.storage.api.CompactedEntries`."""
 
     def __init__(
-        self,
-        name: str,
-        current: CompactedLedger | None,
-        store: CompactedStore,
-        check_open: Callable[[], None],
-        on_damage: Callable[[Exception], None],
+        self, name: str, current: CompactedLedger | None, store: CompactedStore, owner: CompactedOwner
     ) -> None:
-        """``check_open`` raises `LogFenced` once the log is closed or deleted."""
         self._name = name
         self._current = current
         self._store = store
-        self._check_open = check_open
-        self._on_damage = on_damage
+        self._owner = owner
         self._places: dict[Position, int] = {}  # where to go on for entries from this position on
         self._committing: asyncio.Task[None] | None = None
         self._pointer: CompactedPointer | None = None  # None: the record of the log names the current one
@@ -138,9 +141,9 @@ class CompactedLog:
                 return await ask(ledger)
             except LedgerGone as error:
                 if ledger is self._current:
-                    self._check_open()
+                    self._owner.check_open()
                     damage = self._missing(ledger.ledger_id)
-                    self._on_damage(damage)
+                    self._owner.failed(damage)
                     raise damage from error
         return None
 
@@ -163,7 +166,7 @@ class CompactedLog:
             found = await self._store.journal.read(self._name, ledger.ledger_id, index, number, bytes_max)
             return self._unpacked(ledger, index, found)
         except LogDamaged as error:
-            self._on_damage(error)
+            self._owner.failed(error)
             raise
 
     def _unpacked(self, ledger: CompactedLedger, index: int, stored: list[bytes]) -> list[LogEntry]:
@@ -186,7 +189,7 @@ class CompactedLog:
     # --- changing
 
     async def replace(self, horizon: Position, parts: AsyncIterable[Sequence[LogEntry]]) -> CompactedLedger:
-        self._check_open()
+        self._owner.check_open()
         journal, form = self._store.journal, self._store.compacted_form
         purpose = LedgerPurpose(LedgerUse.COMPACTED, horizon=horizon)
         writer = LedgerWriter(journal, await journal.create(self._name, purpose))
@@ -195,7 +198,7 @@ class CompactedLog:
                 if part:
                     await writer.write([form.pack(each) for each in part])
             await journal.seal(writer.ledger_id)
-            self._check_open()
+            self._owner.check_open()
         except BaseException:
             await journal.forget([writer.ledger_id])
             raise
@@ -229,7 +232,7 @@ class CompactedLog:
         def step(record: TopicRecord | None) -> TopicRecord:
             if record is None:
                 raise LogNotFound(self._name)
-            self._check_open()
+            self._owner.check_open()
             return dataclasses.replace(record, compacted=new)
 
         try:

@@ -18,7 +18,9 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, Protocol
+from weakref import proxy
 
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
@@ -78,6 +80,17 @@ class LogOwner(CompactedStore, Protocol):
         """Run work without a caller; the store keeps it alive, and ends it when it is closed itself."""
 
 
+class _Nobody:
+    def on_durable(self, last: Position) -> None:
+        """Nobody listens."""
+
+    def on_log_failed(self, error: Exception) -> None:
+        """Nobody listens."""
+
+
+_NOBODY: Final = _Nobody()
+
+
 class TopicLog:
     """The entries of one topic. See `interpulse.storage.api.Log`."""
 
@@ -92,9 +105,9 @@ class TopicLog:
         self._journal = store.journal
         self._ledgers = LedgerList(record.ledgers)
         self._tail = LogTail()
-        self.compacted = CompactedLog(name, record.compacted, store, self._check_open, self.failed)
+        self.compacted = CompactedLog(name, record.compacted, store, proxy(self))
         self._end = record.terminated  # the last position of a terminated log
-        self._refusal: Callable[[], LogFenced] | None = None if self._end is None else lambda: LogTerminated(name)
+        self._refusal: Callable[[], LogFenced] | None = None if self._end is None else partial(LogTerminated, name)
         self._ledger_id, self._entry = self._last_or_current()
         self._last_before_ledger = self._ledgers.last_position()  # appended, in an earlier ledger than the current one
         self._last_durable = self.last_position  # the last durable one, also when it was trimmed meanwhile
@@ -304,7 +317,7 @@ class TopicLog:
         self._pending_since = begun = time.monotonic()
         await self._durable(last)
         while True:
-            self._check_open()  # a `terminate` waits for what is held back
+            self.check_open()  # a `terminate` waits for what is held back
             try:
                 await self._write_record(self._final_records())
                 break
@@ -316,7 +329,7 @@ class TopicLog:
                     raise
                 _log.warning("ledger waits for its record log=%s ledger=%d error=%s", self._name, new.ledger_id, error)
                 await asyncio.sleep(_AGAIN_S)
-        self._check_open()
+        self.check_open()
         self._held = False
         self._queued = bool(self._pending)
         if self._queued:
@@ -349,7 +362,7 @@ class TopicLog:
 
     async def trim(self, before: Position) -> None:
         async with self._changing:
-            self._check_open()
+            self.check_open()
             current = self._ledger_id if self._end is None else None
             gone = [each for each in self._ledgers.before(before) if each != current]
             if not gone:
@@ -362,10 +375,10 @@ class TopicLog:
         if self._end is not None:
             return self._end
         self._check_usable()
-        self._refusal = lambda: LogTerminated(self._name)
+        self._refusal = partial(LogTerminated, self._name)
         await self._durable(self.last_appended)
         async with self._changing:
-            self._check_open()
+            self.check_open()
             self._end = self.last_position
             try:
                 await self._write_record(self._final_records())
@@ -418,16 +431,17 @@ class TopicLog:
         except (PulsarError, TimeoutError) as error:
             _log.info("ledger left to be recovered log=%s ledger=%d error=%s", self._name, self._ledger_id, error)
 
-    def forget_tail(self) -> None:
-        """Give back the memory of cached entries."""
+    def let_go(self) -> None:
+        """It is not in use any more: give back the memory of cached entries, and do not keep the listener."""
         self._store.cache.remove(self._tail)
+        self._listener = _NOBODY
 
     # parts
 
     def _pending_run(self) -> Run:
         return Run(self._ledger_id, self._entry + 1 - len(self._pending), self._pending)
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
         """A terminated log passes: it takes no entries, and is open all the same."""
         if self._failure is not None:
             raise LogFenced(self._name, str(self._failure), self._cause)
@@ -437,7 +451,7 @@ class TopicLog:
             raise self._refusal()
 
     def _fenced(self, reason: str) -> Callable[[], LogFenced]:
-        return lambda: LogFenced(self._name, reason, self._cause)
+        return partial(LogFenced, self._name, reason, self._cause)
 
     def _drop_pending(self, reason: str) -> None:
         refusal = self._fenced(reason)

@@ -138,7 +138,7 @@ class TopicLogStore:
 
     def closed(self, log: TopicLog) -> None:
         """Called by a log that is no longer in use."""
-        log.forget_tail()
+        log.let_go()
         if self._logs.get(log.name) is log:
             del self._logs[log.name]
 

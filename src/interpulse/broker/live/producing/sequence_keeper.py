@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Container
+from typing import Protocol
 
 from interpulse.broker.live.entry_metadata import entry_metadata_in, last_sequence_id_of, message_metadata_of
 from interpulse.broker.live.producing.deduplication import Deduplication, DeduplicationSnapshot
@@ -19,13 +20,20 @@ _REPLAY_ENTRIES = 1000
 _REPLAY_BYTES = 5 * 1024 * 1024
 
 
+class SequenceOwner(Protocol):
+    """The topic, as its sequence ids see it."""
+
+    def snapshot_is_due(self) -> None:
+        """The snapshot is to be stored soon."""
+
+
 class SequenceKeeper:
     """While de-duplication is on, every entry with a receipt is known after any restart.
 
     A snapshot is due after some number of entries, or some time after an entry; it is stored together with the cursors.
     """
 
-    def __init__(self, log: Log, state: TopicStateStore, on_due: Callable[[], None]) -> None:
+    def __init__(self, log: Log, state: TopicStateStore, owner: SequenceOwner) -> None:
         self.deduplication: Deduplication | None = None
         self.snapshot_due = False
         self.entries_interval = 1000
@@ -34,7 +42,7 @@ class SequenceKeeper:
         """Time an entry may be without one; 0 = any."""
         self._log = log
         self._state = state
-        self._on_due = on_due
+        self._owner = owner
         self._entries_since = 0
         self._complete_ms = 0
 
@@ -87,7 +95,7 @@ class SequenceKeeper:
         """Store a snapshot with the next cursors, if there is anything new."""
         if self._entries_since and self.deduplication is not None:
             self.snapshot_due = True
-            self._on_due()
+            self._owner.snapshot_is_due()
 
     def forget_inactive(self, before_ms: int, connected: Container[str]) -> None:
         """Drop names without a producer that were last active before ``before_ms``."""

@@ -183,6 +183,12 @@ class Subscription:
         for consumer in list(self.consumers):
             consumer.close_by_broker()
 
+    def let_go(self) -> None:
+        """The topic is closed: nothing is delivered any more, and nothing here keeps the rest alive."""
+        if self.dispatch is not None:
+            self.dispatch.put_away()
+        self.dispatch = self._gate = None
+
     # --- entries
 
     def offer(self, fresh: Sequence[Delivery], previous: Position) -> None:

@@ -7,7 +7,9 @@ ordinary durable subscriptions with a reserved name, ``<replicatorPrefix>.<remot
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+from weakref import ref
 
 from interpulse.broker.live.api import ConsumerSink
 from interpulse.broker.live.cursor import Cursor
@@ -39,24 +41,31 @@ def stored_subscription_names(cursors: Iterable[str], replicator_prefix: str) ->
     )
 
 
+class SubscribedTopic(SubscriptionOwner, Protocol):
+    """The topic, as the set of its subscriptions sees it."""
+
+    def check_open(self) -> None:
+        """Raises ServiceNotReady once the topic has failed or is being closed."""
+
+
 class SubscriptionSet:
     """See the module."""
 
-    def __init__(
-        self,
-        owner: SubscriptionOwner,
-        state: TopicStateStore,
-        replicator_prefix: str,
-        check_open: Callable[[], None],
-    ) -> None:
+    def __init__(self, owner: SubscribedTopic, state: TopicStateStore, replicator_prefix: str) -> None:
+        """The topic is not kept alive."""
         self.by_name: dict[str, Subscription] = {}
-        self._owner = owner
+        self._owner_ref = ref(owner)
         self._state = state
         self._prefix = replicator_prefix + "."
-        self._check_open = check_open
         self._following = asyncio.Lock()
         self._listed: tuple[str, ...] = ()
         """The remote clusters of the policies when they were followed last."""
+
+    @property
+    def _owner(self) -> SubscribedTopic:
+        owner = self._owner_ref()
+        assert owner is not None, "only the topic and what keeps it alive have this set"
+        return owner
 
     # --- restoring and storing
 
@@ -98,12 +107,12 @@ class SubscriptionSet:
         if self.remote_of(request.subscription) is None:
             self._owner.limits.check_subscribe(request)
         while True:
-            self._check_open()
+            self._owner.check_open()
             subscription = self._find_or_begin(request, creation_allowed)
             async with subscription.changing:
                 if subscription.deleted:
                     continue
-                self._check_open()
+                self._owner.check_open()
                 await self._store_new(subscription)
                 if request.start_rollback_seconds and not subscription.consumers:
                     since = self._owner.now_ms() - request.start_rollback_seconds * 1000
@@ -114,7 +123,7 @@ class SubscriptionSet:
     def _still_open(self, consumer: Consumer) -> Consumer:
         """A consumer that came while its topic was closed was not disconnected with the others."""
         try:
-            self._check_open()
+            self._owner.check_open()
         except PulsarError:
             consumer.close()
             raise
@@ -261,6 +270,12 @@ class SubscriptionSet:
             idle = not subscription.durable and not subscription.consumers and not subscription.changing.locked()
             if idle and self._owner.now_ms() - subscription.idle_since_ms > _IDLE_READER_MS:
                 self.forget(subscription)
+
+    def let_go(self) -> None:
+        """The topic is closed, and its subscriptions do not keep it alive any more."""
+        for subscription in self.by_name.values():
+            subscription.let_go()
+        self.by_name.clear()
 
     # --- replication
 

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from itertools import groupby, repeat
 from operator import attrgetter
 from typing import Any
+from weakref import proxy
 
 from interpulse.broker.live.api import ConsumerSink, Delivery, LastMessage, ProducerSink
 from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor, TopicBrokerEntryMetadata
@@ -88,6 +89,7 @@ class Topic:
 
     __slots__ = (
         "__dict__",  # stays empty: a dictionary of so many attributes takes 2 kB a topic; tests replace methods
+        "__weakref__",
         "_host",
         "_last_marker",
         "_pending",
@@ -142,7 +144,8 @@ class Topic:
         self.chunk_published = False
         self.failed = False
         self._taken_over = False  # another broker has the topic: nothing of it is written any more
-        self.subscription_set = SubscriptionSet(self, state, host.replicator_prefix, self.check_open)
+        seen: Topic = proxy(self)  # the parts do not keep the topic: it is freed as soon as it is closed
+        self.subscription_set = SubscriptionSet(self, state, host.replicator_prefix)
         self.subscriptions = self.subscription_set.by_name
         self.positions = LogPositions(topic_log)
         self.entry_metadata = EntryMetadataCache(_behind(topic_log.last_appended))
@@ -153,15 +156,15 @@ class Topic:
         self.clients = TopicClients(name, self.producers, self.subscriptions)
         self.limits = TopicLimits(name, host.now_ms, host.call_later)
         self.publish_limits: PublishLimits | None = None
-        self.backlog_keeper = BacklogKeeper(self)
+        self.backlog_keeper = BacklogKeeper(seen)
         self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, counters.last_index)
-        self.sequences = SequenceKeeper(topic_log, state, self._cursors_changed)
+        self.sequences = SequenceKeeper(topic_log, state, seen)
         self._host = host
         self._state = state
         self._pending: list[PendingPublish | PendingRun] = []
         self._terminating = 0  # calls under way
         self._last_marker = EARLIEST
-        self.compaction = Compaction(self, host.compaction_permits)
+        self.compaction = Compaction(seen, host.compaction_permits)
         self._use_limits()
 
     # --- loading
@@ -420,7 +423,8 @@ class Topic:
         """The cursor is to be stored soon."""
         self._host.cursors_changed(self)
 
-    def _cursors_changed(self) -> None:
+    def snapshot_is_due(self) -> None:
+        """The sequence ids are to be stored soon."""
         self._host.cursors_changed(self)
 
     async def store_cursor(self, subscription: Subscription) -> None:
@@ -548,12 +552,14 @@ class Topic:
                 await self.flush(last=True)
         finally:  # after this, only the next load of the topic writes
             await self._state.close()
+            self.subscription_set.let_go()
 
     async def abandon(self) -> None:
         """The topic is deleted: disconnect its clients, and never write anything of it again."""
         self.clients.retire()
         await self.compaction.stop()
         await self._state.close()
+        self.subscription_set.let_go()
 
     def forsake(self) -> None:
         """Another broker may have the topic: from now on nothing of it is answered, sent or written; `depart` follows.
@@ -570,6 +576,7 @@ class Topic:
         await self.compaction.stop()
         await self.log.abandon()
         await self._state.close()
+        self.subscription_set.let_go()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._host.spawn(work)

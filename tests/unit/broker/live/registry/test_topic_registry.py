@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -321,6 +323,7 @@ async def test_unload_when_cursors_cannot_be_stored_then_the_old_topic_never_wri
 ) -> None:
     topic = await bench.topic()
     consumer, _ = await bench.consumer(topic)
+    subscription = topic.subscription("s")
     await bench.publish(topic, 1)
     consumer.acknowledge_cumulative(topic.positions.durable)
 
@@ -335,9 +338,34 @@ async def test_unload_when_cursors_cannot_be_stored_then_the_old_topic_never_wri
     assert again is not topic
     seen: list[str] = []
     bench.metadata.watch("/managed-ledgers", seen.append)
-    topic.cursor_changed(topic.subscription("s"))
+    topic.cursor_changed(subscription)
     await bench.registry.flush()
+    with pytest.raises(ServiceNotReady):
+        await topic.store_cursor(subscription)
     assert seen == []
+
+
+@pytest.mark.parametrize("way", ["unload", "delete", "forsake"])
+async def test_topic_when_it_is_gone_then_its_memory_is_free_without_a_search_for_garbage(
+    bench: Any, topic_name: Any, way: str
+) -> None:
+    topic = await bench.topic()
+    await bench.publish(topic, 1)
+    await bench.consumer(topic)
+    subscription = ref(topic.subscription("s"))
+    kept = ref(topic)
+    del topic
+    gc.collect()
+    gc.disable()
+    try:
+        if way == "forsake":
+            bench.registry.forsake([topic_name])
+        else:
+            await getattr(bench.registry, way)(topic_name, **({"force": True} if way == "delete" else {}))
+        await bench.settle()
+        assert (kept(), subscription()) == (None, None)
+    finally:
+        gc.enable()
 
 
 async def test_non_persistent_topics_are_loaded_by_the_same_rules(bench: Any) -> None:

@@ -26,7 +26,7 @@ from interpulse.testing.fault import Fault
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import AckRun, Frame, LookupRun, PartitionsRun, Received, Run, SendRun
+from interpulse.wire.frames import AckRun, FlowRun, Frame, LookupRun, PartitionsRun, Received, Run, SendRun
 
 __all__ = ["COMMANDS", "REFUSABLE", "CommandFault", "FaultyHandlers", "command_name", "names_topic"]
 
@@ -48,6 +48,7 @@ _CLOSED_BY: Final[dict[int, int]] = {_TYPES.CLOSE_PRODUCER: _TYPES.SEND, _TYPES.
 _KIND_OF_RUN: Final[dict[type, int]] = {
     SendRun: _TYPES.SEND,
     AckRun: _TYPES.ACK,
+    FlowRun: _TYPES.FLOW,
     PartitionsRun: _TYPES.PARTITIONED_METADATA,
     LookupRun: _TYPES.LOOKUP,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import repeat
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
@@ -27,6 +28,7 @@ __all__ = [
     "MESSAGE_BYTES_MAX",
     "PROTOCOL_VERSION",
     "AckRun",
+    "FlowRun",
     "Frame",
     "FrameDecoder",
     "LookupRun",
@@ -63,8 +65,12 @@ _FIELD_BY_TYPE: Final[dict[int, str]] = {
 _SEND: Final = pb.BaseCommand.SEND
 _SEND_HEAD: Final = bytes((0x08, pb.BaseCommand.SEND))
 _ACK_HEAD: Final = bytes((0x08, pb.BaseCommand.ACK))
+_FLOW_HEAD: Final = bytes((0x08, pb.BaseCommand.FLOW))
 _MESSAGE_HEAD: Final = bytes((0x08, pb.BaseCommand.MESSAGE))
 _RECEIPT_HEAD: Final = bytes((0x08, pb.BaseCommand.SEND_RECEIPT))
+
+_FLOW_BYTES_MAX: Final = 40
+"""No plain FLOW is longer."""
 
 _VIEW_BYTES_MIN: Final = 1024
 """Smaller pieces of a frame are gathered: a view takes some 300 bytes and keeps all that was read with it."""
@@ -108,6 +114,18 @@ class AckRun(NamedTuple):
     def frames(self) -> list[Frame]:
         """The same ACKs as frames, each of one position."""
         return [Frame(_ack_command(self.consumer_id, position), None) for position in self.positions]
+
+
+class FlowRun(NamedTuple):
+    """FLOWs of one consumer that came one after the other, each for so many permits."""
+
+    consumer_id: int
+    permits: int
+    count: int
+
+    def frames(self) -> list[Frame]:
+        """The same FLOWs as frames."""
+        return [Frame(_flow_command(self.consumer_id, self.permits), None) for _ in range(self.count)]
 
 
 class PartitionsRun(NamedTuple):
@@ -170,7 +188,7 @@ class ReceiptRun(NamedTuple):
         return [Frame(_receipt_command(self.producer_id, *each), None) for each in pairs]
 
 
-Run: TypeAlias = SendRun | AckRun | PartitionsRun | LookupRun | MessageRun | ReceiptRun
+Run: TypeAlias = SendRun | AckRun | FlowRun | PartitionsRun | LookupRun | MessageRun | ReceiptRun
 Received: TypeAlias = Frame | Run
 _QUESTIONS: Final[dict[bytes, Callable[[bool, Questions], Run]]] = {
     bytes((0x08, pb.BaseCommand.PARTITIONED_METADATA)): PartitionsRun,
@@ -185,8 +203,8 @@ class FrameDecoder:
     they came, and its entry is joined once, alone: nothing large is copied twice, and nothing of its neighbours with
     it. A size above ``frame_bytes_max`` is refused as soon as its four bytes are there.
 
-    After `gather_runs` what is plain in one read comes in runs, with copies of their entries: SENDs, ACKs and questions
-    for a broker, MESSAGEs and receipts for a client.
+    After `gather_runs` what is plain in one read comes in runs, with copies of their entries: SENDs, ACKs, FLOWs
+    and questions for a broker, MESSAGEs and receipts for a client.
     """
 
     __slots__ = ("_bytes_needed", "_bytes_pending", "_codec", "_command_size", "_frame_bytes_max", "_pieces", "_take")
@@ -307,6 +325,11 @@ def _ack_command(consumer_id: int, position: Position) -> pb.BaseCommand:
     return pb.BaseCommand(type=pb.BaseCommand.ACK, ack=ack)
 
 
+def _flow_command(consumer_id: int, permits: int) -> pb.BaseCommand:
+    flow = pb.CommandFlow(consumer_id=consumer_id, messagePermits=permits)
+    return pb.BaseCommand(type=pb.BaseCommand.FLOW, flow=flow)
+
+
 def _message_command(consumer_id: int, position: Position) -> pb.BaseCommand:
     message = pb.CommandMessage(consumer_id=consumer_id, message_id=_place(position))
     return pb.BaseCommand(type=pb.BaseCommand.MESSAGE, message=message)
@@ -347,10 +370,34 @@ def _taken_from_client(by: Codec, data: bytes, start: int, frame_bytes_max: int)
         if (acks := by.take_acks(data, start, frame_bytes_max)) is not None:
             consumer_id, pairs, end = acks
             return AckRun(consumer_id, _positions(pairs)), end
+    elif head == _FLOW_HEAD:
+        return _taken_flows(data, start)
     elif head in _QUESTIONS and (asked := by.take_questions(data, start, frame_bytes_max)) is not None:
         flag, topics, end = asked
         return _QUESTIONS[head](flag, topics), end
     return None
+
+
+def _taken_flows(data: bytes, start: int) -> tuple[FlowRun, int] | None:
+    """The plain FLOWs from there on that are the same bytes, as a client sends them that consumes much."""
+    end = start + 4 + _U32.unpack_from(data, start)[0]
+    frame = data[start:end]
+    flow = _flow_in(frame) if len(frame) <= _FLOW_BYTES_MAX else None
+    if flow is None:
+        return None
+    count = 1
+    while data.startswith(frame, end):
+        count += 1
+        end += len(frame)
+    return FlowRun(*flow, count), end
+
+
+@lru_cache(maxsize=1024)
+def _flow_in(frame: bytes) -> tuple[int, int] | None:
+    """Consumer id and permits of a plain FLOW. Clients repeat them, and to parse one costs more than to find it."""
+    flow = _parsed_command(frame[8:]).flow
+    plain = frame == encode_command(_flow_command(flow.consumer_id, flow.messagePermits))
+    return (flow.consumer_id, flow.messagePermits) if plain else None
 
 
 def _taken_from_broker(by: Codec, data: bytes, start: int, frame_bytes_max: int) -> tuple[Run, int] | None:

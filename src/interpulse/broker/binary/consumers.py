@@ -17,7 +17,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import AckRun, Frame
+from interpulse.wire.frames import AckRun, FlowRun, Frame
 from interpulse.wire.ids import message_id_from_wire, position_from_wire
 
 __all__ = [
@@ -39,6 +39,13 @@ def on_flow(connection: CommandConnection, frame: Frame) -> None:
     opened = connection.consumers.get(flow.consumer_id)
     if opened is not None:
         opened.consumer.flow(flow.messagePermits)
+
+
+def on_flows(connection: CommandConnection, run: FlowRun) -> tuple[()]:
+    opened = connection.consumers.get(run.consumer_id)
+    if opened is not None:
+        opened.consumer.flow(run.permits * run.count)
+    return ()
 
 
 def on_ack(connection: CommandConnection, frame: Frame) -> None:

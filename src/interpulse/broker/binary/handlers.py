@@ -18,7 +18,7 @@ from interpulse.broker.binary.transport.command_connection import CommandConnect
 from interpulse.model.errors import NotAllowed, PulsarError, UnsupportedVersion
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import AckRun, Frame, LookupRun, PartitionsRun, Received, SendRun
+from interpulse.wire.frames import AckRun, FlowRun, Frame, LookupRun, PartitionsRun, Received, SendRun
 
 __all__ = ["AWAITING", "HANDLERS", "INLINE", "RUNS", "work_on"]
 
@@ -89,6 +89,7 @@ INLINE: Final[dict[int, Inline]] = {
 RUNS: Final[dict[type, Callable[[CommandConnection, Any], Sequence[Received]]]] = {
     SendRun: producers.on_sends,
     AckRun: consumers.on_acks,
+    FlowRun: consumers.on_flows,
     PartitionsRun: topics.on_partitions_run,
     LookupRun: lookup.on_lookup_run,
 }

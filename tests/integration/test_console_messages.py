@@ -198,11 +198,31 @@ def test_tail_when_followed_then_shows_what_comes(console: Console) -> None:
             line = answer.readline()
             if line.startswith(b"data: "):
                 told.append(json.loads(line.removeprefix(b"data: ")))
-                seen = sum(len(each["messages"]) + each["left_out"] for each in told) + 1
+                seen = sum(len(each["messages"]) + each["left_out"] + each["entries_left_out"] for each in told) + 1
     texts = [message["content"] for each in told for message in each["messages"]]
     assert texts[-1] == "yes 99"
     assert "no" not in texts
     assert len(texts) <= 20 * len(told)
+
+
+def test_tail_when_a_batch_is_larger_than_it_shows_then_sends_its_end_and_counts_the_others(console: Console) -> None:
+    topic = "persistent://public/default/live-batches"
+    console.admin.topics.create(topic)
+    with closing(http.client.HTTPConnection(console.browser.place, timeout=30)) as connection:
+        connection.request("GET", address("messages/tail", {"name": topic, "content": "yes"}))
+        answer = connection.getresponse()
+        assert answer.readline() == b": nothing new\n"
+        with console.client.create_producer(topic, batch_delay_ms=10_000) as producer:
+            for number in range(50):
+                producer.send_async(b"yes %d" % number)
+                producer.send_async(b"no")
+            producer.flush()
+        line = b""
+        while not line.startswith(b"data: "):
+            line = answer.readline()
+    told = json.loads(line.removeprefix(b"data: "))
+    assert [each["content"] for each in told["messages"]] == [f"yes {number}" for number in range(30, 50)]
+    assert (told["left_out"], told["entries_left_out"]) == (30, 0)
 
 
 def test_partitioned_topic_when_browsed_then_its_partitions_are_offered(console: Console) -> None:

@@ -55,6 +55,9 @@ class Found:
     looked_at: int = 0
     """Entries."""
 
+    left_out: int = 0
+    """Messages of these entries that match and are too many."""
+
     next_id: str = ""
     """Where to go on; empty at the end of the topic."""
 
@@ -85,20 +88,22 @@ class TopicMessages:
         place = await self._admin.topics.message_id_at(self.topic, time_ms)
         return entries.number(Position(int(place["ledgerId"]), int(place["entryId"])))
 
-    async def newest(self, entries: EntryRange, wanted: MessageFilter, count: int) -> Found:
-        """The last messages that match, in their order."""
+    async def newest(self, entries: EntryRange, wanted: MessageFilter, count: int, *, first: int = 0) -> Found:
+        """The last messages that match, in their order; those before the entry ``first`` are not looked at."""
         found = Found()
-        read = 0
-        for number in range(len(entries) - 1, -1, -1):
+        read = matched = 0
+        for number in range(len(entries) - 1, first - 1, -1):
             messages, size = await self._read(entries[number])
             found.looked_at += 1
             read += size
             matching = [each for each in messages if isinstance(each, ShownMessage) or wanted.matches(each)]
-            found.messages[:0] = [await self.shown(each) for each in matching]
-            if len(found.messages) >= count or found.looked_at >= _ENTRIES_MAX or read >= _BYTES_MAX:
+            matched += len(matching)
+            found.messages[:0] = [await self.shown(each) for each in matching[-count:]]
+            if matched >= count or found.looked_at >= _ENTRIES_MAX or read >= _BYTES_MAX:
                 break
             await asyncio.sleep(0)
         found.messages = found.messages[-count:]
+        found.left_out = matched - len(found.messages)
         return found
 
     async def forward(

@@ -28,7 +28,7 @@ COUNT: Final = 25
 _EXPORTED_MAX: Final = 1_000_000
 _FORMATS: Final = ("ndjson", "csv")
 _TAIL_MAX: Final = 20
-"""Messages that one look at the tail sends; what came besides is counted."""
+"""Messages that one look at the tail sends, and entries that it reads; what came besides is counted."""
 _COLUMNS: Final = (
     "id", "publish_time_ms", "event_time_ms", "key", "producer", "sequence_id", "replicated_from", "schema_version",
     "properties", "form", "content", "problem",
@@ -108,7 +108,7 @@ async def export(visit: Visit) -> Download:
 
 
 async def tail(visit: Visit) -> EventStream:
-    """What is published from now on, twice a second while few follow; of more than is sent, the event says how much."""
+    """What is published from now on, twice a second while few follow; the event counts what is not sent."""
     visit.tails.check_room()
     reading = TopicMessages(visit, visit.topic(), view=visit.choice("view", VIEWS), most=300)
     wanted = MessageFilter.of(visit)
@@ -131,10 +131,10 @@ async def _news(reading: TopicMessages, wanted: MessageFilter, last: Position | 
     come = len(entries) - (0 if last is None else entries.number(last) + 1)
     if come <= 0:
         return last, b": nothing new\n\n"  # the only way to notice that the visitor went
-    left_out = max(0, come - _TAIL_MAX)
-    found = await reading.forward(entries, None, len(entries) - min(come, _TAIL_MAX), wanted, _TAIL_MAX)
+    found = await reading.newest(entries, wanted, _TAIL_MAX, first=len(entries) - min(come, _TAIL_MAX))
     messages = [_told(each, reading.topic) for each in found.messages]
-    return entries[len(entries) - 1], event({"messages": messages, "left_out": left_out})
+    told = {"messages": messages, "left_out": found.left_out, "entries_left_out": come - found.looked_at}
+    return entries[len(entries) - 1], event(told)
 
 
 def _told(message: ShownMessage, topic: TopicName) -> dict[str, Any]:

@@ -19,11 +19,17 @@ function row(message) {
   return item;
 }
 
+function leftOutText(messages, entries) {
+  const counts = [[messages, "messages"], [entries, "entries with any number of messages"]];
+  const told = counts.filter(([count]) => count).map(([count, noun]) => `${count.toLocaleString("en")} ${noun}`);
+  return told.length ? `${told.join(" and ")} came too fast and are not shown` : "";
+}
+
 function follow(section) {
   const [state, list, leftOut] = ["state", "messages", "left-out"].map((name) => section.querySelector(`[data-${name}]`));
   const button = section.querySelector("[data-follow]");
   let source = null;
-  let missed = 0;
+  let [messages, entries] = [0, 0];
   const stop = () => {
     source?.close();
     source = null;
@@ -37,11 +43,12 @@ function follow(section) {
     state.textContent = "waiting for messages";
     source.onmessage = (message) => {
       const told = JSON.parse(message.data);
-      missed += told.left_out;
+      messages += told.left_out;
+      entries += told.entries_left_out;
       for (const each of told.messages) list.prepend(row(each));
       while (list.childElementCount > MESSAGES_MAX) list.lastElementChild.remove();
       state.textContent = "live";
-      leftOut.textContent = missed ? `${missed.toLocaleString("en")} came too fast and are not shown` : "";
+      leftOut.textContent = leftOutText(messages, entries);
     };
     source.onerror = () => {
       if (source.readyState === EventSource.CLOSED) stop();

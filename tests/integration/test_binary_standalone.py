@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -54,10 +55,13 @@ def test_standalone_when_told_to_stop_then_ends_cleanly_and_keeps_what_it_has(
 
 
 def test_standalone_when_ready_then_health_and_default_namespace_answer(tmp_path: Path) -> None:
-    with StandaloneProcess(tmp_path / "data", "--cluster-name", "east") as broker:
+    with StandaloneProcess(tmp_path / "data", "--cluster-name", "east", open_files=256) as broker:
         for path in ("brokers/health", "namespaces/public/default", "namespaces/pulsar/system"):
             with urllib.request.urlopen(f"{broker.web_url}/admin/v2/{path}", timeout=60) as answer:
                 assert answer.status == 200
+        _, files_max = resource.getrlimit(resource.RLIMIT_NOFILE)
+        assert resource.prlimit(broker.pid, resource.RLIMIT_NOFILE) == (files_max, files_max)
+        assert f" open_files={files_max}" in broker.log.read_text().splitlines()[0]
         with urllib.request.urlopen(f"{broker.web_url}/admin/v2/clusters/east", timeout=60) as answer:
             assert json.load(answer)["brokerServiceUrl"] == broker.service_url
 

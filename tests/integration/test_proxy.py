@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import resource
 import signal
 import socket
 import ssl
@@ -33,7 +34,7 @@ from tests.support.official_client import RECEIVE_MS, connected, receive
 from tests.support.proxies import ProxyInThread, proxy_in_thread, running_proxy
 from tests.support.raw_client import RawClient, entry
 from tests.support.scripted_zookeeper import scripted_zookeeper
-from tests.support.standalone_process import environment, free_port
+from tests.support.standalone_process import environment, free_port, limited
 from tests.support.waiting import eventually, until
 
 SECONDS_MAX = 120
@@ -435,6 +436,7 @@ def test_command_when_asked_to_stop_then_ends_with_clients_connected(behind: InP
     line = [sys.executable, "-c", "from interpulse.cli.main import main; main()", "proxy", "--port", "0"]
     line += ["--http-port", "0", "--set", f"brokerServiceURL={behind.service_url}", "--log-format", "json"]
     line += ["--set", f"brokerWebServiceURL={behind.web_url}", "--set", "numIOThreads=4"]
+    line = limited("-Sn 256", line)
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
     try:
         assert process.stdout is not None
@@ -449,8 +451,10 @@ def test_command_when_asked_to_stop_then_ends_with_clients_connected(behind: InP
             process.send_signal(signal.SIGTERM)
             assert process.wait(timeout=SECONDS_MAX) == 0
             assert client.closed_by_broker()
-        said = [json.loads(text)["event"] for text in process.stderr.read().splitlines()]
-        assert [said[0], said[1], said[-1]] == ["starting", "settings without effect", "stopped"]
+        said = [json.loads(text) for text in process.stderr.read().splitlines()]
+        events = [each["event"] for each in said]
+        assert [events[0], events[1], events[-1]] == ["starting", "settings without effect", "stopped"]
+        assert said[0]["open_files"] == resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     finally:
         process.kill()
         process.communicate()

@@ -72,12 +72,18 @@ class BrokerProcess:
 class StandaloneProcess(BrokerProcess):
     """A broker that is alone."""
 
-    def __init__(self, data_dir: Path, *arguments: str, file_bytes_max: int | None = None) -> None:
-        """``file_bytes_max``: no file of the process can grow beyond, as on a disk that is full."""
+    def __init__(
+        self, data_dir: Path, *arguments: str, file_bytes_max: int | None = None, open_files: int | None = None
+    ) -> None:
+        """``file_bytes_max``: no file of the process can grow beyond, as on a disk that is full.
+
+        ``open_files``: the soft limit that it starts with.
+        """
         line = command("--port", "0", "--http-port", "0", "--data-dir", str(data_dir), *arguments)
         if file_bytes_max is not None:
-            blocks = file_bytes_max // 1024
-            line = ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "bash", *line]
+            line = limited(f"-f {file_bytes_max // 1024}", line)
+        if open_files is not None:
+            line = limited(f"-Sn {open_files}", line)
         super().__init__(line, data_dir.with_suffix(".log"))
 
 
@@ -95,6 +101,11 @@ def command(*arguments: str) -> list[str]:
 def interpulse(*arguments: str) -> list[str]:
     """A command line of this program."""
     return [sys.executable, "-c", "from interpulse.cli.main import main; main()", *arguments]
+
+
+def limited(limit: str, line: list[str]) -> list[str]:
+    """The command line under a limit of the shell's ``ulimit``."""
+    return ["bash", "-c", f'ulimit {limit}; exec "$@"', "bash", *line]
 
 
 def environment() -> dict[str, str]:

@@ -14,6 +14,7 @@ from interpulse.cli.programs.serving import CannotStart, announce, load_settings
 from interpulse.cli.programs.trial_tls import with_trial_certificates
 from interpulse.cli.support.codec import codec_name
 from interpulse.cli.support.logs import LogFormat, configure_audit_log, configure_logging
+from interpulse.serving.open_files import raise_open_files
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider
@@ -56,7 +57,7 @@ def run_broker(
         from interpulse.broker.access.change_log import AUDIT_LOGGER
 
         configure_audit_log(AUDIT_LOGGER, loaded.config.audit_log_file)
-    _logger.info("starting version=%s codec=%s", __version__, codec)
+    _logger.info("starting version=%s codec=%s open_files=%d", __version__, codec, raise_open_files())
     for warning in loaded.warnings:
         _logger.warning("settings without effect reason=%s", warning)
     arguments = ("--log-level", log_level, "--log-format", log_format)

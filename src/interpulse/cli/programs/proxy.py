@@ -10,6 +10,7 @@ import click
 from interpulse import __version__
 from interpulse.cli.programs.serving import CannotStart, announce, completed, load_settings, run, stop_signal
 from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
+from interpulse.serving.open_files import raise_open_files
 
 if TYPE_CHECKING:
     from interpulse.proxy.app import ProxyApp
@@ -52,7 +53,7 @@ def proxy(
     options = {key: str(value) for key, value in given.items() if value is not None}
     loaded = _load(config_file, settings, options)
     configure_logging(log_level, log_format)
-    _logger.info("starting version=%s", __version__)
+    _logger.info("starting version=%s open_files=%d", __version__, raise_open_files())
     for warning in loaded.warnings:
         _logger.warning("settings without effect reason=%s", warning)
     run(_serve(loaded.config))

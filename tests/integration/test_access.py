@@ -192,6 +192,32 @@ def test_refusal_when_logged_then_without_the_token(
     assert secret.rsplit(".", 1)[1] not in caplog.text
 
 
+async def test_refusals_when_there_are_many_then_the_log_has_one_line_and_their_number(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = await start(tmp_path, **settings(tmp_path))
+    try:
+        player = Player(app.service_url, app.web_url)
+        for path in (*["/admin/v2/clusters"] * 5, "/console/overview.json"):
+            wrong = {"Authorization": "Bearer wrong"}
+            assert (await asyncio.to_thread(player.call, None, "GET", path, headers=wrong))[0] == 401
+        assert [len(lines) for lines in authentication_lines(caplog)] == [1, 0]
+    finally:
+        await app.stop()
+    one, more = authentication_lines(caplog)
+    assert len(one) == 1
+    assert [line.partition(" newest_reason=")[0] for line in more] == [
+        "more authentications failed address=127.0.0.1 count=5"
+    ]
+
+
+def authentication_lines(caplog: pytest.LogCaptureFixture) -> tuple[list[str], list[str]]:
+    """Of the first of an address, and of the others."""
+    begins = ("authentication failed ", "more authentications failed ")
+    one, more = ([line for line in caplog.messages if line.startswith(begin)] for begin in begins)
+    return one, more
+
+
 # --- the audit log
 
 

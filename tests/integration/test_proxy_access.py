@@ -186,7 +186,7 @@ def page(url: str, **headers: str) -> tuple[int, str, str | None]:
 
 
 def test_calls_when_forwarded_then_carry_the_role_of_the_caller_and_the_credentials_of_the_proxy(
-    tmp_path: Path,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = {
         "authenticationEnabled": True,
@@ -209,6 +209,9 @@ def test_calls_when_forwarded_then_carry_the_role_of_the_caller_and_the_credenti
             status, body, how = page(url, **wrong)
             assert (status, json.loads(body), how) == (401, {"reason": "Authentication required"}, "Bearer")
         assert len(broker.asked) == asked
+    told = [line.partition(" newest_reason=")[0] for line in caplog.messages if "authentication" in line]
+    assert told[0].startswith("authentication failed address=127.0.0.1 ")
+    assert told[1:] == ["more authentications failed address=127.0.0.1 count=2"]
 
 
 def test_metrics_when_clients_authenticate_then_want_credentials_and_count_them(speaking: Guarded) -> None:

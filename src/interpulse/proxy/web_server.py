@@ -32,6 +32,7 @@ from interpulse.proxy.brokers import Brokers
 from interpulse.proxy.targets import TargetRules
 from interpulse.serving.admission import ConnectionQuota
 from interpulse.serving.exposition import CONTENT_TYPE
+from interpulse.serving.failed_authentications import FailedAuthentications
 from interpulse.serving.tls import ServerTls, TlsListener
 from interpulse.serving.web_connections import WebConnections
 from interpulse.serving.web_pages import KnownHosts, check_origin
@@ -126,6 +127,7 @@ class WebServer:
         self._metrics = metrics
         self._ready = ready
         self._calls = 0
+        self._failed_authentications = FailedAuthentications()
         self._server = WebConnections(
             self._serve,
             quota=ConnectionQuota(settings.connections_max),
@@ -173,6 +175,7 @@ class WebServer:
         if self._encrypted is not None:
             self._encrypted.close()
         await self._runner.cleanup()
+        self._failed_authentications.close()
         if self._session is not None:
             await self._session.close()
 
@@ -234,7 +237,7 @@ class WebServer:
         return (await access.authentication.authenticate_http(request.headers, certificate=shown)).role
 
     def _unknown_caller(self, request: web.BaseRequest, error: BadCredentials) -> web.Response:
-        _logger.warning("authentication failed address=%s reason=%s", request.remote, error.detail)
+        self._failed_authentications.note(request.remote, error.detail)
         refusal = _refusal(error.http_status, str(error))
         refusal.headers["WWW-Authenticate"] = "Bearer"
         return refusal

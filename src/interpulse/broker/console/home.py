@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from interpulse.broker.access.setup import Access
 from interpulse.broker.rest.http.admin_calls import AdminCalls, SentCall, known_hosts
 from interpulse.broker.rest.http.call import Answer
 from interpulse.broker.rest.http.context import RestContext
+from interpulse.serving.failed_authentications import FailedAuthentications
 from interpulse.serving.web_pages import KnownHosts
 
 __all__ = ["Calls", "Home"]
@@ -44,6 +45,8 @@ class Home:
     broker: RestContext | None = None
     """The objects below the admin API; None where there is only that API."""
 
+    failed_authentications: FailedAuthentications = field(default_factory=FailedAuthentications)
+
     @classmethod
     def of_broker(cls, context: RestContext, calls: AdminCalls) -> Home:
         """This broker."""
@@ -56,4 +59,5 @@ class Home:
             lambda: dynamic.config.console_messages_enabled,
             context.access,
             context,
+            context.failed_authentications,
         )

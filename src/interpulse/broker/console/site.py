@@ -103,7 +103,7 @@ class Site:
         try:
             response = await self._answer(request)
         except BadCredentials as error:
-            _logger.warning("authentication failed address=%s reason=%s", request.address, error.detail)
+            self._home.failed_authentications.note(request.address, error.detail)
             response = self._ask_for_credentials(request, error)
         except ServedElsewhere as error:
             response = self._elsewhere(request, error)
@@ -180,7 +180,7 @@ class Site:
         try:
             identity = await self._home.access.authentication.authenticate_http({"Authorization": authorization})
         except BadCredentials as error:
-            _logger.warning("authentication failed address=%s reason=%s", request.address, error.detail)
+            self._home.failed_authentications.note(request.address, error.detail)
             return self._sign_in_form(request, goes_to, "The broker does not accept these credentials.")
         _logger.info("console signed in role=%s address=%s", identity.role, request.address)
         cookie = Cookie(COOKIE, self._sessions.begin(authorization), SESSION_SECONDS)

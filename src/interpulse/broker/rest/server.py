@@ -161,6 +161,7 @@ class RestServer:
         if self._encrypted is not None:
             self._encrypted.close()
         await self._runner.cleanup()
+        self._context.failed_authentications.close()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         mounted = self._mounted
@@ -230,7 +231,7 @@ class RestServer:
                 )
             )
         except BadCredentials as error:
-            logger.warning("authentication failed address=%s reason=%s", request.remote, error.detail)
+            self._context.failed_authentications.note(request.remote, error.detail)
             return _refusal(error.http_status, str(error), {"WWW-Authenticate": "Bearer"})
         except PulsarError as error:
             self._context.instruments.inconsistencies.note(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from interpulse.broker.access.grants import Grants
 from interpulse.broker.access.setup import Access
@@ -29,6 +29,7 @@ from interpulse.broker.topics.schemas import Schemas
 from interpulse.broker.topics.topic_clusters import TopicClusters
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.rules.lookup import LookupTarget
+from interpulse.serving.failed_authentications import FailedAuthentications
 
 __all__ = ["RestContext"]
 
@@ -66,3 +67,4 @@ class RestContext:
     """The other brokers of the cluster; None: this one is alone."""
     access: Access | None = None
     """None: every client is let in and may do everything."""
+    failed_authentications: FailedAuthentications = field(default_factory=FailedAuthentications)

@@ -16,7 +16,7 @@ from interpulse.cli.support.spark_program import end_process, spark_failures
 
 if TYPE_CHECKING:
     from interpulse.spark.job.pipeline_config import SparkSettings
-    from interpulse.spark.verify.comparisons import Comparison
+    from interpulse.spark.verify.comparisons import Comparison, Side
 
 __all__ = ["command"]
 
@@ -29,6 +29,14 @@ __all__ = ["command"]
 @click.option("--target-cluster", metavar="NAME", help="What the second one calls itself; for --match position.")
 @click.option("--source-token", metavar="TOKEN", help="Token for the first one, best `file:///path`.")
 @click.option("--target-token", metavar="TOKEN", help="Token for the second one.")
+@click.option(
+    "--source-option",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="An option of the data source for the first one: a certificate, a password, OAuth 2, whom to trust; can be "
+    "repeated.",
+)
+@click.option("--target-option", metavar="KEY=VALUE", multiple=True, help="An option for the second one.")
 @click.option("--topics", metavar="NAMES", help="Comma list of topics; of --config only these.")
 @click.option("--target-topics", metavar="NAMES", help="Their names on the target, where these are other ones.")
 @click.option(
@@ -81,12 +89,14 @@ _OF_TWO_URLS = (
     "target_cluster",
     "source_token",
     "target_token",
+    "source_option",
+    "target_option",
     "target_topics",
 )
 
 
 def _refuse(given: dict[str, Any], reason: str, *options: str) -> None:
-    idle = [f"--{option.replace('_', '-')}" for option in options if given[option] is not None]
+    idle = [f"--{option.replace('_', '-')}" for option in options if given[option] not in (None, ())]
     if idle:
         raise click.UsageError(f"{reason}, so {', '.join(idle)} would do nothing: leave it out")
 
@@ -100,9 +110,7 @@ def _names(text: str | None) -> list[str]:
 
 def _comparison(topics: Sequence[str], last_ms: int | None, given: dict[str, Any]) -> Comparison:
     from interpulse.clock import now_ms
-    from interpulse.spark.options.access import Access
-    from interpulse.spark.options.option_values import parse_service_url
-    from interpulse.spark.verify.comparisons import POSITION, Comparison, Side, TopicPair
+    from interpulse.spark.verify.comparisons import POSITION, Comparison, TopicPair
 
     needed = ["source_url", "target_url", "topics"]
     if given["match"] == POSITION:
@@ -114,23 +122,36 @@ def _comparison(topics: Sequence[str], last_ms: int | None, given: dict[str, Any
         raise click.UsageError(f"--topics has {len(topics)} names and --target-topics {len(there)}: give pairs")
     if last_ms is not None and given["match"] != POSITION:
         raise click.UsageError("--last needs --match position: other tools give copies publish times of their own")
-    sides = [
-        Side(
-            cluster=given[f"{side}_cluster"] or side,
-            service_url=parse_service_url(given[f"{side}_url"]),
-            access=Access(token=given[f"{side}_token"]),
-        )
-        for side in ("source", "target")
-    ]
     at_ms = now_ms()
     return Comparison(
-        source=sides[0],
-        target=sides[1],
+        source=_side("source", given),
+        target=_side("target", given),
         topics=tuple(TopicPair(*pair) for pair in zip(topics, there, strict=True)),
         match=given["match"],
         since_ms=None if last_ms is None else at_ms - last_ms,
         at_ms=at_ms,
     )
+
+
+def _side(name: str, given: dict[str, Any]) -> Side:
+    from interpulse.spark.options.cluster_options import parse_cluster_options
+    from interpulse.spark.options.option import OptionError
+    from interpulse.spark.verify.comparisons import Side
+
+    options = {"service.url": given[f"{name}_url"]}
+    if given[f"{name}_token"] is not None:
+        options["authToken"] = given[f"{name}_token"]
+    for pair in given[f"{name}_option"]:
+        key, separator, value = pair.partition("=")
+        if not separator or key in options:
+            reason = f"{key} is given twice" if separator else f"expected KEY=VALUE, found {key!r}"
+            raise click.UsageError(f"--{name}-option: {reason}")
+        options[key] = value
+    try:
+        found = parse_cluster_options(options)
+    except OptionError as error:
+        raise click.UsageError(f"--{name}-option: {error}") from error
+    return Side(cluster=given[f"{name}_cluster"] or name, service_url=found.service_url, access=found.access)
 
 
 def _run(comparisons: Sequence[Comparison], directory: Path | None, settings: SparkSettings) -> bool:

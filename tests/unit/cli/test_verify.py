@@ -12,6 +12,8 @@ from click.testing import CliRunner
 
 from interpulse.cli import verify
 from interpulse.cli.main import main
+from interpulse.client.credentials import Credentials
+from interpulse.spark.options.access import Access
 from interpulse.spark.verify import launch
 from interpulse.spark.verify.comparisons import TopicPair, VerifyError
 
@@ -65,6 +67,14 @@ def report_of(**problems: int) -> Any:
         ([], "--source-url, --target-url, --topics, --source-cluster, --target-cluster needed, or --config"),
         (URLS, "--source-cluster, --target-cluster needed"),
         (["--config", "f", "--source-url", "pulsar://a"], "so --source-url would do nothing"),
+        (["--config", "f", "--source-option", "tlsKeyFile=k"], "so --source-option would do nothing"),
+        ([*NAMED, "--target-option", "tlsKeyFile"], "--target-option: expected KEY=VALUE, found 'tlsKeyFile'"),
+        ([*NAMED, "--target-option", "tlsKeyFiles=k"], "--target-option: unknown option 'tlsKeyFiles'; did you mean"),
+        (
+            [*NAMED, "--source-token", "t", "--source-option", "authToken=u"],
+            "authToken is given twice",
+        ),
+        ([*NAMED, "--source-option", "pulsar.client.authPluginClassName=X"], "plug-in X is not supported, only"),
         ([*NAMED, "--target-topics", "u,v"], "--topics has 1 names and --target-topics 2"),
         ([*URLS, "--match", "content", "--last", "1h"], "--last needs --match position"),
         ([*NAMED, "--last", "soon"], "'soon' is not a duration"),
@@ -105,6 +115,22 @@ def test_topics_when_given_with_blanks_then_are_named_without(monkeypatch: pytes
     assert code == 0, output
     prefix = "persistent://public/default/"
     assert compared[0].topics == (TopicPair(f"{prefix}a", f"{prefix}c"), TopicPair(f"{prefix}b", f"{prefix}d"))
+
+
+def test_clusters_when_they_ask_for_an_identity_then_options_of_the_data_source_give_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared: list[Any] = []
+    monkeypatch.setattr(launch, "compare", lambda comparisons, **_: compared.extend(comparisons) or iter([report_of()]))
+    plugin = ["--source-option", "pulsar.client.authPluginClassName=AuthenticationBasic"]
+    plugin += ["--source-option", "pulsar.client.authParams=file:///etc/user=word"]
+    shown = ["--target-option", "tlsCertificateFile=c.pem", "--target-option", "tlsKeyFile=k.pem"]
+    code, output = run(*NAMED, *plugin, *shown, "--target-option", "listenerName=outside")
+    assert code == 0, output
+    source, target = compared[0].source.access, compared[0].target.access
+    assert source == Access("file:///etc/user=word", plugin="AuthenticationBasic")
+    assert target == Access(certificate_file="c.pem", key_file="k.pem", listener_name="outside")
+    assert target.credentials == Credentials("tls", "")
 
 
 def test_command_when_something_differs_then_shows_it_and_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:

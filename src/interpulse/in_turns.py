@@ -7,7 +7,7 @@ import heapq
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
 __all__ = ["Turn", "dumped_in_turns", "in_turns", "parsed_in_turns", "sorted_in_turns"]
@@ -20,6 +20,7 @@ _AT_ONCE: Final = 100
 _DECODER: Final = json.JSONDecoder()
 _BLANKS: Final = " \t\r\n"
 _BETWEEN: Final = f"{_BLANKS},"
+_OPENING: Final = ("[", "{")
 
 
 class Turn:
@@ -37,8 +38,8 @@ class Turn:
 
 async def in_turns(values: Iterable[T], at_once: int = _AT_ONCE) -> AsyncIterator[list[T]]:
     """The values in lists of so many; whatever computes them, and what is done with a list, ends a turn in time."""
-    iterator, turn = iter(values), Turn()
-    while some := list(islice(iterator, at_once)):
+    turn = Turn()
+    for some in _some_each(values, at_once):
         yield some
         await turn.give_way()
 
@@ -54,42 +55,52 @@ async def sorted_in_turns(values: Iterable[T], key: Callable[[T], str]) -> list[
     return merged
 
 
-async def parsed_in_turns(text: str) -> Any:
-    """A JSON array, or an object. Raises ValueError for another text."""
-    if text.lstrip(_BLANKS)[:1] == "{":
-        members: dict[str, Any] = {}
-        async for pairs in in_turns(_members(text)):
-            members |= pairs
-        await asyncio.sleep(0)
-        return members
-    parsed: list[Any] = []
-    async for some in in_turns(_values(text)):
-        parsed += some
+async def parsed_in_turns(text: str, *, levels: int = 1) -> Any:
+    """A JSON array or object; only what stands ``levels`` deep is read in one turn. Raises ValueError for others."""
+    at = _behind(text, 0, _BLANKS)
+    if not text.startswith(_OPENING, at):
+        raise ValueError("not an array")
+    parsed, _ = await _value(text, at, levels)
     await asyncio.sleep(0)  # who gets many values looks at all of them
     return parsed
 
 
-def _values(text: str) -> Iterator[Any]:
-    at = _behind(text, 0, _BLANKS)
-    if text[at : at + 1] != "[":
-        raise ValueError("not an array")
+async def _value(text: str, at: int, levels: int) -> tuple[Any, int]:
+    """The value that begins there, and the place behind it."""
+    if levels and text.startswith("[", at):
+        return await _array(text, at, levels)
+    if levels and text.startswith("{", at):
+        return await _object(text, at, levels)
+    return _DECODER.raw_decode(text, at)
+
+
+async def _array(text: str, at: int, levels: int) -> tuple[list[Any], int]:
+    values: list[Any] = []
+    turn = Turn()
     at = _behind(text, at + 1, _BETWEEN)
-    while text[at : at + 1] != "]":
-        value, at = _DECODER.raw_decode(text, at)
-        yield value
+    while not text.startswith("]", at):
+        value, at = await _value(text, at, levels - 1)
+        values.append(value)
         at = _behind(text, at, _BETWEEN)
+        if len(values) % _AT_ONCE == 0:
+            await turn.give_way()
+    return values, at + 1
 
 
-def _members(text: str) -> Iterator[tuple[str, Any]]:
-    at = _behind(text, _behind(text, 0, _BLANKS) + 1, _BETWEEN)
-    while text[at : at + 1] != "}":
+async def _object(text: str, at: int, levels: int) -> tuple[dict[str, Any], int]:
+    members: dict[str, Any] = {}
+    turn = Turn()
+    at = _behind(text, at + 1, _BETWEEN)
+    while not text.startswith("}", at):
         name, at = _DECODER.raw_decode(text, at)
         at = _behind(text, at, _BLANKS)
-        if not isinstance(name, str) or text[at : at + 1] != ":":
+        if not isinstance(name, str) or not text.startswith(":", at):
             raise ValueError(f"not an object: no name at character {at}")
-        value, at = _DECODER.raw_decode(text, _behind(text, at + 1, _BLANKS))
-        yield name, value
+        members[name], at = await _value(text, _behind(text, at + 1, _BLANKS), levels - 1)
         at = _behind(text, at, _BETWEEN)
+        if len(members) % _AT_ONCE == 0:
+            await turn.give_way()
+    return members, at + 1
 
 
 def _behind(text: str, at: int, skipped: str) -> int:
@@ -98,14 +109,48 @@ def _behind(text: str, at: int, skipped: str) -> int:
     return at
 
 
-async def dumped_in_turns(values: Iterable[Any] | Mapping[str, Any]) -> bytes:
-    """The values as a JSON array, a mapping as an object."""
-    if isinstance(values, Mapping):
-        first, last = b"{", b"}"
-        parts = [json.dumps(dict(some))[1:-1].encode() async for some in in_turns(values.items())]
-    else:
-        first, last = b"[", b"]"
-        parts = [json.dumps(some)[1:-1].encode() async for some in in_turns(values)]
-    content = b"".join((first, b", ".join(parts), last))
+async def dumped_in_turns(values: Iterable[Any] | Mapping[str, Any], *, levels: int = 1) -> bytes:
+    """The values as a JSON array, a mapping as an object.
+
+    Only what stands ``levels`` deep is written in one turn; higher, any iterable is an array.
+    """
+    content = b"".join([part async for some in in_turns(_parts(values, levels), 1) for part in some])
     await asyncio.sleep(0)  # that copied megabytes of many values
     return content
+
+
+def _parts(value: Any, levels: int) -> Iterator[bytes]:
+    """Its JSON in parts, of which each is written in less than a turn."""
+    if not levels or isinstance(value, str) or not isinstance(value, Iterable):
+        yield json.dumps(value).encode()
+    elif isinstance(value, Mapping):
+        yield from _enclosed(b"{", _members(value, levels), b"}")
+    else:
+        yield from _enclosed(b"[", _elements(value, levels), b"]")
+
+
+def _enclosed(first: bytes, items: Iterable[Iterable[bytes]], last: bytes) -> Iterator[bytes]:
+    yield first
+    for number, parts in enumerate(items):
+        if number:
+            yield b", "
+        yield from parts
+    yield last
+
+
+def _elements(values: Iterable[Any], levels: int) -> Iterator[Iterable[bytes]]:
+    if levels == 1:
+        return ([json.dumps(some)[1:-1].encode()] for some in _some_each(values))
+    return (_parts(each, levels - 1) for each in values)
+
+
+def _members(values: Mapping[str, Any], levels: int) -> Iterator[Iterable[bytes]]:
+    if levels == 1:
+        return ([json.dumps(dict(some))[1:-1].encode()] for some in _some_each(values.items()))
+    return (chain([json.dumps(name).encode(), b": "], _parts(each, levels - 1)) for name, each in values.items())
+
+
+def _some_each(values: Iterable[T], count: int = _AT_ONCE) -> Iterator[list[T]]:
+    iterator = iter(values)
+    while some := list(islice(iterator, count)):
+        yield some

@@ -24,6 +24,7 @@ from interpulse.testing import InProcessBroker
 from tests.front_ends.brokers import NO_JOB
 from tests.integration.console_visits import PAGE_ROWS
 from tests.support.console_browser import PlainBrowser, address
+from tests.support.stub_web import StubWeb, passed_on
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -36,6 +37,8 @@ HELD_SECONDS_MAX: Final = 0.1
 REMOTES: Final = ("standalone", "west")
 COMPARED: Final = "north"
 """A cluster that is this one: its namespace has as many topics."""
+ELSEWHERE: Final = "south"
+"""The same, but for its topics: it has as many others."""
 
 
 class Turns:
@@ -82,8 +85,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker
     ) as broker:
         broker.call(_create)
         broker.call(_replicate)
-        broker.admin.tenants.update("public", TenantInfo(allowed_clusters=(*REMOTES, COMPARED)))
-        yield broker
+        with StubWeb(otherwise=lambda asked: passed_on(asked, broker.web_url)) as other:
+            names = [f"persistent://public/default/other-{number:06}" for number in range(TOPICS)]
+            other.answer("GET", "/admin/v2/persistent/public/default", names)
+            broker.admin.clusters.create(ELSEWHERE, ClusterData(service_url=other.url))
+            broker.admin.tenants.update("public", TenantInfo(allowed_clusters=(*REMOTES, COMPARED, ELSEWHERE)))
+            yield broker
 
 
 async def _create(app: BrokerApp) -> None:
@@ -101,7 +108,7 @@ async def _replicate(app: BrokerApp) -> None:
     await app.remote_topics.stop()
     for cluster in ("west", COMPARED):
         await app.clusters.create(cluster, ClusterData(service_url=app.web_url, broker_service_url=app.service_url))
-    change = {"replication_clusters": REMOTES, "allowed_clusters": (*REMOTES, COMPARED)}
+    change = {"replication_clusters": REMOTES, "allowed_clusters": (*REMOTES, COMPARED, ELSEWHERE)}
     await app.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(**change))
     for number in range(TOPICS):
         name = TopicName.parse(f"persistent://public/default/topic-{number:06}")
@@ -143,6 +150,7 @@ def test_page_when_there_are_100000_topics_then_the_event_loop_is_never_held(bro
         ("replication", {}, {"matching": TOPICS}),
         ("doctor", {"namespace": "public/default"}, {"examined": TOPICS, "findings": []}),
         ("differences", {"namespace": "public/default", "clusters": COMPARED}, {"outcome": "READY"}),
+        ("differences", {"namespace": "public/default", "clusters": ELSEWHERE}, {"outcome": "READY"}),
     ],
 )
 def test_look_at_100000_topics_when_it_goes_on_behind_a_page_then_the_event_loop_is_never_held(
@@ -160,6 +168,8 @@ def test_look_at_100000_topics_when_it_goes_on_behind_a_page_then_the_event_loop
     with _watched(broker, place):
         model = until(known)
     assert model is not None
+    if query.get("clusters") == ELSEWHERE:
+        assert [each["only_there_total"] for each in model["clusters"]] == [TOPICS]
     assert {name: model[name] for name in expected} == expected
 
 

@@ -102,7 +102,23 @@ async def test_object_when_dumped_and_parsed_then_is_the_same(clock: list[float]
     assert await parsed_in_turns(" {}") == await parsed_in_turns((await dumped_in_turns({})).decode()) == {}
 
 
+async def test_document_when_its_arrays_are_deep_then_they_are_dumped_and_parsed_in_turns(clock: list[float]) -> None:
+    values = [{"number": number, "text": "]}"} for number in range(60_000)]
+    few = {"few": [[1], {}, "x", None]}
+    document = {"name": "é", "parts": [{"none": [], "many": values}, few], "end": {}}
+    made = {**document, "parts": iter([{"none": iter([]), "many": iter(values)}, few])}
+    content, turns = await turns_of_others(dumped_in_turns(made, levels=4))
+    assert content == json.dumps(document).encode()
+    assert turns >= 5
+    parsed, turns = await turns_of_others(parsed_in_turns(content.decode(), levels=4))
+    assert parsed == document
+    assert turns >= 5
+    for levels in range(1, 7):
+        assert await parsed_in_turns(json.dumps(document, indent=1), levels=levels) == document
+
+
 @pytest.mark.parametrize("text", ["", "[1", "[1, x]", "null", "{", '{"a"', '{"a": ', '{"a": 1', "{1: 2}", "{a: 1}"])
 async def test_text_when_neither_array_nor_object_then_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"not an (array|object)|Expecting"):
-        await parsed_in_turns(text)
+    for levels in (1, 2):
+        with pytest.raises(ValueError, match=r"not an (array|object)|Expecting"):
+            await parsed_in_turns(text, levels=levels)

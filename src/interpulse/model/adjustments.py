@@ -5,16 +5,15 @@ Field names are those of the answer to ``POST .../replication?preview=true`` (PI
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from interpulse.model.names import NamespaceName, TopicName
 
 __all__ = [
+    "PLAN_LEVELS",
     "AdjustmentChange",
     "AdjustmentConflict",
     "AdjustmentPlan",
@@ -25,6 +24,12 @@ __all__ = [
     "ConflictKind",
     "Outcome",
 ]
+
+
+Array = Callable[[Iterable[Any]], Any]
+"""What the arrays about topics, which may be long, become: `list`, or `iter` for who takes turns with them."""
+PLAN_LEVELS: Final = 4
+"""How deep in the document of a plan the long arrays begin: a plan has clusters, and a cluster its topics."""
 
 
 class Outcome(StrEnum):
@@ -123,28 +128,32 @@ class ClusterPlan:
     remote_only: tuple[tuple[TopicName, int], ...] = ()
     skip_reason: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, array: Array = list) -> dict[str, Any]:
         return {
             "cluster": self.cluster,
             "checked": self.skip_reason is None,
             "skipReason": self.skip_reason,
-            "changes": [each.to_json() for each in self.changes],
-            "conflicts": [each.to_json() for each in self.conflicts],
-            "info": [
+            "changes": array(each.to_json() for each in self.changes),
+            "conflicts": array(each.to_json() for each in self.conflicts),
+            "info": array(
                 {"kind": "REMOTE_ONLY_TOPIC", "topic": str(topic), "partitions": count}
                 for topic, count in self.remote_only
-            ],
+            ),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class AdjustmentPlan:
-    """The whole document. ``applied`` is None in a preview; ``reason`` says why something was not applied."""
+    """The whole document. ``applied`` is None in a preview; ``reason`` says why something was not applied.
+
+    ``digest`` is that of `compared` before anything is applied: equal plans have equal ones, however far they came.
+    """
 
     namespace: NamespaceName
     local_cluster: str
     requested: tuple[str, ...]
     clusters: tuple[ClusterPlan, ...]
+    digest: str = ""
     applied: bool | None = None
     reason: str | None = None
     http_status: int = 200
@@ -155,34 +164,26 @@ class AdjustmentPlan:
             return Outcome.CONFLICT
         return Outcome.NEEDS_ADJUSTMENT if any(each.changes for each in self.clusters) else Outcome.READY
 
-    @property
-    def digest(self) -> str:
-        """Of everything that the plan says of the clusters: equal plans have equal ones, however far they came."""
-        body = self._compared()
-        for cluster in body["clusters"]:
-            for change in cluster["changes"]:
-                change.pop("status", None)
-                change.pop("error", None)
-        return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-
     def conflict_reasons(self) -> Iterable[str]:
         """A sentence for every conflict on every cluster."""
         return (f"{each.reason}; {each.remedy}" for cluster in self.clusters for each in cluster.conflicts)
 
-    def to_json(self) -> dict[str, Any]:
-        body = self._compared() | {"digest": self.digest}
+    def to_json(self, array: Array = list) -> dict[str, Any]:
+        """As `compared`, with what became of it."""
+        body = self.compared(array) | {"digest": self.digest}
         if self.applied is not None:
             body["applied"] = self.applied
         return body if self.reason is None else body | {"reason": self.reason}
 
-    def _compared(self) -> dict[str, Any]:
+    def compared(self, array: Array = list) -> dict[str, Any]:
+        """What the plan says of the clusters."""
         return {
             "namespace": str(self.namespace),
             "localCluster": self.local_cluster,
             "requestedClusters": list(self.requested),
             "addedClusters": [each.cluster for each in self.clusters],
             "outcome": str(self.outcome),
-            "clusters": [each.to_json() for each in self.clusters],
+            "clusters": [each.to_json(array) for each in self.clusters],
         }
 
 

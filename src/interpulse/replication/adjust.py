@@ -9,11 +9,14 @@ be made twice.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from interpulse.in_turns import dumped_in_turns, in_turns, sorted_in_turns
 from interpulse.model.adjustments import (
+    PLAN_LEVELS,
     AdjustmentChange,
     AdjustmentConflict,
     AdjustmentPlan,
@@ -27,7 +30,13 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import Conflict, NamespaceNotFound, PulsarError, RemoteClusterUnavailable
 from interpulse.model.names import NamespaceName
 from interpulse.replication.snapshot import Connect, NamespaceReading, differing, read_namespace, read_remote
-from interpulse.rules.compatibility import NamespaceSnapshot, plan_adjustments
+from interpulse.rules.compatibility import (
+    NamespaceSnapshot,
+    joined_plans,
+    plan_adjustments,
+    plan_policies,
+    plan_topics,
+)
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -55,7 +64,9 @@ async def preview(enabling: Enabling, local: NamespaceReading, connect: Connect)
         clusters = await asyncio.gather(
             *(_plan_cluster(enabling, each, here, connect) for each in sorted(enabling.added))
         )
-    return AdjustmentPlan(enabling.namespace, enabling.local_cluster, enabling.requested, tuple(clusters))
+    plan = AdjustmentPlan(enabling.namespace, enabling.local_cluster, enabling.requested, tuple(clusters))
+    document = await dumped_in_turns(plan.compared(iter), levels=PLAN_LEVELS)
+    return replace(plan, digest=hashlib.sha256(document).hexdigest())
 
 
 async def adjust(
@@ -124,7 +135,16 @@ async def _plan_cluster(enabling: Enabling, cluster: str, local: NamespaceSnapsh
         return _unreachable(cluster, str(error))
     if remote is None:
         return ClusterPlan(cluster, skip_reason=_SHARED)
-    return plan_adjustments(cluster, enabling.namespace, *await differing(local, remote))
+    return await _planned(cluster, enabling.namespace, *await differing(local, remote))
+
+
+async def _planned(
+    cluster: str, namespace: NamespaceName, local: NamespaceSnapshot, remote: NamespaceSnapshot
+) -> ClusterPlan:
+    """As `plan_adjustments`, in turns."""
+    names = await sorted_in_turns(remote.partitions, key=str)
+    topics = [plan_topics(cluster, some, local, remote) async for some in in_turns(names)]
+    return joined_plans(plan_policies(cluster, namespace, local, remote), topics)
 
 
 def _unreachable(cluster: str, reason: str) -> ClusterPlan:

@@ -10,8 +10,9 @@ partitioned topics, and nothing where neither creates topics.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 from interpulse.model.adjustments import (
@@ -26,7 +27,16 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 from interpulse.rules.provisioning import deletion_command
 
-__all__ = ["NamespaceSnapshot", "as_override", "compare", "namespace_missing", "plan_adjustments"]
+__all__ = [
+    "NamespaceSnapshot",
+    "as_override",
+    "compare",
+    "joined_plans",
+    "namespace_missing",
+    "plan_adjustments",
+    "plan_policies",
+    "plan_topics",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +88,46 @@ def plan_adjustments(
     """
     if remote is None:
         return ClusterPlan(cluster, conflicts=(namespace_missing(cluster, namespace),))
-    growing, conflicts = [], []
-    for topic, here, there in _unequal_topics(local, remote):
-        if 0 < there < here:
+    topics = sorted({*local.partitions, *remote.partitions}, key=str)
+    policies = plan_policies(cluster, namespace, local, remote)
+    return joined_plans(policies, [plan_topics(cluster, topics, local, remote)])
+
+
+def plan_policies(
+    cluster: str, namespace: NamespaceName, local: NamespaceSnapshot, remote: NamespaceSnapshot
+) -> ClusterPlan:
+    """The part of `plan_adjustments` about the policies of the namespace."""
+    return ClusterPlan(cluster, changes=tuple(_policy_changes(namespace, local, remote)))
+
+
+def plan_topics(
+    cluster: str, topics: Iterable[TopicName], local: NamespaceSnapshot, remote: NamespaceSnapshot
+) -> ClusterPlan:
+    """The part about some topics, in order of their names."""
+    growing, conflicts, remote_only = [], [], []
+    for topic in topics:
+        here, there = local.partitions.get(topic), remote.partitions.get(topic)
+        if there is None or here == there:
+            continue
+        if here is None:
+            if not topic.is_system:
+                remote_only.append((topic, there))
+        elif 0 < there < here:
             growing.append(_grow(topic, here, there))
         else:
             remedy = _way_out(cluster, topic, here, there, left_over=topic in local.left_over)
             conflicts.append(_topic_conflict(cluster, topic, here, there, remedy))
-    missing = ((name, count) for name, count in remote.partitions.items() if name not in local.partitions)
-    remote_only = sorted((each for each in missing if not each[0].is_system), key=_by_name)
+    return ClusterPlan(cluster, tuple(growing), tuple(conflicts), tuple(remote_only))
+
+
+def joined_plans(policies: ClusterPlan, topics: Sequence[ClusterPlan]) -> ClusterPlan:
+    """The whole of the parts."""
+    conflicts = chain.from_iterable(each.conflicts for each in topics)
     return ClusterPlan(
-        cluster,
-        changes=(*_policy_changes(namespace, local, remote), *growing),
+        policies.cluster,
+        changes=(*policies.changes, *chain.from_iterable(each.changes for each in topics)),
         conflicts=tuple(sorted(conflicts, key=lambda each: each.kind)),
-        remote_only=tuple(remote_only),
+        remote_only=tuple(chain.from_iterable(each.remote_only for each in topics)),
     )
 
 

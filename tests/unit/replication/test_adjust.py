@@ -102,6 +102,12 @@ async def test_preview_changes_and_stores_nothing(remotes: dict[str, StubWeb]) -
     assert [changes_asked(web) for web in remotes.values()] == [[], []]
 
 
+async def test_plans_have_the_same_digest_while_they_say_the_same(remotes: dict[str, StubWeb]) -> None:
+    before, then, again = [await preview(enabling(remotes), Local(), connect) for _ in range(3)]
+    assert then.digest == again.digest != before.digest
+    assert len(then.digest) == 64
+
+
 async def test_policies_are_changed_before_partitions_and_the_end_is_stored(remotes: dict[str, StubWeb]) -> None:
     store = Stored()
     plan = await adjust(enabling(remotes), Local(), connect, store)

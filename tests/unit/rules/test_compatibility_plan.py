@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from interpulse.model.adjustments import AdjustmentPlan, ClusterPlan, Outcome
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
-from interpulse.rules.compatibility import NamespaceSnapshot, compare, plan_adjustments
+from interpulse.rules.compatibility import (
+    NamespaceSnapshot,
+    compare,
+    joined_plans,
+    plan_adjustments,
+    plan_policies,
+    plan_topics,
+)
 
 DEMO = NamespaceName.parse("demo/a")
 POLICIES = "/admin/v2/namespaces/demo/a"
@@ -333,10 +340,10 @@ def test_document_has_its_parts_sorted_by_kind_and_topic() -> None:
     }
     (west,) = document["clusters"]
     assert (west["cluster"], west["checked"], west["skipReason"]) == ("west", True, None)
-    for part in ("changes", "conflicts"):
+    for part, count in (("changes", 5), ("conflicts", 3)):
         keys = [(each["kind"], each.get("topic", "")) for each in west[part]]
         assert keys == sorted(keys)
-    assert (len(west["changes"]), len(west["conflicts"])) == (5, 3)
+        assert len(keys) == count
     assert document["outcome"] == "CONFLICT"
 
 
@@ -381,6 +388,13 @@ snapshots = st.builds(
     st.sampled_from(["FULL", "BACKWARD"]),
     st.tuples(st.booleans(), st.booleans()),
 )
+
+
+@given(snapshots, snapshots)
+def test_plan_when_made_topic_by_topic_then_is_the_same(local: NamespaceSnapshot, remote: NamespaceSnapshot) -> None:
+    names = sorted({*local.partitions, *remote.partitions}, key=str)
+    topics = [plan_topics("west", [name], local, remote) for name in names]
+    assert joined_plans(plan_policies("west", DEMO, local, remote), topics) == plan(local, remote)
 
 
 @given(snapshots, snapshots)

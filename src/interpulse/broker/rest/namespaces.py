@@ -11,6 +11,8 @@ from interpulse.broker.rest.http.bodies import NAMESPACE_POLICIES
 from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, Answer, Call, Route, answer_json, answer_many
 from interpulse.broker.rest.http.opening import listed_topics
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, super_user, tenant_admin
+from interpulse.in_turns import dumped_in_turns
+from interpulse.model.adjustments import PLAN_LEVELS
 from interpulse.model.errors import Conflict, InvalidRequest, NotFound, OperationNotAllowed, PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
 from interpulse.model.permissions import NamespaceOperation
@@ -177,7 +179,7 @@ async def _adjust(call: Call, clusters: list[str], *, previewed: bool) -> Answer
         plan = await replication.preview(call.namespace, clusters)
     else:
         plan = await replication.adjust(call.namespace, clusters, shown=call.query.get("planDigest"))
-    return answer_json(plan.to_json(), status=plan.http_status)
+    return Answer(plan.http_status, await dumped_in_turns(plan.to_json(iter), levels=PLAN_LEVELS))
 
 
 async def get_allowed_clusters(call: Call) -> Answer:

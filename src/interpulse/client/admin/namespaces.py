@@ -24,6 +24,7 @@ from interpulse.client.json_readers import (
     string,
 )
 from interpulse.client.transport.http_session import HttpSession
+from interpulse.model.adjustments import PLAN_LEVELS
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NamespaceName, encode_local_name
 from interpulse.model.policies.messaging_policies import BacklogQuota, DispatchRate
@@ -195,7 +196,7 @@ class NamespacesAdmin:
         }
         path = _path(namespace, "replication")
         return await self._http.ask_for_document(
-            "POST", path, kind="namespace", marker="outcome", query=query, body=list(clusters)
+            "POST", path, kind="namespace", marker="outcome", query=query, body=list(clusters), levels=PLAN_LEVELS
         )
 
     async def allowed_clusters(self, namespace: NamespaceName | str) -> Names:

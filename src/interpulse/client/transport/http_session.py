@@ -176,12 +176,23 @@ class HttpSession(AsyncCloses):
         return answer
 
     async def ask_for_document(
-        self, method: str, path: str, *, kind: Kind, marker: str, query: Mapping[str, object], body: object
+        self,
+        method: str,
+        path: str,
+        *,
+        kind: Kind,
+        marker: str,
+        query: Mapping[str, object],
+        body: object,
+        levels: int = 1,
     ) -> dict[str, Any]:
-        """As :meth:`request`, for a call that answers a document with the field ``marker`` when it refuses too."""
+        """As :meth:`request`, for a call that answers a document with the field ``marker`` when it refuses too.
+
+        What stands ``levels`` deep in it is short.
+        """
         payload = json.dumps(body).encode()
         answer = await self.exchange(method, path + _query_string(query), payload, JSON)
-        document = await _decoded(answer.text)
+        document = await _decoded(answer.text, levels)
         if isinstance(document, dict) and marker in document:
             return document
         if answer.status >= 400:
@@ -309,12 +320,12 @@ def _query_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-async def _decoded(text: str) -> Any:
+async def _decoded(text: str, levels: int = 1) -> Any:
     """JSON where it is JSON; brokers send bare words such as ``ok`` with the content type of JSON too."""
     if not text:
         return None
     try:
-        return json.loads(text) if len(text) < _LONG else await parsed_in_turns(text)
+        return json.loads(text) if len(text) < _LONG else await parsed_in_turns(text, levels=levels)
     except ValueError:
         return text
 

@@ -105,7 +105,7 @@ def test_broker_when_killed_under_load_then_nothing_acknowledged_is_lost_or_doub
             reader = client.create_reader(TOPIC, pulsar.MessageId.earliest)
             found = []
             while reader.has_message_available():
-                found.append(int(reader.read_next(10_000).data()))
+                found.append(int(reader.read_next(60_000).data()))
         assert found == list(range(1, publisher.sent + 1))
     finally:
         broker.stop()
@@ -132,7 +132,7 @@ def test_subscription_when_broker_is_killed_then_what_is_stored_does_not_come_ag
             for number in range(100):
                 producer.send(b"%d" % number)
             for _ in range(50):
-                consumer.acknowledge(consumer.receive(10_000))
+                consumer.acknowledge(consumer.receive(60_000))
             consumer.close()
             deadline = time.monotonic() + SECONDS_MAX
             while acknowledged_on_disk(tmp_path / "data", "s") != 49:
@@ -140,7 +140,7 @@ def test_subscription_when_broker_is_killed_then_what_is_stored_does_not_come_ag
             broker.kill()
             broker = StandaloneProcess(tmp_path / "data", *arguments)
             consumer = client.subscribe(TOPIC, "s")
-            assert int(consumer.receive(10_000).data()) == 50
+            assert int(consumer.receive(60_000).data()) == 50
             consumer.close()
             producer.close()
     finally:

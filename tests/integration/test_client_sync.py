@@ -24,20 +24,20 @@ def test_messages_when_sent_and_received_without_an_event_loop(pulsar_broker: In
             message_id = producer.send("hello", key="k")
             futures = [producer.send_async(b"%d" % number) for number in range(10)]
             producer.flush()
-            first = consumer.receive(5000)
+            first = consumer.receive(60_000)
             assert (first.content, first.key, first.id) == (b"hello", "k", message_id)
-            rest = [consumer.receive(5000) for _ in range(10)]
+            rest = [consumer.receive(60_000) for _ in range(10)]
             assert [message.id for message in rest] == [future.result() for future in futures]
             consumer.acknowledge(first)
             consumer.acknowledge_cumulative(rest[-1])
             with pytest.raises(OperationTimeout):
                 consumer.receive(50)
             consumer.seek(first.id)
-            assert consumer.receive(5000).content == b"hello"
+            assert consumer.receive(60_000).content == b"hello"
             consumer.unsubscribe()
         with client.create_reader(TOPIC) as reader:
             assert reader.has_message_available()
-            assert [reader.read_next(5000).content for _ in range(2)] == [b"hello", b"0"]
+            assert [reader.read_next(60_000).content for _ in range(2)] == [b"hello", b"0"]
         assert client.get_partitions_for_topic(TOPIC, create=False) == [TOPIC]
         assert client.get_topics_of_namespace("public/default") == [TOPIC]
         found = client.lookup_batch([TOPIC, "a/b"])
@@ -54,17 +54,17 @@ def test_consumers_when_they_use_what_is_new_then_without_an_event_loop(pulsar_b
             assert matching.topics == [TOPIC]
             consumer.add_topics([TOPIC])
             producer.send("hello")
-            (message,) = consumer.receive_batch(messages_max=1, timeout_ms=5000)
+            (message,) = consumer.receive_batch(messages_max=1, timeout_ms=60_000)
             consumer.reconsume_later(message, 0, {"why": "later"})
-            again = consumer.receive(5000)
+            again = consumer.receive(60_000)
             assert (again.content, again.properties["why"]) == (b"hello", "later")
             consumer.update_partitions()
             consumer.remove_topics([TOPIC])
             assert consumer.topics == ["persistent://public/default/u"]
-            assert matching.receive(5000).content == b"hello"
+            assert matching.receive(60_000).content == b"hello"
         with client.create_reader([TOPIC, "u"]) as reader:
             assert reader.topics == [TOPIC, "persistent://public/default/u"]
-            assert reader.read_next(5000).content == b"hello"
+            assert reader.read_next(60_000).content == b"hello"
             reader.seek(lambda topic: message.id, included=False)
             assert not reader.has_message_available()
 
@@ -122,7 +122,7 @@ def test_arguments_when_of_another_type_then_are_refused_by_name(pulsar_broker: 
         client.create_producer(TOPIC) as producer,
     ):
         producer.send("hello")
-        message = consumer.receive(5000)
+        message = consumer.receive(60_000)
         for call, said in (
             (lambda: consumer.acknowledge(message.id), "message=MessageId.* expected Message"),
             (lambda: consumer.seek("earliest"), "target='earliest' is of type str"),
@@ -136,7 +136,7 @@ def test_arguments_when_of_another_type_then_are_refused_by_name(pulsar_broker: 
             with pytest.raises(TypeError, match=said):
                 call()
         consumer.seek(EARLIEST)
-        assert consumer.receive(5000).content == b"hello"
+        assert consumer.receive(60_000).content == b"hello"
         consumer.add_topics("other")
         assert consumer.topics == [TOPIC, TOPIC.replace("/t", "/other")]
         assert list(client.lookup_batch("other")) == ["other"]

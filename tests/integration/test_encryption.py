@@ -24,7 +24,7 @@ import sys
 from interpulse.sync import Client
 with Client(sys.argv[1]) as client, client.subscribe("t", "s") as consumer, client.create_producer("t") as producer:
     producer.send(b"x")
-    consumer.receive(5000)
+    consumer.receive(60_000)
 print(sorted(name for name in sys.modules if name.startswith("cryptography")))
 """
 
@@ -76,7 +76,7 @@ async def test_entries_when_encrypted_then_the_broker_keeps_and_gives_the_bytes_
                 await (await sender.send_entry(entry.raw, sequence_id=number))
         options = {"crypto_key_reader": DefaultCryptoKeyReader(private_keys=keys.private)}
         async with await client.create_reader(copy, **options) as copied:
-            assert [(await copied.read_next(5000)).content for _ in range(2)] == [b"first", b"secret"]
+            assert [(await copied.read_next(60_000)).content for _ in range(2)] == [b"first", b"secret"]
         view = await client.create_table_view(copy, **options)
         assert len(view) == 0
 
@@ -104,7 +104,7 @@ async def test_producer_when_its_key_is_bad_then_is_not_opened(pulsar_broker: In
         )
         consumer = await client.subscribe(TOPIC, "s", initial_position="earliest")
         await lenient.send(b"open")
-        message = await consumer.receive(5000)
+        message = await consumer.receive(60_000)
         assert (message.content, message.was_encrypted) == (b"open", False)
 
 
@@ -128,7 +128,7 @@ async def test_chunks_when_one_was_changed_on_the_way_then_the_message_is_refuse
         options = {"crypto_key_reader": DefaultCryptoKeyReader(private_keys=keys.private)}
         async with await client.create_reader(copy, **options) as copied:
             with pytest.raises(CryptoError, match="with the key 'orders': its bytes are not as they were encrypted"):
-                await copied.read_next(5000)
+                await copied.read_next(60_000)
 
 
 async def test_dead_letters_when_messages_came_encrypted_then_are_encrypted_too_or_not_made(
@@ -143,9 +143,9 @@ async def test_dead_letters_when_messages_came_encrypted_then_are_encrypted_too_
         producer = await client.create_producer(TOPIC, **sending(keys))
         await producer.send(b"secret")
         with pytest.raises(PulsarError, match="came encrypted, it is not copied as a letter without"):
-            await open_policy.reconsume_later(await open_policy.receive(5000), 0)
-        await sealed.reconsume_later(await sealed.receive(5000), 0)
-        again = await sealed.receive(5000)
+            await open_policy.reconsume_later(await open_policy.receive(60_000), 0)
+        await sealed.reconsume_later(await sealed.receive(60_000), 0)
+        again = await sealed.receive(60_000)
         assert (again.content, again.was_encrypted) == (b"secret", True)
 
 

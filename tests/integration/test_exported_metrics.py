@@ -38,10 +38,10 @@ async def test_broker_when_it_exports_then_says_the_same_as_its_page_for_prometh
             for _ in range(3):
                 await producer.send(b"x")
             for _ in range(3):
-                await consumer.receive(5000)
+                await consumer.receive(60_000)
             first = await asyncio.to_thread(points_of, reader)
             await producer.send(b"x")
-            await consumer.receive(5000)
+            await consumer.receive(60_000)
             second = await asyncio.to_thread(points_of, reader)
             page = (await call(app.web_url, "GET", "/metrics")).body.decode()
     finally:

@@ -19,7 +19,7 @@ def test_files_when_a_broker_makes_them_then_only_its_owner_may_read_them(tmp_pa
             client.create_producer("t") as producer,
         ):
             producer.send("secret")
-            consumer.acknowledge(consumer.receive(5000))
+            consumer.acknowledge(consumer.receive(60_000))
     finally:
         os.umask(before)
     made = [data, *data.rglob("*")]

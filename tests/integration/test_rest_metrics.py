@@ -106,7 +106,7 @@ async def test_traffic_lookups_connections_and_writes_are_counted(pulsar_broker:
         async with await client.create_producer("x", batching_enabled=False) as producer:
             for _ in range(3):
                 await producer.send(b"hello")
-            await consumer.receive(5000)
+            await consumer.receive(60_000)
             page = await scrape(pulsar_broker.web_url)
     assert page.value("pulsar_producers_count", **X) == page.value("pulsar_consumers_count", **X) == 1
     assert page.value("pulsar_in_messages_total", **X) == 3

@@ -84,7 +84,7 @@ async def test_clients_when_topics_are_spread_then_each_finds_the_owner(brokers:
         with connected(brokers[1].service_url) as official:
             for topic in TOPICS:
                 reader = official.create_reader(topic, pulsar.MessageId.earliest)
-                found.append(reader.read_next(10_000).data())
+                found.append(reader.read_next(60_000).data())
         return found
 
     assert await asyncio.to_thread(consume) == [topic.encode() for topic in TOPICS]

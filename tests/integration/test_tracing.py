@@ -20,7 +20,7 @@ from interpulse.sync import Client
 with Client(sys.argv[1]) as client:
     with client.subscribe("t", "s") as consumer, client.create_producer("t") as producer:
         producer.send(b"x")
-        message = consumer.receive(5000)
+        message = consumer.receive(60_000)
         with consumer.processing(message):
             consumer.acknowledge(message)
 assert message.properties == {}
@@ -47,7 +47,7 @@ def test_messages_when_traced_then_one_trace_goes_from_caller_to_worker(pulsar_b
             futures = [producer.send_async(b"%d" % number) for number in range(3)]
             producer.send(b"last")
         sent_ids = [str(future.result()) for future in futures]
-        messages = [consumer.receive(5000) for _ in range(4)]
+        messages = [consumer.receive(60_000) for _ in range(4)]
         with consumer.processing(messages[0]), tracer.start_as_current_span("work"):
             pass
         consumer.acknowledge(messages[0])
@@ -76,8 +76,8 @@ async def test_message_when_not_acknowledged_in_time_then_its_span_says_so(pulsa
         consumer = await client.subscribe(TOPIC, "s", subscription_type="shared", ack_timeout_ms=50)
         producer = await client.create_producer(TOPIC)
         await producer.send(b"x")
-        await consumer.receive(5000)
-        again = await consumer.receive(5000)
+        await consumer.receive(60_000)
+        again = await consumer.receive(60_000)
         consumer.acknowledge(again)
         (batch,) = [await consumer.receive_batch(timeout_ms=1)]
         assert batch == []
@@ -94,7 +94,7 @@ async def test_batch_when_received_then_its_span_is_linked_to_what_sent_it(pulsa
             futures = [await producer.enqueue(b"x") for _ in range(2)]
             for future in futures:
                 await future
-        assert len(await consumer.receive_batch(messages_max=4, timeout_ms=5000)) == 4
+        assert len(await consumer.receive_batch(messages_max=4, timeout_ms=60_000)) == 4
     sent = {span.context.span_id for span in spans.ended("send")}
     batches = spans.ended("receive")
     assert [len(span.links) for span in batches] == [2, 2]

@@ -28,7 +28,7 @@ __all__ = ["Cluster", "Pair", "provision_as_job", "replicate_as_job", "until"]
 
 T = TypeVar("T")
 Record = dict[str, Any]
-PATIENCE_S: Final = 30.0
+PATIENCE_S: Final = 120.0
 
 
 @dataclass(frozen=True)

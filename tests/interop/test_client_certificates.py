@@ -122,7 +122,7 @@ def real(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iter
             far_url=f"pulsar+ssl://127.0.0.1:{unused}",
         )
         # It says 401 before it has made what it needs itself, and opens its encrypted port last.
-        until(lambda: cluster.attempt("namespaces policies public/default")[0], 0, seconds=180)
+        until(lambda: cluster.attempt("namespaces policies public/default")[0], 0, seconds=300)
         yield cluster
 
 
@@ -195,7 +195,7 @@ def test_cluster_that_wants_certificates_is_reached_with_the_registered_one(
         pair.enable()
         ours.run(f"topics create-partitioned-topic {another} -p 2")
         until(lambda name=another: real.partitions(name), 2)  # type: ignore[misc]
-        until(lambda name=another: reasons(pair, tmp_path / "job", name), {"Spark is starting"}, seconds=90)  # type: ignore[misc]
+        until(lambda name=another: reasons(pair, tmp_path / "job", name), {"Spark is starting"}, seconds=300)  # type: ignore[misc]
 
 
 async def looked_up(address: ClusterAddress, topic: str) -> tuple[BrokerAddress, BrokerAddress]:

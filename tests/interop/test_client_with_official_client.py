@@ -40,7 +40,7 @@ def test_messages_of_ours_when_read_by_the_official_client_then_are_the_same(cli
             ]
             producer.flush()
         for number in range(10):
-            message = consumer.receive(5000)
+            message = consumer.receive(60_000)
             assert message.data() == f"{codec} {number}".encode()
             assert (message.partition_key(), message.properties(), message.event_timestamp()) == (
                 f"k{number}",
@@ -65,7 +65,7 @@ def test_messages_of_the_official_client_when_read_by_ours_then_are_the_same(cli
                 )
             producer.flush()
             for number in range(10):
-                message = consumer.receive(5000)
+                message = consumer.receive(60_000)
                 assert message.content == f"{codec} {number}".encode()
                 assert (message.key, message.properties) == (f"k{number}", {"n": str(number)})
                 consumer.acknowledge(message)

@@ -50,7 +50,7 @@ def test_java_client_when_messages_are_encrypted_then_both_sides_read_them(
                 said[name].append(value)
         for form in FORMS:
             with client.create_reader(f"java-{form}", crypto_key_reader=reader) as received:
-                messages = [received.read_next(20_000) for _ in range(3)]
+                messages = [received.read_next(60_000) for _ in range(3)]
             assert {message.was_encrypted for message in messages} == {True}
             assert [told(message.content or b"") for message in messages] == said[f"sent {form}"]
             assert said[f"got {form}"] == sent[f"got {form}"]

@@ -55,7 +55,7 @@ def test_messages_of_ours_when_encrypted_then_the_official_client_reads_them(
                 producer.send_async(content, key="k", properties={"a": "b"})
             producer.flush()
         for content in sent:
-            message = consumer.receive(20_000)
+            message = consumer.receive(60_000)
             assert message.data() == content
             assert (message.partition_key(), message.properties()) == ("k", {"a": "b"})
 
@@ -89,7 +89,7 @@ def test_messages_of_the_official_client_when_encrypted_then_ours_reads_them(
             producer.send_async(content, lambda result, message_id: None, partition_key="k", properties={"a": "b"})
         producer.flush()
         for content in sent:
-            message = consumer.receive(20_000)
+            message = consumer.receive(60_000)
             assert message.content == content
             assert (message.key, message.properties) == ("k", {"a": "b"})
             assert (message.is_encrypted, message.was_encrypted) == (False, True)
@@ -111,7 +111,7 @@ def test_consumers_without_the_key_then_do_what_they_were_told(pulsar_broker: In
         producer.send("secret")
         plain.send("open")
         with pytest.raises(CryptoError, match=r"it needs the private key of 'orders', from a crypto_key_reader"):
-            consumers["fail"].receive(5000)
-        assert consumers["discard"].receive(5000).content == b"open"
-        sealed = consumers["consume"].receive(5000)
+            consumers["fail"].receive(60_000)
+        assert consumers["discard"].receive(60_000).content == b"open"
+        sealed = consumers["consume"].receive(60_000)
         assert (sealed.is_encrypted, sealed.content == b"secret") == (True, False)

@@ -23,7 +23,7 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.interop
 
-PATIENCE_S = 60
+PATIENCE_S = 120
 NO_SUBSCRIPTIONS, CAUGHT_UP = "delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"
 SETTINGS = {"brokerDeleteInactiveTopicsFrequencySeconds": "1"}
 METADATA_SWITCH = "brokers/configuration/brokerDeleteInactivePartitionedTopicMetadataEnabled"

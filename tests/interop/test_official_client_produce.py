@@ -182,4 +182,4 @@ def test_messages_when_sequence_ids_repeat_then_stored_once(tmp_path: Path) -> N
                 producer.send(b"%d" % number, sequence_id=number)
     with InProcessBroker(tmp_path, settings) as broker, connected(broker.service_url) as client:
         consumer = client.subscribe("t", "s", initial_position=EARLIEST)
-        assert [message.data() for message in receive_all(consumer)] == [b"%d" % number for number in range(1, 11)]
+        assert [message.data() for message in receive_all(consumer, 10)] == [b"%d" % number for number in range(1, 11)]

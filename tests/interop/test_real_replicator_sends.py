@@ -69,7 +69,7 @@ def messages(cluster: Cluster, *topics: str) -> list[Message]:
         for topic in topics:
             with client.create_reader(topic) as reader:
                 while reader.has_message_available():
-                    found.append(reader.read_next(5000))
+                    found.append(reader.read_next(60_000))
     return found
 
 
@@ -173,7 +173,7 @@ def test_messages_do_not_circle_between_our_job_and_its_replicator(pair: Pair) -
     publish(pair.target, topic, range(300, 310), "ours")
     expected = Counter(f"{origin} {value}".encode() for origin in ("real", "ours") for value in range(310))
     for cluster in (pair.source, pair.target):
-        until(lambda cluster=cluster: stored_entries(cluster, *names), 620, seconds=60)
+        until(lambda cluster=cluster: stored_entries(cluster, *names), 620, seconds=240)
     for cluster, other in ((pair.source, pair.target), (pair.target, pair.source)):
         code, _, error = cluster.attempt(f"topics delete-partitioned-topic {topic}")
         assert (code, f"is replicated on clusters [{other.name}]" in error, "HTTP 422" in error) == (1, True, True)

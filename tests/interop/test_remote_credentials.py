@@ -51,7 +51,7 @@ def wait_for_job(pair: Pair, directory: Path, topic: str, target: ClusterAddress
     def reasons() -> set[str]:
         return {each["reason"] for each in provision_as_job(pair, directory, pair.topic(topic), target=target)}
 
-    until(reasons, {"Spark is starting"}, seconds=90)
+    until(reasons, {"Spark is starting"}, seconds=300)
 
 
 def test_cluster_that_asks_for_a_token_is_reached_with_the_registered_one(
@@ -125,7 +125,7 @@ def read(client: pulsar.Client, topic: str, **opening: Any) -> list[str]:
     reader = client.create_reader(topic, pulsar.MessageId.earliest, schema=pulsar.schema.StringSchema(), **opening)
     found = []
     while reader.has_message_available():
-        found.append(reader.read_next(5000).value())
+        found.append(reader.read_next(60_000).value())
     reader.close()
     return found
 

@@ -14,15 +14,15 @@ from tests.interop.mixed_cluster import (
     Broker,
     OurBroker,
     Traffic,
+    ask,
     check_stored,
     create_namespace,
-    owner,
+    known_owner,
     running,
     service_url,
 )
 from tests.interop.real_pulsar.bookkeeper import RealBookKeeper, real_bookkeeper
 from tests.interop.real_pulsar.broker import START_SECONDS_MAX, RealBroker
-from tests.support.official_client import admin
 from tests.support.soak import soak
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -72,7 +72,7 @@ def test_brokers_when_replaced_and_back_under_load_then_nothing_is_lost_doubled_
                         traffic.goes_on()
                         for broker in serving:
                             assert shown(broker) == settings
-                    assert {owner(topic, serving) for topic in TOPICS} <= {seat[kind] for seat in seats}
+                    assert {known_owner(topic, serving) for topic in TOPICS} <= {seat[kind] for seat in seats}
         check_stored(traffic, url)
 
 
@@ -87,20 +87,19 @@ def prepare(serving: list[Broker]) -> dict[str, Any]:
     """A namespace with a topic that has a schema and a policy; what is set there."""
     broker = serving[0]
     create_namespace(broker, "public/rolling")
-    admin(broker.web_url, "POST", "namespaces/public/rolling/messageTTL", 100_000)
-    at = owner("persistent://public/rolling/with-schema", serving)
-    assert at is not None
-    admin(at.web_url, "PUT", "persistent/public/rolling/with-schema")
-    admin(at.web_url, "POST", "persistent/public/rolling/with-schema/maxConsumers", 5)
-    admin(at.web_url, "POST", "schemas/public/rolling/with-schema/schema", SCHEMA)
+    ask(broker, "POST", "namespaces/public/rolling/messageTTL", 100_000)
+    at = known_owner("persistent://public/rolling/with-schema", serving)
+    ask(at, "PUT", "persistent/public/rolling/with-schema")
+    ask(at, "POST", "persistent/public/rolling/with-schema/maxConsumers", 5)
+    ask(at, "POST", "schemas/public/rolling/with-schema/schema", SCHEMA)
     return shown(broker)
 
 
 def shown(broker: Broker) -> dict[str, Any]:
     """Policies of the namespace and of a topic, and its schema, as a broker tells them."""
-    namespace = admin(broker.web_url, "GET", "namespaces/public/rolling")
-    consumers = admin(broker.web_url, "GET", "persistent/public/rolling/with-schema/maxConsumers")
-    schema = admin(broker.web_url, "GET", "schemas/public/rolling/with-schema/schema")
+    namespace = ask(broker, "GET", "namespaces/public/rolling")
+    consumers = ask(broker, "GET", "persistent/public/rolling/with-schema/maxConsumers")
+    schema = ask(broker, "GET", "schemas/public/rolling/with-schema/schema")
     names = ("deduplicationEnabled", "retention_policies", "message_ttl_in_seconds", "bundles", "replication_clusters")
     return {name: namespace[name] for name in names} | {
         "maxConsumers": consumers,

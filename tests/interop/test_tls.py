@@ -73,7 +73,7 @@ def python_round_trip(cluster: Sealed, shown: Certificate | None, service_url: s
     try:
         consumer = client.subscribe("sealed-python", "all")
         client.create_producer("sealed-python").send(b"inside" * 100_000)
-        return bytes(consumer.receive(20_000).data())
+        return bytes(consumer.receive(60_000).data())
     finally:
         client.close()
 

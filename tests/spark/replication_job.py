@@ -253,7 +253,7 @@ def read_all(broker: Broker, topic: str = TOPIC) -> list[Message]:
         for name in partitions(topic):
             with client.create_reader(name) as reader:
                 while reader.has_message_available():
-                    found.append(reader.read_next(5000))
+                    found.append(reader.read_next(60_000))
     return found
 
 

@@ -94,6 +94,6 @@ def test_guide_when_followed_then_clients_and_a_pipeline_read_and_write_topics(
     (typed,) = [block.text.split() for block in BLOCKS if block.language == "sh"]
     run(environment, project, SPARK / "bin" / typed[0], *typed[1:], "--remote", server)
     with client.subscribe("hot", "keep") as desk:
-        message = desk.receive(30_000)
+        message = desk.receive(60_000)
     assert (message.key, message.content) == ("attic", b"33.0")
     assert stored_entries(broker, "persistent://public/default/hot") == 1

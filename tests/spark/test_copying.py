@@ -164,9 +164,9 @@ def test_encrypted_entries_arrive_as_they_are_where_encryption_is_demanded(broke
     with Client(west.service_url) as there:
         opened = DefaultCryptoKeyReader(private_keys=keys.private)
         with there.create_reader(sealed, crypto_key_reader=opened) as reader:
-            assert [int(reader.read_next(30_000).content) for _ in range(9)] == list(range(9))
+            assert [int(reader.read_next(60_000).content) for _ in range(9)] == list(range(9))
         with there.create_reader(sealed) as reader, pytest.raises(CryptoError, match="private key of 'orders'"):
-            reader.read_next(30_000)
+            reader.read_next(60_000)
     publish(client, sealed, range(1), batching_enabled=False)
     copy.drain()
     assert "encrypt" in copy.files.held()[f"persistent://{sealed}"].reason.lower()
@@ -247,7 +247,7 @@ def read_partition(client, partition):
     with client.create_reader(partition) as reader:
         found = []
         while reader.has_message_available():
-            found.append(reader.read_next(5000).content)
+            found.append(reader.read_next(60_000).content)
     return found
 
 

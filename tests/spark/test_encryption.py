@@ -27,7 +27,7 @@ async def test_rows_when_encrypted_then_are_read_with_the_key_alone(
     async with Client(pulsar_broker.service_url) as client:
         opened = DefaultCryptoKeyReader(private_keys=keys.private)
         async with await client.create_reader(TOPIC, crypto_key_reader=opened) as reader:
-            assert [(await reader.read_next(5000)).content for _ in range(3)] == [b"a", b"b", b"c"]
+            assert [(await reader.read_next(60_000)).content for _ in range(3)] == [b"a", b"b", b"c"]
     source = {"service.url": pulsar_broker.service_url, "topic": TOPIC, "includeColumns": "__encrypted"}
     rows = read_batch({**source, "encryptionPrivateKey": f'{{"orders": "{keys.private}"}}'})
     assert [(row["value"], row["__encrypted"]) for row in rows] == [(b"a", False), (b"b", False), (b"c", False)]

@@ -45,7 +45,7 @@ def values_of(cluster, topic):
         for name in client.get_partitions_for_topic(topic, create=False):
             with client.create_reader(name) as reader:
                 while reader.has_message_available():
-                    found.append(int(reader.read_next(5000).content))
+                    found.append(int(reader.read_next(60_000).content))
     return found
 
 

@@ -61,7 +61,7 @@ def arrived(cluster):
     with Client(cluster.service_url) as client, client.create_reader(PARTITION) as reader:
         found = []
         while reader.has_message_available():
-            found.append(reader.read_next(5000).content)
+            found.append(reader.read_next(60_000).content)
     return found
 
 

@@ -176,7 +176,7 @@ def read_all(client, topic):
     for index in range(4):
         with client.create_reader(f"{topic}-partition-{index}") as reader:
             while reader.has_message_available():
-                found.append(int(reader.read_next(5000).content))
+                found.append(int(reader.read_next(60_000).content))
     return found
 
 

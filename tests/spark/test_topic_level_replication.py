@@ -116,7 +116,7 @@ def arrived(cluster, topic, **opening):
     found = []
     with cluster.client() as client, client.create_reader(f"{NAMESPACE}/{topic}", **opening) as reader:
         while reader.has_message_available():
-            found.append(reader.read_next(5000).content.decode())
+            found.append(reader.read_next(60_000).content.decode())
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pulsar
 
-RECEIVE_MS = 10_000
+RECEIVE_MS = 60_000
 QUIET_MS = 300
 """How long nothing must come before we believe that nothing comes."""
 
@@ -22,7 +22,7 @@ QUIET_MS = 300
 def connected(service_url: str, log_file: Path | None = None) -> Iterator[pulsar.Client]:
     """An official client; its own log is kept away from the output of the tests."""
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(log_file)) if log_file else _quiet_logger()
-    client = pulsar.Client(service_url, logger=logger, operation_timeout_seconds=20)
+    client = pulsar.Client(service_url, logger=logger, operation_timeout_seconds=60)
     try:
         yield client
     finally:
@@ -34,17 +34,16 @@ def receive(consumer: pulsar.Consumer, count: int) -> list[pulsar.Message]:
     return [consumer.receive(RECEIVE_MS) for _ in range(count)]
 
 
-def receive_all(consumer: pulsar.Consumer, *, acknowledge: bool = True) -> list[pulsar.Message]:
-    """Everything that comes until it is quiet."""
+def receive_all(consumer: pulsar.Consumer, count: int) -> list[pulsar.Message]:
+    """Everything that comes until it is quiet, acknowledged; ``count`` messages at least are waited for."""
     messages: list[pulsar.Message] = []
     while True:
         try:
-            message = consumer.receive(RECEIVE_MS if not messages else QUIET_MS)
+            message = consumer.receive(RECEIVE_MS if len(messages) < count else QUIET_MS)
         except pulsar.Timeout:
             return messages
         messages.append(message)
-        if acknowledge:
-            consumer.acknowledge(message)
+        consumer.acknowledge(message)
 
 
 def is_quiet(consumer: pulsar.Consumer) -> bool:
@@ -66,7 +65,7 @@ def _admin(url: str, method: str, path: str, content: bytes | None, *, redirects
     request = urllib.request.Request(url, content, method=method)
     request.add_header("Content-Type", "application/json")
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             raw = answer.read()
     except urllib.error.HTTPError as error:
         if error.code == HTTPStatus.TEMPORARY_REDIRECT and redirects_max:

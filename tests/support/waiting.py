@@ -9,7 +9,7 @@ from typing import TypeVar
 
 __all__ = ["SECONDS_MAX", "eventually", "until"]
 
-SECONDS_MAX = 60
+SECONDS_MAX = 120
 """A generous bound: what has not happened by then on a busy machine never does."""
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from pathlib import Path
 from tools.engines.java import LOGGING, QUICK_JAVA, java_command
 from tools.engines.server import ServerProcess, free_port
 
-START_SECONDS_MAX = 90
+START_SECONDS_MAX = 240
 DRIVERS = (
     "-Dbookkeeper.metadata.bookie.drivers=org.apache.pulsar.metadata.bookkeeper.PulsarMetadataBookieDriver",
     "-Dbookkeeper.metadata.client.drivers=org.apache.pulsar.metadata.bookkeeper.PulsarMetadataClientDriver",

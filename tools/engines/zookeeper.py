@@ -9,7 +9,7 @@ from pathlib import Path
 from tools.engines.java import LOGGING, java_command, quick_java
 from tools.engines.server import ServerProcess, free_port
 
-START_SECONDS_MAX = 60
+START_SECONDS_MAX = 180
 # A session that asks whether the server serves: the port alone opens earlier.
 _CONNECT = bytes.fromhex("0000002d00000000000000000000000000000fa0000000000000000000000010" + "00" * 17)
 _CLOSE = bytes.fromhex("0000000800000001fffffff5")

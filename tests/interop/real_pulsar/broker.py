@@ -11,7 +11,7 @@ from pathlib import Path
 from tools.engines.java import LOGGING, java_command, quick_java
 from tools.engines.server import ServerProcess
 
-START_SECONDS_MAX = 120
+START_SECONDS_MAX = 240
 
 SETTINGS: Mapping[str, str] = {
     "clusterName": "lab",

@@ -62,14 +62,14 @@ class Owner:
 @pytest.fixture
 async def owner() -> AsyncIterator[Owner]:
     async with ScriptedBroker() as broker:
-        session = Session(ClientConfig(broker.url, backoff_initial_ms=1, backoff_max_ms=5, operation_timeout_ms=2000))
+        session = Session(ClientConfig(broker.url, backoff_initial_ms=1, backoff_max_ms=5, operation_timeout_ms=60_000))
         yield Owner(session)
         await session.close()
 
 
 async def test_owner_when_opening_is_refused_for_now_then_tried_again(owner: Owner) -> None:
     owner.refusals = [ServiceNotReady("soon"), ServiceNotReady("soon")]
-    await owner.handler.open(timeout_ms=2000)
+    await owner.handler.open(timeout_ms=60_000)
     assert owner.handler.connection is not None
     assert owner.reconnecting == [False, False, False]
 
@@ -77,12 +77,12 @@ async def test_owner_when_opening_is_refused_for_now_then_tried_again(owner: Own
 async def test_owner_when_opening_is_refused_for_good_then_the_caller_hears_of_it(owner: Owner) -> None:
     owner.refusals = [NotAllowed("never")]
     with pytest.raises(NotAllowed):
-        await owner.handler.open(timeout_ms=2000)
+        await owner.handler.open(timeout_ms=60_000)
     assert (owner.handler.connection, owner.failures) == (None, [])
 
 
 async def test_owner_when_its_connection_is_lost_then_reconnects_once(owner: Owner) -> None:
-    await owner.handler.open(timeout_ms=2000)
+    await owner.handler.open(timeout_ms=60_000)
     assert owner.handler.on_lost()
     assert not owner.handler.on_lost()
     owner.handler.reconnect()
@@ -93,7 +93,7 @@ async def test_owner_when_its_connection_is_lost_then_reconnects_once(owner: Own
 
 
 async def test_owner_when_it_cannot_reconnect_then_is_told_why(owner: Owner) -> None:
-    await owner.handler.open(timeout_ms=2000)
+    await owner.handler.open(timeout_ms=60_000)
     owner.refusals = [NotAllowed("never again")]
     owner.handler.on_lost()
     owner.handler.reconnect()
@@ -102,7 +102,7 @@ async def test_owner_when_it_cannot_reconnect_then_is_told_why(owner: Owner) -> 
 
 
 async def test_owner_when_it_has_work_of_its_own_then_reconnects_after_that(owner: Owner) -> None:
-    await owner.handler.open(timeout_ms=2000)
+    await owner.handler.open(timeout_ms=60_000)
     work: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     owner.heard.clear()
     owner.handler.on_lost()
@@ -115,7 +115,7 @@ async def test_owner_when_it_has_work_of_its_own_then_reconnects_after_that(owne
 
 
 async def test_owner_when_it_stops_then_does_not_reconnect(owner: Owner) -> None:
-    await owner.handler.open(timeout_ms=2000)
+    await owner.handler.open(timeout_ms=60_000)
     connection = owner.handler.connection
     assert await owner.handler.stop() is connection
     owner.refusals = [ServiceNotReady("soon")] * 100
@@ -129,7 +129,7 @@ async def test_owner_when_it_is_closed_and_comes_back_at_once_then_that_is_count
         outages = Outages("here")
         session = Session(ClientConfig(broker.url), outages)
         owner = Owner(session)
-        await owner.handler.open(timeout_ms=2000)
+        await owner.handler.open(timeout_ms=60_000)
         owner.handler.on_lost()
         owner.handler.reconnect()
         await owner.handler.reconnected()
@@ -149,7 +149,7 @@ async def test_owner_when_it_is_closed_or_fails_while_reconnecting_then_it_waits
         outages = Outages("here")
         session = Session(ClientConfig(broker.url, backoff_initial_ms=1, backoff_max_ms=5), outages)
         owner = Owner(session)
-        await owner.handler.open(timeout_ms=2000)
+        await owner.handler.open(timeout_ms=60_000)
         owner.refusals = [ServiceNotReady("soon")] * 1000 if closed else [ServiceNotReady("soon"), NotAllowed("never")]
         owner.handler.on_lost()
         owner.handler.reconnect()
@@ -167,13 +167,13 @@ async def test_owner_when_stopped_while_connected_then_its_broker_is_remembered(
         session = Session(ClientConfig(broker.url), remembers_brokers=True)
         for _ in range(2):
             owner = Owner(session)
-            await owner.handler.open(timeout_ms=2000)
+            await owner.handler.open(timeout_ms=60_000)
             await owner.handler.stop()
         assert broker.count(pb.BaseCommand.LOOKUP) == 1
         owner = Owner(session)
-        await owner.handler.open(timeout_ms=2000)
+        await owner.handler.open(timeout_ms=60_000)
         owner.handler.on_lost()  # the topic may be elsewhere now
         await owner.handler.stop()
-        await Owner(session).handler.open(timeout_ms=2000)
+        await Owner(session).handler.open(timeout_ms=60_000)
         assert broker.count(pb.BaseCommand.LOOKUP) == 2
         await session.close()

@@ -220,7 +220,7 @@ async def test_stop_leaves_nothing_of_a_job_that_ignores_it(store, supervise, tm
         stopping.cancel()
         await asyncio.wait([stopping])
     else:
-        async with asyncio.timeout(4):
+        async with asyncio.timeout(60):
             await supervisor.stop()
     await eventually(lambda: not is_alive(pid) and not is_alive(child))
 

@@ -79,7 +79,7 @@ async def sessions() -> AsyncIterator[list[Session]]:
 
 
 def session_for(broker: ScriptedBroker, sessions: list[Session]) -> Session:
-    session = Session(ClientConfig(broker.url, backoff_initial_ms=1, backoff_max_ms=10, operation_timeout_ms=2000))
+    session = Session(ClientConfig(broker.url, backoff_initial_ms=1, backoff_max_ms=10, operation_timeout_ms=60_000))
     sessions.append(session)
     return session
 

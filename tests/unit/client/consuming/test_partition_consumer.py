@@ -91,7 +91,9 @@ class Stage:
 @pytest.fixture
 async def stage() -> AsyncIterator[Stage]:
     async with ScriptedBroker() as broker:
-        session = Session(ClientConfig(broker.url, backoff_initial_ms=1, backoff_max_ms=10, operation_timeout_ms=2000))
+        session = Session(
+            ClientConfig(broker.url, backoff_initial_ms=1, backoff_max_ms=10, operation_timeout_ms=60_000)
+        )
         yield Stage(broker, session)
         await session.close()
 

@@ -84,7 +84,7 @@ async def town() -> AsyncIterator[Town]:
 
 
 async def opened(town: Town, **options: object) -> tuple[Client, Consumer]:
-    client = Client(town.url, backoff_initial_ms=1, backoff_max_ms=10, operation_timeout_ms=2000)
+    client = Client(town.url, backoff_initial_ms=1, backoff_max_ms=10, operation_timeout_ms=60_000)
     settings = {"pattern_discovery_interval_ms": NEVER_MS, **options}
     return client, await client.subscribe(re.compile("a/b/f-.*"), "s", **settings)
 

@@ -3,7 +3,7 @@
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpulse.client.encryption.data_keys import DATA_KEY_BYTES, TAG_BYTES, DataKey, unwrapped, wrapped
@@ -45,6 +45,7 @@ def test_data_key_when_aes_has_none_of_its_length_then_is_refused(key: bytes) ->
         DataKey(key)
 
 
+@settings(max_examples=10)  # to load a private key takes a tenth of a second
 @given(keys_of_data)
 def test_data_key_when_wrapped_then_its_private_key_alone_unwraps_it(
     orders: KeyFiles, returns: KeyFiles, data_key: bytes

@@ -7,6 +7,7 @@ import pytest
 from interpulse.client.config import ClientConfig
 from interpulse.client.producing.send_queue import OutgoingEntry, OutgoingRun, ProducerRequest, RunReceipt, SendQueue
 from interpulse.client.session import Session
+from interpulse.client.transport.backoff import Backoff
 from interpulse.model.errors import (
     AlreadyClosed,
     ChecksumError,
@@ -24,6 +25,7 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
 from tests.support.scripted_broker import Peer, ScriptedBroker
+from tests.support.waiting import eventually
 
 TOPIC = TopicName.parse("t")
 ENTRY = b"\x00" * 20
@@ -322,10 +324,11 @@ async def test_open_when_the_name_is_taken_then_waits_as_long_as_allowed(
         await open_queue(session, name="n")
     assert broker.count(pb.BaseCommand.PRODUCER) == 1
     with pytest.raises(ProducerBusy):
-        await open_queue(session, name="n", busy_timeout_ms=1000)
-    assert broker.count(pb.BaseCommand.PRODUCER) > 2
-    answer_once(broker, pb.BaseCommand.PRODUCER, busy)
-    queue = await open_queue(session, name="n", busy_timeout_ms=5000)
+        await open_queue(session, name="n", busy_timeout_ms=50)
+    opening = asyncio.create_task(open_queue(session, name="n", busy_timeout_ms=60_000))
+    await broker.heard(pb.BaseCommand.PRODUCER, broker.count(pb.BaseCommand.PRODUCER) + 3)
+    del broker.scripts[pb.BaseCommand.PRODUCER]
+    queue = await opening
     assert queue.name == "n"
     await queue.close()
 
@@ -364,10 +367,10 @@ async def test_open_when_exclusivity_has_to_be_waited_for_then_the_second_answer
         request_id = frame.command.producer.request_id
         peer.say(commands.producer_success(request_id, name="n", ready=False))
         later = commands.producer_success(request_id, name="n", last_sequence_id=7, topic_epoch=3)
-        asyncio.get_running_loop().call_later(0.05, peer.say, later)
+        asyncio.get_running_loop().call_later(0.5, peer.say, later)
 
     broker.scripts[pb.BaseCommand.PRODUCER] = wait_a_little
-    patient = Session(ClientConfig(broker.url, operation_timeout_ms=20))
+    patient = Session(ClientConfig(broker.url, operation_timeout_ms=300))
     queue = await open_queue(patient, access_mode=pb.WaitForExclusive)
     assert queue.last_sequence_id == 7
     await queue.close()
@@ -384,15 +387,25 @@ async def test_close_when_entries_are_unconfirmed_then_they_fail(broker: Scripte
         await future
 
 
-async def test_queue_when_the_broker_keeps_failing_then_comes_back_ever_more_slowly(broker: ScriptedBroker) -> None:
+async def test_queue_when_the_broker_keeps_failing_then_comes_back_ever_more_slowly(
+    broker: ScriptedBroker, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    class Noted(Backoff):
+        def pause_after(self, lasted: float) -> float:
+            pauses.append(super().pause_after(min(lasted, 0.5)))  # a machine that stood still is no lasting connection
+            return pauses[-1]
+
+    monkeypatch.setattr(session, "backoff", lambda: Noted(1, 60_000))
     broker.scripts[pb.BaseCommand.SEND] = refuse_send(2)  # type: ignore[assignment]
-    patient = Session(ClientConfig(broker.url, backoff_initial_ms=20, backoff_max_ms=60_000))
-    queue = await open_queue(patient, send_timeout_ms=200)
-    with pytest.raises(OperationTimeout):
-        await queue.send(OutgoingEntry(ENTRY, 0))
-    assert 2 <= broker.count(pb.BaseCommand.PRODUCER) <= 5
+    queue = await open_queue(session)
+    sent = queue.send(OutgoingEntry(ENTRY, 0))
+    await eventually(lambda: len(pauses) > 5)
     await queue.close()
-    await patient.close()
+    with pytest.raises(AlreadyClosed):
+        await sent
+    assert pauses == sorted(pauses)
 
 
 async def test_queue_when_opening_is_cancelled_then_the_producer_is_closed_at_the_broker(

@@ -51,7 +51,7 @@ def server_context(certificate: Path) -> ssl.SSLContext:
 
 
 async def connect(url: str, tls: TlsOptions | None) -> None:
-    config = ClientConfig(url, tls=tls, connect_timeout_ms=2000)
+    config = ClientConfig(url, tls=tls, connect_timeout_ms=60_000)
     connection = await Connection.open(config.url.brokers[0], config)
     assert connection.is_open
     connection.close()

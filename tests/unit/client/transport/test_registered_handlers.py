@@ -37,8 +37,9 @@ class CountingListener:
 
 
 @pytest.fixture
-async def connection(broker: ScriptedBroker) -> AsyncIterator[Connection]:
-    config = ClientConfig(broker.url, operation_timeout_ms=50)
+async def connection(broker: ScriptedBroker, request: pytest.FixtureRequest) -> AsyncIterator[Connection]:
+    """``request.param``: how many milliseconds it waits for an answer."""
+    config = ClientConfig(broker.url, operation_timeout_ms=getattr(request, "param", 60_000))
     connection = await Connection.open(BrokerAddress.parse(broker.url), config)
     yield connection
     connection.close()
@@ -61,16 +62,18 @@ async def test_listener_when_open_then_is_registered_until_closed(
     assert broker.all_of(pb.BaseCommand.CLOSE_CONSUMER)[0].close_consumer.consumer_id == 7
 
 
-@pytest.mark.parametrize("ending", ["timeout", "cancelled"])
+@pytest.mark.parametrize(
+    ("connection", "ending"), [(50, OperationTimeout), (60_000, asyncio.CancelledError)], indirect=["connection"]
+)
 async def test_listener_when_opening_is_given_up_then_the_broker_is_told(
-    broker: ScriptedBroker, connection: Connection, ending: str
+    broker: ScriptedBroker, connection: Connection, ending: type[BaseException]
 ) -> None:
     broker.scripts[pb.BaseCommand.SUBSCRIBE] = lambda peer, frame: None
     opening = asyncio.create_task(subscribe(connection, CountingListener()))
     await broker.heard(pb.BaseCommand.SUBSCRIBE)
-    if ending == "cancelled":
+    if ending is asyncio.CancelledError:
         opening.cancel()
-    with pytest.raises(OperationTimeout if ending == "timeout" else asyncio.CancelledError):
+    with pytest.raises(ending):
         await opening
     await broker.heard(pb.BaseCommand.CLOSE_CONSUMER)
     assert connection.consumers.get(7) is None
@@ -111,7 +114,7 @@ async def test_listeners_when_the_connection_is_lost_then_all_are_disconnected_o
 
 async def test_entry_reader_when_its_opening_times_out_then_the_broker_is_told(broker: ScriptedBroker) -> None:
     broker.scripts[pb.BaseCommand.SUBSCRIBE] = lambda peer, frame: None
-    session = Session(ClientConfig(broker.url, operation_timeout_ms=60))
+    session = Session(ClientConfig(broker.url, operation_timeout_ms=500))
     with pytest.raises(OperationTimeout):
         await EntryReader(session, TopicName.parse("t"), after=EARLIEST).open()
     await broker.heard(pb.BaseCommand.CLOSE_CONSUMER)

@@ -43,9 +43,12 @@ def no_contexts_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(autouse=True)
-def level_of_the_log() -> None:
-    """What a command of another test made of it is over."""
-    logging.getLogger().setLevel(logging.WARNING)
+def log_of_the_test() -> None:
+    """What a command of another test made of it is over: its level, and where its lines went."""
+    root = logging.getLogger()
+    root.setLevel(logging.WARNING)
+    root.handlers[:] = [each for each in root.handlers if type(each) is not logging.StreamHandler]
+    logging.captureWarnings(False)
 
 
 @pytest.fixture(scope="module")

@@ -180,7 +180,7 @@ def is_(process: psutil.Process, program: str) -> bool:
 def verified(config: Path) -> dict[str, object]:
     """What `interpulse verify` says of the pipeline."""
     command = [sys.executable, "-m", "interpulse.spark", "verify", "--config", str(config), "-o", "json"]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=300)
+    done = subprocess.run(command, capture_output=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
     answer: dict[str, object] = json.loads(done.stdout)
     return answer
@@ -189,7 +189,7 @@ def verified(config: Path) -> dict[str, object]:
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.interop
-@pytest.mark.timeout(600 + 60 * PLAYED)
+@pytest.mark.timeout(1200 + 120 * PLAYED)
 def test_pipeline_when_anything_is_killed_or_paused_at_random_then_verify_finds_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

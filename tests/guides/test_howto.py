@@ -20,7 +20,7 @@ from tests.interop.real_pulsar.bookkeeper import RealBookie
 from tests.interop.real_pulsar.zookeeper import real_zookeeper
 from tests.support.standalone_process import free_port
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # many programs of the pages start Spark
 
 WITHOUT_TRAFFIC = {
     "pulsar_replication_backlog",
@@ -64,7 +64,6 @@ def shown(page: str, outputs: dict[str, str]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(1200)  # every program of the page starts Spark
 def test_spark_page_when_followed_then_shows_what_it_says(reader: WalkFactory) -> None:
     """But for its section about Connect, which tests/spark/test_connect.py follows."""
     walked = [each for each in steps("use-spark.md") if not each.heading.startswith("Spark Connect")]
@@ -203,7 +202,6 @@ PUBLISHED_BETWEEN = (
 
 @pytest.mark.spark
 @pytest.mark.interop
-@pytest.mark.timeout(600)
 def test_take_over_page_when_followed_then_every_message_is_there_once_and_in_order(
     reader: WalkFactory, real_pulsar: Address
 ) -> None:

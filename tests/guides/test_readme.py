@@ -6,6 +6,8 @@ from tests.guides.conftest import WalkFactory
 from tests.guides.pages import README, Block, blocks_of
 from tests.interop.real_pulsar import Address
 
+pytestmark = pytest.mark.timeout(1200)
+
 TRY_IT = "Try it"
 LOCAL = (TRY_IT, "A broker in a test", "The client")
 REAL = "The command line against a real Pulsar"

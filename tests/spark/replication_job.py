@@ -155,7 +155,7 @@ class Job:
             return
         if not self._in_one_session:
             self._process.send_signal(signal.SIGTERM)
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=180)
 
 
 def publish(broker: Broker, values: Iterable[int], *, topic: str = TOPIC, **options: Any) -> None:
@@ -265,7 +265,7 @@ def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
 
 
 def wait_until_gone(processes: Sequence[int]) -> None:
-    wait_until(lambda: not any(psutil.pid_exists(process) for process in processes), 60)
+    wait_until(lambda: not any(psutil.pid_exists(process) for process in processes), 180)
 
 
 def assert_exactly_once(messages: Iterable[Message], expected: Iterable[int], source: str | None = "east") -> None:

@@ -204,14 +204,15 @@ def test_target_that_is_away_fails_the_batch_and_holds_nothing(broker, west, cli
 
 @pytest.mark.slow
 def test_outage_of_the_target_is_waited_for_no_longer_than_asked_for(broker, west, client, there, topic, tmp_path):
-    """The waits for an answer and for another holder of the producer name are longer by default."""
+    """The waits for an answer and for another holder of the producer name are longer."""
     publish(client, topic, range(20))
     copy = Copy(broker, west, tmp_path, topic=topic)
     copy.options |= {"target.service.url": "pulsar://127.0.0.1:9", "target.outageTimeoutMs": "2000"}
+    copy.options |= {"target.operationTimeoutMs": "3600000", "target.producerTakeoverTimeoutMs": "3600000"}
     began = time.monotonic()
     with pytest.raises(NotConnected):
         copy.drain()
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 300
 
 
 def test_range_that_cannot_be_read_is_held_with_its_reason(broker, west, client, there, topic, tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from tests.spark.replication_job import configure, wait_until, wait_until_gone
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-PROCESSOR_SECONDS_MAX = 5.0
+PROCESSOR_SECONDS_MAX = 20.0
 """A quarter of a second on a quick machine, one on a slow one that does other things."""
 
 
@@ -81,10 +81,10 @@ def test_job_says_before_spark_is_there_what_it_waits_for_and_ends_cleanly_by_ct
     try:
         while "waits for east at pulsar://127.0.0.1:1 and Spark" not in terminal.read():
             assert terminal.processor_seconds() < PROCESSOR_SECONDS_MAX
-        wait_until(lambda: "Cannot reach" in terminal.read(), 60)
+        wait_until(lambda: "Cannot reach" in terminal.read())
         family = [child.pid for child in psutil.Process(terminal.process.pid).children(recursive=True)]
         terminal.press_ctrl_c()
-        wait_until(lambda: terminal.read() is not None and terminal.process.poll() is not None, 60)
+        wait_until(lambda: terminal.read() is not None and terminal.process.poll() is not None)
         assert terminal.process.returncode == 0
         assert "Traceback" not in terminal.read()
         wait_until_gone(family)

@@ -50,7 +50,7 @@ def values_of(cluster, topic):
 
 
 def options(cluster, **more):
-    return {"service.url": cluster.service_url, "topic": TOPIC, "operationTimeoutMs": "1000", **more}
+    return {"service.url": cluster.service_url, "topic": TOPIC, "operationTimeoutMs": "5000", **more}
 
 
 class Absence:
@@ -131,7 +131,7 @@ def test_stream_that_copies_exactly_once_goes_on_when_the_cluster_is_back(cluste
     writing = {
         "service.url": cluster.service_url,
         "topic": COPY,
-        "operationTimeoutMs": "1000",
+        "operationTimeoutMs": "5000",
         "deliveryGuarantee": "exactly-once",
         "checkpointLocation": str(tmp_path),
     }

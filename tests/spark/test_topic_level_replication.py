@@ -21,7 +21,7 @@ from tests.support.certificates import Authority, Certificate
 from tests.support.cli_cluster import CliCluster
 from tests.support.encryption_keys import new_keys
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 NAMESPACE = "public/default"
 KEPT = {"brokerDeleteInactiveTopicsEnabled": "false", "retentionCheckIntervalInSeconds": "3600"}
@@ -131,7 +131,7 @@ def keep_to_the_rate(east, west, topics_file):
     wait_for(west, x=stored_entries(east, "x") - 1)
     while (copied := stored_entries(west, "z") - before) < 20:
         assert copied <= 4 * (time.monotonic() - started) + 2 * 4
-        assert time.monotonic() - started < 60
+        assert time.monotonic() - started < 300
     assert time.monotonic() - started > 3
     east.run(f"topics remove-replicator-dispatch-rate {NAMESPACE}/z")
     wait_for(west, z=before + 60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import socket
 import ssl
 import sys
 from collections.abc import Callable, Mapping
@@ -45,6 +46,24 @@ class _Server(ThreadingHTTPServer):
 
     request_queue_size = 128
 
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(("127.0.0.1", 0), handler)
+        self._open: set[socket.socket] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def hang_up(self) -> None:
+        """On all clients that are still there, so that their threads end."""
+        for connection in list(self._open):
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
@@ -63,7 +82,7 @@ class StubWeb:
         self.asked: list[Asked] = []
         self._answers: dict[tuple[str, str], list[Answer]] = {}
         self._ending = Event()
-        self._server = _Server(("127.0.0.1", 0), self._request_class())
+        self._server = _Server(self._request_class())
         self._server.daemon_threads = False
         self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         if tls is not None:
@@ -80,6 +99,7 @@ class StubWeb:
         self._ending.set()
         self._server.shutdown()
         self._thread.join()
+        self._server.hang_up()
         self._server.server_close()
 
     @property
@@ -124,7 +144,7 @@ class StubWeb:
         class Request(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True  # or the body waits 40 ms for the client's word that it has the headers
-            timeout = 2
+            timeout = 60
 
             def serve(self) -> None:
                 raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -121,7 +121,7 @@ async def test_suspect_when_a_topic_keeps_nothing_then_takes_nothing(brokers: Sh
     fleeting = "non-persistent://public/default/f"
     owner, _ = await take(brokers, fleeting)
     async with Client(owner.service_url) as client:
-        producer = await client.create_producer(fleeting, send_timeout_ms=30_000)
+        producer = await client.create_producer(fleeting, send_timeout_ms=60_000)
         await producer.send(b"1")
         owner.store.cut_off()
         sent = asyncio.create_task(producer.send(b"2"))
@@ -162,7 +162,7 @@ async def test_expired_when_nobody_took_the_bundle_then_clients_notice_nothing(b
 async def test_expired_when_another_has_the_topic_then_the_zombie_harms_nothing(brokers: SharedBrokers) -> None:
     zombie, heir = await take(brokers)
     async with Client(zombie.service_url) as old, Client(heir.service_url) as new:
-        producer = await old.create_producer(TOPIC, send_timeout_ms=10_000)
+        producer = await old.create_producer(TOPIC, send_timeout_ms=60_000)
         consumer = await old.subscribe(TOPIC, "s")
         await producer.send(b"1")
         assert await content(consumer) == b"1"
@@ -215,7 +215,7 @@ async def test_expired_when_another_has_the_topic_and_no_entry_comes_then_the_zo
 async def test_expired_when_another_had_the_topic_and_left_then_is_opened_anew(brokers: SharedBrokers) -> None:
     zombie, heir = await take(brokers)
     async with Client(zombie.service_url) as old, Client(heir.service_url) as new:
-        producer = await old.create_producer(TOPIC, send_timeout_ms=10_000)
+        producer = await old.create_producer(TOPIC, send_timeout_ms=60_000)
         await producer.send(b"1")
         zombie.store.cut_off()
         zombie.store.expire_unseen()
@@ -249,7 +249,7 @@ async def test_lock_when_removed_by_hand_then_the_topic_goes_on(brokers: SharedB
 async def test_topic_when_opened_by_two_then_the_former_owner_gives_it_up(brokers: SharedBrokers) -> None:
     owner, other = await take(brokers)
     async with Client(owner.service_url) as client:
-        producer = await client.create_producer(TOPIC, send_timeout_ms=10_000)
+        producer = await client.create_producer(TOPIC, send_timeout_ms=60_000)
         await producer.send(b"1")
         [key] = [key for key in brokers.tree.values if key.startswith("/namespace/")]
         [bundle] = owner.ownership.owned

@@ -284,7 +284,7 @@ async def test_bookie_when_paused_then_nothing_waits_for_it(
     paused = bookkeeper.bookie(writer.metadata.last_segment.ensemble[1])
     paused.pause()
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS_MAX):
             for _ in range(20):
                 await write(writer, 100)
         assert writer.kept_entries >= 2000

@@ -16,6 +16,7 @@ from tests.interop.conftest import JavaCheck
 from tests.interop.real_pulsar import Address
 from tests.interop.replicated_pairs import until
 from tests.support.official_client import RECEIVE_MS, admin, connected, is_quiet, receive
+from tests.support.waiting import SECONDS_MAX
 
 pytestmark = pytest.mark.interop
 
@@ -38,7 +39,7 @@ class Side:
 
     def compact(self, topic: str) -> None:
         self.admin("PUT", topic, "compaction")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + SECONDS_MAX
         while (status := self.admin("GET", topic, "compaction"))["status"] == "RUNNING":
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -185,7 +186,7 @@ def test_acknowledgements_of_what_only_compaction_has_end_when_the_topic_is_unlo
     side.compact(topic)
     side.admin("PUT", topic, "unload")
     side.publish(topic, ("z", b"behind"))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + SECONDS_MAX
     while side.admin("GET", topic, "internalStats")["ledgers"][0]["ledgerId"] == ids[0].ledger_id():
         assert time.monotonic() < deadline
         side.admin("POST", topic, "trim")
@@ -210,7 +211,7 @@ def test_threshold_when_set_then_the_log_is_kept_from_then_on(side: Side) -> Non
     topic = side.new_topic()
     side.publish(topic, ("a", b"1"))
     side.admin("POST", topic, "compactionThreshold", 10**9)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + SECONDS_MAX
     while side.admin("GET", topic, "subscriptions") != ["__compaction"]:
         assert time.monotonic() < deadline
         time.sleep(0.05)

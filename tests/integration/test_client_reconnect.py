@@ -61,7 +61,7 @@ async def test_producer_and_consumer_when_the_broker_restarts_then_every_message
             futures.append(await producer.enqueue(b"%d" % number))
             if number == 150:
                 await broker.restart()
-        await asyncio.wait_for(producer.flush(), 30)
+        await asyncio.wait_for(producer.flush(), 120)
         assert all(future.result().ledger >= 0 for future in futures)
         seen: list[bytes | None] = []
         while not seen or seen[-1] != b"299":
@@ -120,7 +120,7 @@ async def test_entry_sender_when_the_broker_restarts_then_nothing_is_lost(broker
             futures.append(await sender.send(metadata.SerializeToString(), bytes(1000), sequence_id=number))
             if number == 200:
                 await broker.restart()
-        await asyncio.wait_for(sender.drain(), 30)
+        await asyncio.wait_for(sender.drain(), 120)
         positions = [future.result().position for future in futures]
         assert positions == sorted(set(positions))
         await sender.close()
@@ -135,5 +135,5 @@ async def test_client_when_the_broker_is_down_then_waits_for_it_when_opening(bro
     async with Client(broker.service_url, backoff_max_ms=100) as client:
         opening = asyncio.create_task(client.create_producer(TOPIC))
         await asyncio.to_thread(broker.start)
-        producer = await asyncio.wait_for(opening, 20)
+        producer = await asyncio.wait_for(opening, 120)
         await producer.send(b"at last")

@@ -112,7 +112,8 @@ async def test_store_when_the_server_is_killed_again_and_again_then_goes_on_in_i
             await eventually(lambda: running.client.connected)
             await running.goes_on()
     assert running.unknown == 0
-    assert set(running.events) == {SessionEvent.DISCONNECTED, SessionEvent.RESUMED}
+    # A Java that starts for most of a minute makes the session suspect; the next answer resumes it.
+    assert set(running.events) - {SessionEvent.SUSPECT} == {SessionEvent.DISCONNECTED, SessionEvent.RESUMED}
     assert running.events.count(SessionEvent.RESUMED) >= 3
 
 

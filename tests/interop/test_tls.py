@@ -67,7 +67,7 @@ def python_round_trip(cluster: Sealed, shown: Certificate | None, service_url: s
         authentication=None if shown is None else pulsar.AuthenticationTLS(*map(str, shown)),
         tls_trust_certs_file_path=str(cluster.authority.file),
         tls_validate_hostname=True,
-        operation_timeout_seconds=5,
+        operation_timeout_seconds=60,
         logger=QUIET,
     )
     try:

@@ -354,7 +354,8 @@ def publish_rate(cluster: Cluster) -> None:
         other.send(*(commands.send(1, number, entry(b"x")) for number in range(50)))
         assert [each.sequence_id for each in received(other, 50)] == list(range(50))
         early = received_so_far(client)
-        assert len(early) < 25, "the limited one was no slower than the other"
+        all_were_due = time.monotonic() - began > 1.3  # on a machine that stood still meanwhile
+        assert len(early) < 25 or all_were_due, "the limited one was no slower than the other"
         assert [each.sequence_id for each in (*early, *received(client, 25 - len(early)))] == list(range(25))
         assert time.monotonic() - began > 1.3
     assert topic.stats()["publishRateLimitedTimes"] > 0

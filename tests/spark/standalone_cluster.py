@@ -96,4 +96,4 @@ def _process(path: Path, java_class: str, *arguments: str) -> Iterator[subproces
         yield process
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(180)

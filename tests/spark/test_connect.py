@@ -56,7 +56,7 @@ def server(environment, tmp_path_factory):
         yield f"sc://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(180)
 
 
 @pytest.fixture

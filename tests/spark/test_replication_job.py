@@ -59,7 +59,7 @@ def test_job_outlives_what_happens_to_its_target_and_leaves_no_process_when_told
     family = job.family()
     assert len(family) > 1, "Java is among them"
     job.process.send_signal(signal.SIGTERM)
-    assert job.process.wait(60) == 0
+    assert job.process.wait(180) == 0
     wait_until_gone(family)
 
 
@@ -98,11 +98,11 @@ def test_job_when_told_to_stop_while_spark_starts_then_leaves_no_process_either(
     wait_until(lambda: len(job.family()) > 1)
     family = job.family()
     job.process.send_signal(signal.SIGTERM)
-    assert job.process.wait(60) == 0
+    assert job.process.wait(180) == 0
     wait_until_gone(family)
 
 
 def test_job_refuses_a_cluster_by_a_name_that_is_not_its_own(tmp_path, east, west):
     misnamed = Job(configure(tmp_path, ("best", east), ("west", west)))
-    assert misnamed.start().process.wait(60) == 2
+    assert misnamed.start().process.wait(180) == 2
     assert f"[source] cluster: the cluster at {east.web_url} calls itself east, not best" in misnamed.errors()

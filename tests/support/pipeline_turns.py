@@ -31,6 +31,7 @@ from interpulse.spark.job.start import parse_start
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
 from interpulse.spark.writing.lane_writer import LaneWriter
 from interpulse.spark.writing.target.broker_target import BrokerTarget, last_position
+from tests.support.waiting import SECONDS_MAX
 
 TOPIC = TopicName.parse("persistent://public/default/flights")
 FIRST = TOPIC.partition(0)
@@ -91,7 +92,7 @@ class Job:
         return first
 
     async def until(self, partitions: int, state: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(SECONDS_MAX):
             while True:
                 record = await self.turn(partitions)
                 if state(record):
@@ -106,7 +107,7 @@ class Job:
 
     async def until_connected(self) -> None:
         """Until it is connected to both."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(SECONDS_MAX):
             while True:
                 if await self.connected() == 2:
                     return
@@ -301,7 +302,7 @@ async def take(job: Job, cluster: str, subscription: str, count: int) -> list[st
 
 async def backlogs_become(job: Job, **expected: int) -> None:
     """Turn until the subscriptions of the target have so many messages left."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(SECONDS_MAX):
         while True:
             await job.turn(2)
             shown = (await job.west.topics.stats(FIRST))["subscriptions"]

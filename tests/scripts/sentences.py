@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final
 
-from tests.support.rest_client import call
+from tests.support.rest_client import call, call_real
 
 __all__ = ["ALONE", "LIMITED", "LIMITED_BY", "PREPARED", "SENTENCES", "unlike"]
 
@@ -164,11 +165,14 @@ LIMITED: Final = [
 """As `SENTENCES`, where ``POST LIMITED_BY/4`` allows four partitions."""
 
 
-async def unlike(web_url: str, namespace: str, sentences: Iterable[tuple[Any, ...]]) -> list[str]:
+async def unlike(
+    web_url: str, namespace: str, sentences: Iterable[tuple[Any, ...]], *, real: bool = False
+) -> list[str]:
     """Make these bad requests; what is answered otherwise, a line each."""
     wrong, names = [], {"namespace": namespace, "missing": f"{namespace}-missing"}
     for method, path, body, status, sentence in sentences:
-        reply = await call(web_url, method, path.format(**names), body)
+        ask = partial(call_real, expected=(status,)) if real else call
+        reply = await ask(web_url, method, path.format(**names), body)
         begin = sentence.format(topics=f"persistent://{namespace}", **names)
         reason = reply.reason if reply.body.startswith(b"{") else ""
         same = reason == begin if sentence in ALONE else reason.startswith(begin)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["Reply", "call"]
+from tests.support.waiting import SECONDS_MAX
+
+__all__ = ["Reply", "call", "call_real"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,17 @@ class Reply:
 async def call(web_url: str, method: str, path: str, body: Any = None) -> Reply:
     """One call; ``body`` is sent as JSON, bytes as they are. Paths are below ``/admin/v2/`` or begin with a slash."""
     return await asyncio.to_thread(_call, web_url, method, path, body)
+
+
+async def call_real(web_url: str, method: str, path: str, body: Any = None, *, expected: Collection[int]) -> Reply:
+    """As `call`; again while a real Pulsar says 5xx unexpectedly, as it may while a bundle is on its way."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + SECONDS_MAX
+    while True:
+        reply = await call(web_url, method, path, body)
+        if reply.status < HTTPStatus.INTERNAL_SERVER_ERROR or reply.status in expected or loop.time() > deadline:
+            return reply
+        await asyncio.sleep(0.2)
 
 
 def _call(web_url: str, method: str, path: str, body: Any) -> Reply:

@@ -32,7 +32,7 @@ async def test_load_when_nothing_is_answered_then_ends_when_its_time_is_up(
         begun.append(index)
 
     run = new_run()
-    await Driver(run, load(rate=1000, duration_s=0.1, outstanding_max=3)).drive(begin)
+    await Driver(run, load(rate=1000, duration_s=0.5, outstanding_max=3)).drive(begin)
     assert begun == [0, 1, 2]
     assert "no answer came for the last ones" in capsys.readouterr().err
     assert run.messages == 0

@@ -26,7 +26,7 @@ from tests.support.raw_client import RawClient
 __all__ = ["Players", "word_for_frame", "word_for_status"]
 
 SUBSCRIPTION: Final = "s"
-TIMEOUT_MS: Final = 10_000
+TIMEOUT_MS: Final = 60_000
 ANSWERS_IN_WORDS: Final = frozenset({"partitions", "partitions create", "http lookup", "stats"})
 """Questions whose refusals have a word; those of operations are a status."""
 

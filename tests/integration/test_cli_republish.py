@@ -21,7 +21,7 @@ SCHEMA = SchemaInfo(SchemaType.JSON, json.dumps({"type": "record", "name": "O", 
 
 def run(broker: InProcessBroker, *arguments: str) -> str:
     result = CliRunner().invoke(
-        main, ["republish", *arguments, "--url", broker.service_url, "--idle-seconds", "1"], catch_exceptions=False
+        main, ["republish", *arguments, "--url", broker.service_url, "--idle-seconds", "3"], catch_exceptions=False
     )
     assert result.exit_code == 0, result.output
     return result.output

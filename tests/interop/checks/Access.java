@@ -119,7 +119,7 @@ public class Access {
                         .authentication(AuthenticationFactory.token(newest)).build();
                 Producer<byte[]> producer = client.newProducer().topic(TOPIC).create()) {
             open.set(true);
-            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
             while (!renewed.get()) {
                 check(System.nanoTime() < deadline, "the broker asked for no new token");
                 Thread.sleep(50);
@@ -138,7 +138,7 @@ public class Access {
     }
 
     private static PulsarClient client(String service, String token) throws Exception {
-        return PulsarClient.builder().serviceUrl(service).operationTimeout(10, TimeUnit.SECONDS)
+        return PulsarClient.builder().serviceUrl(service).operationTimeout(60, TimeUnit.SECONDS)
                 .authentication(AuthenticationFactory.token(token)).build();
     }
 

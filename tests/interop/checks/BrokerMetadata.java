@@ -19,7 +19,7 @@ public class BrokerMetadata {
             publish(client, args[1]);
             try (Reader<byte[]> reader = client.newReader().topic(args[1]).startMessageId(MessageId.earliest).create()) {
                 while (reader.hasMessageAvailable()) {
-                    Message<byte[]> message = reader.readNext(20, TimeUnit.SECONDS);
+                    Message<byte[]> message = reader.readNext(60, TimeUnit.SECONDS);
                     System.out.println(message.getData().length + " " + index(message) + " " + time(message));
                 }
             }
@@ -37,7 +37,7 @@ public class BrokerMetadata {
                 .batchingMaxPublishDelay(1, TimeUnit.MINUTES).batcherBuilder(BatcherBuilder.DEFAULT).create()) {
             List<CompletableFuture<MessageId>> sent = new ArrayList<>();
             for (int size = 3; size < 6; size++) sent.add(producer.sendAsync(new byte[size]));
-            for (CompletableFuture<MessageId> each : sent) each.get(20, TimeUnit.SECONDS);
+            for (CompletableFuture<MessageId> each : sent) each.get(60, TimeUnit.SECONDS);
         }
     }
 

@@ -65,7 +65,7 @@ public class Compacted {
         try (Reader<String> reader = client.newReader(Schema.STRING).topic(topic).readCompacted(true)
                 .startMessageId(MessageId.earliest).create()) {
             while (reader.hasMessageAvailable()) {
-                found.add(shown(reader.readNext(20, TimeUnit.SECONDS)));
+                found.add(shown(reader.readNext(60, TimeUnit.SECONDS)));
             }
         }
         return found;
@@ -77,7 +77,7 @@ public class Compacted {
                 .subscriptionType(SubscriptionType.Failover).readCompacted(true)
                 .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe()) {
             while (found.size() < 3) {
-                Message<String> message = consumer.receive(20, TimeUnit.SECONDS);
+                Message<String> message = consumer.receive(60, TimeUnit.SECONDS);
                 found.add(shown(message));
                 consumer.acknowledge(message);
             }

@@ -34,11 +34,11 @@ public class Consuming {
             try (Consumer<byte[]> consumer = consumer(topic, type).subscribe();
                     Producer<byte[]> producer = client.newProducer().topic(topic).create()) {
                 long begin = System.currentTimeMillis();
-                producer.newMessage().value("late".getBytes()).deliverAfter(2500, TimeUnit.MILLISECONDS).send();
+                producer.newMessage().value("late".getBytes()).deliverAfter(6000, TimeUnit.MILLISECONDS).send();
                 producer.newMessage().value("prompt".getBytes()).send();
                 List<String> got = new ArrayList<>();
                 for (int number = 0; number < 2; number++) got.add(text(consumer.receive(60, TimeUnit.SECONDS)));
-                boolean waited = System.currentTimeMillis() - begin >= 1500;
+                boolean waited = System.currentTimeMillis() - begin >= 5000;
                 say("delay " + type, got + " " + (waited ? "waited" : "at once"));
             }
         }

@@ -27,7 +27,7 @@ public class Encrypted {
                         .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest)
                         .defaultCryptoKeyReader("file://" + args[2]).subscribe()) {
                     for (int number = 0; number < 3; number++) {
-                        Message<byte[]> message = consumer.receive(30, TimeUnit.SECONDS);
+                        Message<byte[]> message = consumer.receive(60, TimeUnit.SECONDS);
                         System.out.println("got " + form + ": " + (message == null ? "nothing" : told(message.getData())));
                     }
                 }

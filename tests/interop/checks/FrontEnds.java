@@ -36,8 +36,8 @@ public class FrontEnds {
     }
 
     private static PulsarClient connect(String url) throws Exception {
-        return PulsarClient.builder().serviceUrl(url).operationTimeout(10, TimeUnit.SECONDS)
-                .lookupTimeout(10, TimeUnit.SECONDS).build();
+        return PulsarClient.builder().serviceUrl(url).operationTimeout(60, TimeUnit.SECONDS)
+                .lookupTimeout(60, TimeUnit.SECONDS).build();
     }
 
     private static String answer(String frontEnd, String question, String topic) {

@@ -26,7 +26,7 @@ public class RoundTrip {
             try (Reader<String> reader =
                     client.newReader(Schema.STRING).topic(topic).startMessageId(MessageId.earliest).create()) {
                 for (int i = 0; i < 5; i++) {
-                    Message<String> message = reader.readNext(20, TimeUnit.SECONDS);
+                    Message<String> message = reader.readNext(60, TimeUnit.SECONDS);
                     System.out.println(message == null ? "nothing" : message.getValue());
                 }
             }

@@ -133,7 +133,7 @@ public class Schemas {
     }
 
     private static <T> Message<T> receive(Consumer<T> consumer) throws Exception {
-        Message<T> message = consumer.receive(20, TimeUnit.SECONDS);
+        Message<T> message = consumer.receive(60, TimeUnit.SECONDS);
         if (message == null) {
             throw new IllegalStateException("nothing came");
         }

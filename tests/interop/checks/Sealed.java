@@ -24,7 +24,7 @@ public class Sealed {
                         messages.newConsumer(Schema.STRING).topic(topic).subscriptionName("java").subscribe();
                 Producer<String> producer = messages.newProducer(Schema.STRING).topic(topic).create()) {
             producer.send("inside");
-            Message<String> message = consumer.receive(20, TimeUnit.SECONDS);
+            Message<String> message = consumer.receive(60, TimeUnit.SECONDS);
             System.out.println("message: " + (message == null ? "nothing" : message.getValue()));
             System.out.println("admin: " + calls.topics().getSubscriptions(topic));
         }

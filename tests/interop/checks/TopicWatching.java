@@ -71,7 +71,7 @@ public class TopicWatching {
     }
 
     private static String receive(Consumer<byte[]> consumer) throws Exception {
-        Message<byte[]> message = consumer.receive(20, TimeUnit.SECONDS);
+        Message<byte[]> message = consumer.receive(60, TimeUnit.SECONDS);
         if (message == null) {
             return "nothing";
         }

@@ -17,7 +17,7 @@ public class TypedRows {
             for (int index = 1; index < args.length; index++) {
                 try (Reader<GenericRecord> reader = client.newReader(Schema.AUTO_CONSUME()).topic(args[index])
                         .startMessageId(MessageId.earliest).create()) {
-                    Message<GenericRecord> message = reader.readNext(30, TimeUnit.SECONDS);
+                    Message<GenericRecord> message = reader.readNext(60, TimeUnit.SECONDS);
                     System.out.println(message == null ? "nothing" : shown(message.getValue()));
                 }
             }

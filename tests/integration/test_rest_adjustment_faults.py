@@ -60,7 +60,7 @@ def be_impatient(east: RestBroker) -> None:
     """As if the ten seconds for an answer were over sooner."""
     comparison = east.context.replication_clusters._comparison
     assert isinstance(comparison, RemoteComparison)
-    comparison._connect = partial(connect, timeout_ms=1000)
+    comparison._connect = partial(connect, timeout_ms=3000)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
@@ -101,7 +101,7 @@ WORDS = {
     "307": "redirects more than",
     "html": "is no broker",
     "disconnect": "failed",
-    "never": "did not answer within 1000 ms",
+    "never": "did not answer within 3000 ms",
 }
 
 

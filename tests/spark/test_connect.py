@@ -14,11 +14,11 @@ from tests.spark.replication_job import stored_entries
 from tests.support.standalone_process import free_port
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 SPARK = Path(pyspark.__file__).parent
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
-SECONDS_MAX = 180
+SECONDS_MAX = 360
 BLOCKS = [each for each in blocks_of(HOWTO / "use-spark.md") if each.heading.startswith("Spark Connect")]
 
 

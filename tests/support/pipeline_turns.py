@@ -31,7 +31,7 @@ from interpulse.spark.job.start import parse_start
 from interpulse.spark.topic_map import TopicMap, parse_topic_map
 from interpulse.spark.writing.lane_writer import LaneWriter
 from interpulse.spark.writing.target.broker_target import BrokerTarget, last_position
-from tests.support.waiting import SECONDS_MAX
+from tests.support.waiting import SECONDS_MAX, eventually
 
 TOPIC = TopicName.parse("persistent://public/default/flights")
 FIRST = TOPIC.partition(0)
@@ -216,13 +216,17 @@ async def subscriptions_go_along(job: Job, cursor: str) -> None:
     await take(job, "east", "idle", 9)
     await job.publish("own", None, cluster="west")
     await backlogs_become(job, billing=1, idle=2)
-    moved: dict[str, list[int]] = {}
-    for event in job.events:
-        if event["event"] == "subscription":
-            moved.setdefault(event["subscription"], []).append(int(event["sourcePosition"].partition(":")[2]))
-    # A broker may tell of some acknowledgements before the others of the same consumer.
-    assert all(entries == sorted(set(entries)) for entries in moved.values())
-    assert {name: entries[-1] for name, entries in moved.items()} == {"billing": 6, "idle": 8}
+
+    def moved() -> dict[str, list[int]]:
+        entries: dict[str, list[int]] = {}
+        for event in job.events:
+            if event["event"] == "subscription":
+                entries.setdefault(event["subscription"], []).append(int(event["sourcePosition"].partition(":")[2]))
+        return entries
+
+    # What is moved is told afterwards. A broker may tell of some acknowledgements before the others of one consumer.
+    await eventually(lambda: {name: entries[-1] for name, entries in moved().items()} == {"billing": 6, "idle": 8})
+    assert all(entries == sorted(set(entries)) for entries in moved().values())
 
 
 async def cursors_are_put_where_the_pipeline_begins(job: Job, cursor: str) -> None:

@@ -84,7 +84,7 @@ def enabling(remotes: Mapping[str, StubWeb]) -> Enabling:
 
 
 def connect(cluster: str, data: ClusterData) -> AdminClient:
-    return AdminClient(data.service_url or "", timeout_ms=2000)
+    return AdminClient(data.service_url or "", timeout_ms=60_000)
 
 
 def changes_asked(web: StubWeb) -> list[str]:

@@ -2,6 +2,7 @@
 
 A connection is waited for while no whole request has come from it, and while it has not read its answer. The time
 counts from its start or its last answer, not from its last byte: one that sends a byte now and then gains nothing.
+An answer that goes on, as a stream of events does, is waited for only while nothing of it can be written.
 """
 
 from __future__ import annotations
@@ -30,8 +31,27 @@ class _Waiting:
     """For one connection."""
 
     since: float
-    unread: int
+    answering: bool
+    unread: int = 0
     """Bytes of the answer that the client has not read."""
+    pauses: int = 0
+    """How often writing had to stop."""
+
+
+class _Handler(web.RequestHandler):
+    """Of one connection; knows whether its answer can be written."""
+
+    pauses = 0
+    paused = False
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.pauses += 1
+        self.paused = True
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.paused = False
 
 
 class WebConnections(web.Server):
@@ -63,12 +83,16 @@ class WebConnections(web.Server):
         self._answer = answer
         self._quota = quota
         self._idle_seconds = idle_seconds
-        self._open: dict[web.RequestHandler, tuple[asyncio.Transport, str]] = {}
-        self._waited_for: dict[web.RequestHandler, _Waiting] = {}
+        self._open: dict[_Handler, tuple[asyncio.Transport, str]] = {}
+        self._waited_for: dict[_Handler, _Waiting] = {}
         self._look: asyncio.TimerHandle | None = None
+
+    def __call__(self) -> web.RequestHandler:
+        return _Handler(self, loop=self._loop, **self._kwargs)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
+        assert isinstance(handler, _Handler), "all are made here"
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if peer else ""
         if self.closed:
@@ -78,10 +102,11 @@ class WebConnections(web.Server):
             transport.abort()
         else:
             self._open[handler] = (transport, address)
-            self._wait_for(handler)
+            self._wait_for(handler, answering=False)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)
+        assert isinstance(handler, _Handler), "all are made here"
         self._waited_for.pop(handler, None)
         opened = self._open.pop(handler, None)
         if opened is not None:
@@ -92,16 +117,18 @@ class WebConnections(web.Server):
 
     async def _served(self, request: web.BaseRequest) -> web.StreamResponse:
         handler = request.protocol
-        self._waited_for.pop(handler, None)
+        assert isinstance(handler, _Handler), "all are made here"
+        self._wait_for(handler, answering=True)
         try:
             return await self._answer(request)
         finally:
-            if handler in self._open:
-                self._wait_for(handler)
+            self._wait_for(handler, answering=False)
 
-    def _wait_for(self, handler: web.RequestHandler) -> None:
+    def _wait_for(self, handler: _Handler, *, answering: bool) -> None:
+        if handler not in self._open:
+            return
         loop = asyncio.get_running_loop()
-        self._waited_for[handler] = _Waiting(loop.time(), 0)
+        self._waited_for[handler] = _Waiting(loop.time(), answering)
         if self._look is None:
             self._look = loop.call_later(self._idle_seconds / 4, self._look_around)
 
@@ -111,10 +138,11 @@ class WebConnections(web.Server):
         now = loop.time()
         for handler, waiting in list(self._waited_for.items()):
             transport, _ = self._open[handler]
-            unread = transport.get_write_buffer_size()
-            if unread < waiting.unread:
+            unread, pauses = transport.get_write_buffer_size(), handler.pauses
+            written = waiting.answering and (not handler.paused or pauses > waiting.pauses)
+            if written or unread < waiting.unread:
                 waiting.since = now
-            waiting.unread = unread
+            waiting.unread, waiting.pauses = unread, pauses
             if waiting.since + self._idle_seconds <= now:
                 del self._waited_for[handler]
                 transport.abort()

@@ -22,22 +22,29 @@ HELD_MAX = 256 * 1024
 class EndlessSite:
     """Answers whatever it is asked with a stream that never ends."""
 
+    open = 0
+
     async def answer(self, *request: Any, **more: Any) -> Response:
         return Response(200, headers={"Content-Type": "text/event-stream"}, stream=self._events())
 
     async def _events(self) -> EventStream:
-        while True:
-            yield EVENT
-            await asyncio.sleep(0)
+        self.open += 1
+        try:
+            while True:
+                yield EVENT
+                await asyncio.sleep(0)
+        finally:
+            self.open -= 1
 
     def close(self) -> None:
         pass
 
 
-async def test_stream_when_its_reader_never_reads_then_holds_bounded_bytes_and_waits() -> None:
+async def test_stream_when_its_reader_never_reads_then_holds_bounded_bytes_and_waits_until_it_is_hung_up_on() -> None:
     transports: list[asyncio.Transport] = []
     front_end = ConsoleFrontEnd(cast(Home, None), Availability(True))
-    front_end._site = cast(Any, EndlessSite())
+    site = EndlessSite()
+    front_end._site = cast(Any, site)
 
     async def serve(request: web.BaseRequest) -> web.StreamResponse:
         transports.append(cast(asyncio.Transport, request.transport))
@@ -52,7 +59,8 @@ async def test_stream_when_its_reader_never_reads_then_holds_bounded_bytes_and_w
         for _ in range(1000):  # in which a stream that does not wait would write 10 MB
             await asyncio.sleep(0)
         assert 0 < transports[0].get_write_buffer_size() <= HELD_MAX
-        front_end.close()
+        assert site.open == 1
         transports[0].abort()
+        await eventually(lambda: site.open == 0)
     server.close()
     await server.wait_closed()

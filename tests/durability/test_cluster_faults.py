@@ -261,7 +261,7 @@ def in_order(numbers: list[int]) -> bool:
     return first == sorted(first)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 async def test_cluster_when_bundles_move_and_sessions_end_at_random_then_nothing_is_lost_and_order_holds() -> None:
     """CLUSTER_SEED plays a game again, as far as the moments of its faults allow."""
     config = BrokerConfig(broker_delete_inactive_topics_enabled=False)

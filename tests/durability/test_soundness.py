@@ -46,7 +46,7 @@ async def play(directory: Path) -> tuple[World, float]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_clients_of_all_types_when_everything_breaks_then_nothing_is_lost_and_order_holds(tmp_path: Path) -> None:
     """SOUNDNESS_SEED plays another game."""
     with asyncio.Runner(debug=False) as runner:  # with it 400 clients would not keep up

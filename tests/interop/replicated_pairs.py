@@ -29,6 +29,7 @@ __all__ = ["Cluster", "Pair", "provision_as_job", "replicate_as_job", "until"]
 T = TypeVar("T")
 Record = dict[str, Any]
 PATIENCE_S: Final = 120.0
+KEPT: Final = "--disable-delete-while-inactive -t 1h -m delete_when_no_subscriptions"
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,13 @@ class Pair:
         return f"{self.tenant}/a"
 
     def begin(self) -> Pair:
-        """Register each side on the other, and make the namespace on both."""
+        """Register each side on the other, and make the namespace on both; its topics stay."""
         names = f"{self.source.name},{self.target.name}"
         for here, there in ((self.source, self.target), (self.target, self.source)):
             here.know(there)
             here.run(f"tenants create {self.tenant} -c {names}")
             here.run(f"namespaces create {self.namespace} -c {here.name}")
+            here.run(f"namespaces set-inactive-topic-policies {self.namespace} {KEPT}")
         return self
 
     def topic(self, name: str) -> str:

@@ -102,7 +102,7 @@ def story(source: CliCluster, target: CliCluster, namespace: str) -> None:
     assert (code, again["outcome"], kinds(again)) == (0, "READY", [])
 
 
-@pytest.mark.timeout(600)  # the start of a real Pulsar on a machine that may be busy
+@pytest.mark.timeout(1200)  # the start of a real Pulsar on a machine that may be busy
 def test_namespaces_when_adjusted_then_are_equal_whichever_side_is_the_source(
     start_real_pulsar: RealPulsarFactory, ours: CliCluster
 ) -> None:

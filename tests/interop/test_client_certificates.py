@@ -31,7 +31,7 @@ from tests.interop.replicated_pairs import Cluster, Pair, provision_as_job, unti
 from tests.interop.test_remote_credentials import NUMBERS, QUIET, copied, in_files, job_config, publish, read
 from tests.support.certificates import Authority, Certificate
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 NO_CERTIFICATE = Certificate(Path(), Path())
 PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationTls"

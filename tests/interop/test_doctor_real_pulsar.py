@@ -88,7 +88,7 @@ def produced(service_url: str, topic: str) -> None:
         client.close()
 
 
-@pytest.mark.timeout(600)  # two starts and several Java programs, on a machine that may be busy
+@pytest.mark.timeout(1200)  # two starts and several Java programs, on a machine that may be busy
 def test_doctor_when_a_real_cluster_is_spoilt_then_finds_and_repairs_all_of_it(
     start_real_pulsar: RealPulsarFactory,
 ) -> None:

@@ -19,7 +19,7 @@ from tests.interop.real_pulsar import Address
 from tests.interop.replicated_pairs import Cluster, Pair, until
 from tests.spark.replication_job import stored_entries
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 SETTINGS = {"allowAutoTopicCreation": "false", "brokerDeleteInactiveTopicsEnabled": "false"}
 FIRST = {"type": "record", "name": "P", "fields": [{"name": "a", "type": "int"}]}
@@ -156,7 +156,7 @@ def brings(producer: Producer, consumer: Consumer) -> bool:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("ours", ["embedded"], indirect=True)
 def test_messages_do_not_circle_between_our_job_and_its_replicator(pair: Pair) -> None:
     topic = pair.topic("flights")

@@ -25,7 +25,7 @@ from tests.interop.replicated_pairs import Cluster, Pair, provision_as_job, unti
 from tests.support.encryption_keys import new_keys
 from tests.support.pipeline_turns import TOPIC, Job, schemas_come_while_they_are_wanted
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from tests.support.pipeline_turns import is_ready
 
 pytestmark = [pytest.mark.interop]
 
-REAL = [pytest.mark.slow, pytest.mark.timeout(600)]
+REAL = [pytest.mark.slow, pytest.mark.timeout(1200)]
 PAIRS = [
     pytest.param("ours-ours"),
     pytest.param("ours-real", marks=REAL),

@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 NAMESPACE = NamespaceName.parse("public/audited")
 EACH = 1000
+KEPT = {"brokerDeleteInactiveTopicsEnabled": "false"}
 RULES = ReadingRules(rate=10_000)
 
 
@@ -32,8 +33,8 @@ RULES = ReadingRules(rate=10_000)
 def config(tmp_path_factory):
     directory = tmp_path_factory.mktemp("clusters")
     with (
-        InProcessBroker(directory / "east", {"clusterName": "east"}) as east,
-        InProcessBroker(directory / "west", {"clusterName": "west"}) as west,
+        InProcessBroker(directory / "east", {"clusterName": "east", **KEPT}) as east,
+        InProcessBroker(directory / "west", {"clusterName": "west", **KEPT}) as west,
     ):
         for broker in (east, west):
             for number in range(EACH):

@@ -22,7 +22,7 @@ from tests.spark.replication_job import (
 )
 from tests.support.cli_cluster import CliCluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 KEPT = {
     "brokerDeleteInactiveTopicsEnabled": "false",

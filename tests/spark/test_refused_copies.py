@@ -124,7 +124,7 @@ def test_refusal_is_told_with_its_remedy_and_the_entries_come_when_it_ends(
     assert remedy_for(held(copy)).startswith(remedy)
     if end is not None:
         end()
-        until(lambda: (copy.drain(), held(copy) is None)[1], seconds=60)
+        until(lambda: (copy.drain(), held(copy) is None)[1])
         assert [value for value in arrived(west) if value != b"own"] == [b"0", b"1", b"2"]
 
 
@@ -152,4 +152,4 @@ def test_token_that_has_expired_is_told_and_one_that_is_renewed_is_taken(east, t
         assert "expired" in held(copy).lower() or "authenticat" in held(copy).lower(), held(copy)
         assert remedy_for(held(copy)).startswith("renew the credentials")
         path.write_text(token("admin"))
-        until(lambda: (copy.drain(), held(copy) is None)[1], seconds=60)
+        until(lambda: (copy.drain(), held(copy) is None)[1])

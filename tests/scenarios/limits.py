@@ -127,14 +127,18 @@ def ack(consumer: int, message: Any) -> bytes:
 
 def received(client: RawClient, count: int) -> list[Any]:
     """The contents of so many answers."""
-    return [client.receive().command.ListFields()[1][1] for _ in range(count)]
+    return [client.answer().command.ListFields()[1][1] for _ in range(count)]
 
 
 def received_so_far(client: RawClient) -> list[Any]:
     """The contents of the answers that are here already."""
     found = []
     while client.wait(0):
-        found += received(client, 1)
+        command = client.receive().command
+        if command.type == pb.BaseCommand.PING:
+            client.send(commands.PONG)
+        else:
+            found.append(command.ListFields()[1][1])
     return found
 
 

@@ -46,7 +46,13 @@ class RawClient:
     def ask(self, frame: bytes) -> Any:
         """Send one request and give the content of the next answer."""
         self.send(frame)
-        return self.receive().command.ListFields()[1][1]
+        return self.answer().command.ListFields()[1][1]
+
+    def answer(self) -> Frame:
+        """The next frame that does not ask whether we are here; such questions are answered."""
+        while (frame := self.receive()).command.type == pb.BaseCommand.PING:
+            self.send(commands.PONG)
+        return frame
 
     def closed_by_broker(self) -> bool:
         """Whether the broker hangs up, without saying anything before."""

@@ -7,6 +7,8 @@ too, with empty values.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from interpulse.model.names import Domain, NamespaceName, TopicName, encode_local_name
 
 __all__ = [
@@ -149,7 +151,9 @@ def topic_of_record(key: str) -> TopicName | None:
     return _topic("/".join(key.split("/", 6)[2:6]))
 
 
+@lru_cache(maxsize=100)
 def _topic(log_name: str) -> TopicName | None:
+    # Several watch the same keys: they share the name.
     parts = log_name.split("/")
     return TopicName.from_log_name(log_name) if len(parts) == _PARTS_OF_TOPIC and all(parts) else None
 

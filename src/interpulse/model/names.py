@@ -194,7 +194,7 @@ class TopicName:
         encoded = encode_local_name(self.local_name)
         return self.local_name if encoded == self.local_name else encoded  # most names are one string then
 
-    @property
+    @_Kept
     def log_name(self) -> str:
         """Where the topic record lies below ``/managed-ledgers``: ``tenant/namespace/domain/encoded``."""
         return f"{self.tenant}/{self.namespace}/{self.domain}/{self.encoded}"
@@ -222,11 +222,13 @@ class TopicName:
     def is_partition(self) -> bool:
         return self.partition_index >= 0
 
-    @_Kept
+    @property
     def base(self) -> TopicName:
         """The partitioned topic this is a partition of; itself if it is not a partition."""
-        if not self.is_partition:
-            return self
+        return self._parent if self.is_partition else self  # a name that kept itself would not be freed
+
+    @_Kept
+    def _parent(self) -> TopicName:
         local_name = self.local_name.rpartition(_PARTITION_SUFFIX)[0]
         base = _base if len(local_name) <= _LENGTH_KEPT_MAX else TopicName
         return base(self.domain, self.tenant, self.namespace, local_name)
@@ -347,6 +349,8 @@ def _checked(text: str, domain: str, tenant: str, namespace: str, local_name: st
         raise InvalidTopicName(f"Invalid topic name: {text}: the topic part must not be blank or contain '/'")
     # Many names have these parts in common, and hold one string of each then.
     name = TopicName(intern(domain), intern(tenant), intern(namespace), local_name)  # type: ignore[arg-type]
+    if "://" in text and text.startswith(domain):
+        object.__setattr__(name, "_text", text)  # it is the complete name, and most callers hold it anyway
     base = name
     while base.is_partition:
         base = base.base

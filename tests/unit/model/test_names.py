@@ -1,6 +1,8 @@
 """Names: Pulsar's rules, and where ours are stricter."""
 
+import gc
 import pickle
+from weakref import ref
 
 import pytest
 from hypothesis import given
@@ -109,6 +111,19 @@ def test_partition_suffix_when_read_then_only_the_canonical_form_counts(local_na
     assert name.partition_index == index
     assert name.is_partition == (index >= 0)
     assert name.base.local_name == base
+
+
+@pytest.mark.parametrize("local_name", ["t", "t-partition-3"])
+def test_name_when_nobody_needs_it_then_is_freed_at_once(local_name: str) -> None:
+    name = TopicName.of("persistent", "public", "default", local_name)
+    assert (name.base.local_name, name.log_name) == ("t", f"public/default/persistent/{local_name}")
+    kept = ref(name)
+    gc.disable()
+    try:
+        del name
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 def test_partition_when_the_name_has_that_suffix_then_is_itself() -> None:

@@ -26,7 +26,7 @@ from interpulse.storage.bookkeeper.errors import (
     LedgerFenced,
     NoLedger,
 )
-from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, Quorum
 from interpulse.storage.bookkeeper.ledger_purposes import custom_metadata, digest_for
 from interpulse.storage.bookkeeper.reader import LedgerReader
 from interpulse.storage.bookkeeper.writer import LedgerWriter
@@ -280,6 +280,8 @@ class BookKeeperJournal:
             raise LedgerGone(ledger_id) from None
 
     def _keep(self, reader: LedgerReader) -> LedgerReader:
+        if reader.last_confirmed == NO_ENTRY_YET:
+            return reader  # nobody reads it
         self._readers[reader.ledger_id] = reader
         while len(self._readers) > _READERS_MAX:
             self._readers.popitem(last=False)

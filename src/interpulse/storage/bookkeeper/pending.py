@@ -13,10 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, reduce
 from operator import or_
+from typing import Final
 
 from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, Quorum
 
 __all__ = ["PendingEntries"]
+
+
+_NONE: Final[frozenset[int]] = frozenset()
 
 
 class PendingEntries:
@@ -42,7 +46,7 @@ class PendingEntries:
         self._quorum = quorum
         self._striped = quorum.ensemble != quorum.write
         self._write_sets = _write_sets(quorum)
-        self._given_up: frozenset[int] = frozenset()  # places whose bookies nobody waits for
+        self._given_up = _NONE  # places whose bookies nobody waits for
         self._frames: dict[int, bytes] = {}
         self._first = 0  # the entry of bit 0
         self._lengths = [0]  # bytes of all payloads before the entry of each bit, and of all

@@ -23,6 +23,9 @@ TESTED = {
     "time until a client of the binary port has greeted": f"{UNIT}/wire/test_server.py::test_tick_when_the_greeting",
     "time until a client inside TLS has finished its handshake": f"{UNIT}/serving/test_tls.py::test_handshake_when",
     "time until a whole HTTP request has come, and its answer is read": f"{WEB}::test_client_when_it_sends_a_byte",
+    "time in which nothing can be written of an answer that goes on: a stream of events, an export, a long list": (
+        f"{UNIT}/serving/test_web_connections.py::test_stream_when_its_reader_never_reads"
+    ),
     "lookups and metadata queries under way": f"{BINARY}/test_topics.py::test_metadata_when_no_permit_is_left",
     "names in one batch lookup": f"{UNIT}/broker/topics/lookup/test_lookup.py::test_batch_when",
     "topics that are loaded at once": f"{LIVE}/registry/test_load_permits.py::test_loads_when_at_the_limit",

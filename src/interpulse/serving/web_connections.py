@@ -38,8 +38,8 @@ class _Waiting:
     """How often writing had to stop."""
 
 
-class _Handler(web.RequestHandler):
-    """Of one connection; knows whether its answer can be written."""
+class _Connection(web.RequestHandler):
+    """One of them; it knows whether its answer can be written."""
 
     pauses = 0
     paused = False
@@ -83,16 +83,16 @@ class WebConnections(web.Server):
         self._answer = answer
         self._quota = quota
         self._idle_seconds = idle_seconds
-        self._open: dict[_Handler, tuple[asyncio.Transport, str]] = {}
-        self._waited_for: dict[_Handler, _Waiting] = {}
+        self._open: dict[_Connection, tuple[asyncio.Transport, str]] = {}
+        self._waited_for: dict[_Connection, _Waiting] = {}
         self._look: asyncio.TimerHandle | None = None
 
     def __call__(self) -> web.RequestHandler:
-        return _Handler(self, loop=self._loop, **self._kwargs)
+        return _Connection(self, loop=self._loop, **self._kwargs)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
-        assert isinstance(handler, _Handler), "all are made here"
+        assert isinstance(handler, _Connection), "all are made here"
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if peer else ""
         if self.closed:
@@ -106,7 +106,7 @@ class WebConnections(web.Server):
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)
-        assert isinstance(handler, _Handler), "all are made here"
+        assert isinstance(handler, _Connection), "all are made here"
         self._waited_for.pop(handler, None)
         opened = self._open.pop(handler, None)
         if opened is not None:
@@ -117,14 +117,14 @@ class WebConnections(web.Server):
 
     async def _served(self, request: web.BaseRequest) -> web.StreamResponse:
         handler = request.protocol
-        assert isinstance(handler, _Handler), "all are made here"
+        assert isinstance(handler, _Connection), "all are made here"
         self._wait_for(handler, answering=True)
         try:
             return await self._answer(request)
         finally:
             self._wait_for(handler, answering=False)
 
-    def _wait_for(self, handler: _Handler, *, answering: bool) -> None:
+    def _wait_for(self, handler: _Connection, *, answering: bool) -> None:
         if handler not in self._open:
             return
         loop = asyncio.get_running_loop()

@@ -1,7 +1,7 @@
 //! The frame codec as a Python module. `interpulse/wire/codec.py` says what each function does, and has its twin.
 
 use interpulse_frames::{
-    Answer, Delivery, Messages, Receipt, Split, Stamp, copy_payloads, last_of, measure_payloads,
+    Answer, Delivery, Messages, Receipt, Split, Stamp, copy_payloads, count_of, last_of, measure_payloads,
     split_batch as bounds_in, sticky_key, take_acks as read_acks, take_messages as read_messages,
     take_questions as read_questions, take_receipts as read_receipts, take_sends as read_sends, write_receipts,
     write_send_head,
@@ -193,6 +193,12 @@ fn join_payloads<'py>(
 }
 
 #[pyfunction]
+fn message_counts(entries: Vec<Bound<'_, PyBytes>>) -> Vec<u64> {
+    let count = |entry: &[u8]| guarded(|| count_of(entry)).unwrap_or(0);
+    entries.iter().map(|entry| count(entry.as_bytes())).collect()
+}
+
+#[pyfunction]
 fn encode_receipts<'py>(
     py: Python<'py>,
     producer_id: u64,
@@ -297,7 +303,7 @@ fn written<'py>(
 mod interpulse_codec {
     #[pymodule_export]
     use super::{
-        encode_answers, encode_messages, encode_receipts, encode_sends, join_payloads, last_sequences, split_batch,
-        stamp_entries, sticky_keys, take_acks, take_messages, take_questions, take_receipts, take_sends,
+        encode_answers, encode_messages, encode_receipts, encode_sends, join_payloads, last_sequences, message_counts,
+        split_batch, stamp_entries, sticky_keys, take_acks, take_messages, take_questions, take_receipts, take_sends,
     };
 }

@@ -11,7 +11,7 @@ mod varints;
 mod writing;
 
 pub use batches::{Split, copy_payloads, measure_payloads, split_batch};
-pub use metadata::{Plain, Stamp, last_of};
+pub use metadata::{Plain, Stamp, count_of, last_of};
 pub use reading::{
     Acks, Arrivals, Questions, Receipts, Sends, sticky_key, take_acks, take_messages, take_questions, take_receipts,
     take_sends,

@@ -103,6 +103,12 @@ pub fn last_of(entry: &[u8]) -> Option<(&str, u64)> {
     Some((std::str::from_utf8(found.producer_name).ok()?, found.last_sequence_id()?))
 }
 
+/// The messages of a plain entry.
+#[must_use]
+pub fn count_of(entry: &[u8]) -> Option<u64> {
+    Some(plain(parts(entry)?.metadata)?.batch_messages.unwrap_or(1))
+}
+
 fn plain_property(mut property: &[u8]) -> Option<()> {
     for tag in [0x0a, 0x12] {
         property = property.strip_prefix(&[tag])?;

@@ -65,6 +65,8 @@ class Codec(NamedTuple):
     None if an entry has none, has it in base64, or is not plain: its first bytes are not the checksum, or its metadata
     is damaged or has unusual fields.
     """
+    message_counts: Callable[[Sequence[bytes]], Sequence[int]]
+    """Entries -> the messages of each; 0 of a marker, a chunk, and one that is not plain, as of `sticky_keys`."""
     last_sequences: Callable[[Sequence[bytes]], tuple[str, Sequence[int]] | None]
     """Entries -> the producer name that is in all of them, and the sequence id of the last message of each.
 
@@ -125,6 +127,7 @@ def python_codec() -> Codec:
         module.take_messages,
         module.take_receipts,
         module.sticky_keys,
+        module.message_counts,
         module.last_sequences,
         module.receipt_encoder,
         module.message_encoder,
@@ -172,6 +175,7 @@ def native_codec() -> Codec:
         module.take_messages,
         module.take_receipts,
         module.sticky_keys,
+        module.message_counts,
         module.last_sequences,
         receipt_encoder,
         message_encoder,

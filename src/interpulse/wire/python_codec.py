@@ -24,6 +24,7 @@ __all__ = [
     "entry_stamper",
     "join_payloads",
     "last_sequences",
+    "message_counts",
     "message_encoder",
     "receipt_encoder",
     "send_encoder",
@@ -189,6 +190,11 @@ def sticky_keys(entries: Sequence[bytes]) -> Sequence[bytes | None]:
     return list(map(_sticky_key, entries))
 
 
+def message_counts(entries: Sequence[bytes]) -> Sequence[int]:
+    """The messages of each entry."""
+    return list(map(_message_count, entries))
+
+
 def receipt_encoder(producer_id: int, partition: int) -> Any:
     """The function that makes the frames of receipts."""
     return ReceiptEncoder(producer_id, partition).encode_all
@@ -316,6 +322,19 @@ def _sticky_key(entry: bytes) -> bytes | None:
         return None
     key: str | bytes = metadata.partition_key  # bytes if its producer wrote no UTF-8
     return key if isinstance(key, bytes) else key.encode()
+
+
+def _message_count(entry: bytes) -> int:
+    metadata_bytes = metadata_in(entry)
+    if metadata_bytes is None:
+        return 0
+    try:
+        metadata = _parse_metadata(metadata_bytes)
+    except DecodeError:
+        return 0
+    if metadata.HasField("marker_type") or metadata.num_chunks_from_msg > 1:
+        return 0
+    return max(metadata.num_messages_in_batch, 1)
 
 
 def _frames(

@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
+from interpulse.storage.api import LogEntry
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.entries import metadata_in, parse_entry
@@ -174,6 +175,17 @@ class EntryMetadataCache:
             for each in oldest:
                 del self._published[each]
             self._known_from = Position(oldest[-1].ledger, oldest[-1].entry + 1)
+
+    def learn(self, entries: Sequence[LogEntry]) -> None:
+        """Look at entries that were read together: at once it costs a fraction."""
+        if not entries or (last := entries[-1].position) >= self._known_from or last in self._parsed:
+            return
+        counts = codec().message_counts([entry for _, entry in entries])
+        by_count = {count: ORDINARY if count == 1 else EntryMetadata(count) for count in set(counts)}
+        if len(self._parsed) + len(entries) > _CACHED_MAX:
+            self._parsed.clear()
+        pairs = zip(entries, counts, strict=True)
+        self._parsed.update((position, by_count[count]) for (position, _), count in pairs if count)
 
     def get(self, position: Position, entry: bytes) -> EntryMetadata:
         if position >= self._known_from:

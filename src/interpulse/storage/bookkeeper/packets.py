@@ -8,10 +8,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
-from itertools import repeat
+from itertools import repeat, tee
 from struct import Struct, error
 from typing import Final, NamedTuple
 
@@ -52,7 +52,7 @@ _Pieces = Sequence[bytes]
 
 
 _DigestOf = Callable[[bytes, bytes], bytes]
-_DigestsOf = Callable[[_Pieces, _Pieces], Iterator[bytes]]
+_DigestsOf = Callable[[_Pieces, Iterable[bytes]], Iterator[bytes]]
 
 
 def _crc32c_of(head: bytes, payload: bytes) -> bytes:
@@ -67,15 +67,15 @@ def _no_digest(head: bytes, payload: bytes) -> bytes:
     return b""
 
 
-def _crc32c(heads: _Pieces, payloads: _Pieces) -> Iterator[bytes]:
+def _crc32c(heads: _Pieces, payloads: Iterable[bytes]) -> Iterator[bytes]:
     return map(_U32.pack, map(crc32c, payloads, map(crc32c, heads)))
 
 
-def _crc32(heads: _Pieces, payloads: _Pieces) -> Iterator[bytes]:
+def _crc32(heads: _Pieces, payloads: Iterable[bytes]) -> Iterator[bytes]:
     return map(_U64.pack, map(zlib.crc32, payloads, map(zlib.crc32, heads)))
 
 
-def _no_digests(heads: _Pieces, payloads: _Pieces) -> Iterator[bytes]:
+def _no_digests(heads: _Pieces, payloads: Iterable[bytes]) -> Iterator[bytes]:
     return repeat(b"", len(heads))
 
 
@@ -143,15 +143,19 @@ class Digest:
     def open_run(self, raws: Sequence[bytes | memoryview], ledger_id: int, first: int) -> list[bytes] | None:
         """The payloads of these packets if all are whole and of consecutive entries; `open` tells what is wrong."""
         start = self.front_size
-        heads = [bytes(raw[: _HEAD.size]) for raw in raws]
-        payloads = [bytes(raw[start:]) for raw in raws]
+        fronts = [bytes(raw[:start]) for raw in raws]
+        heads = [front[: _HEAD.size] for front in fronts]
         places = zip(repeat(ledger_id), range(first, first + len(raws)), strict=False)
         try:
             in_place = [numbers[:2] for numbers in map(_HEAD.unpack, heads)] == list(places)
         except error:
             return None  # too short
-        fronts = map(bytes.__add__, heads, self._digests(heads, payloads))
-        return payloads if in_place and list(fronts) == [raw[:start] for raw in raws] else None
+        copies, again = tee(
+            map(bytes, [raw[start:] for raw in raws])
+        )  # digested at once: they are in the processor's cache
+        sealed = map(bytes.__add__, heads, self._digests(heads, again))
+        payloads = [payload for payload, front, seal in zip(copies, fronts, sealed, strict=True) if front == seal]
+        return payloads if in_place and len(payloads) == len(raws) else None
 
 
 @lru_cache(maxsize=100)

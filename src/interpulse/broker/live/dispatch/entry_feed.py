@@ -176,6 +176,7 @@ class EntryFeed:
         finally:
             self._reading = False
         if round_ == self._round:
+            self._source.entry_metadata.learn(found)
             self._look_ahead(found)
             if compacted is not None:
                 first = topic_log.first_position

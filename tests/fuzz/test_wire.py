@@ -41,6 +41,7 @@ GOOD_FRAMES = st.sampled_from(
         commands.subscribe(1, 2, "t", "s"),
         commands.producer(1, 2, "t"),
         commands.batch_lookup(1, ["a"]),
+        commands.flow(1, 500),
     ]
 )
 PROPERTIES = [pb.KeyValue(key="k", value="v")]
@@ -115,10 +116,12 @@ def test_any_bytes_when_sent_to_a_broker_then_frames_or_remote_protocol_error(da
 
 @NATIVE_NEEDED
 @given(damaged(GOOD_METADATA) | st.binary(max_size=60))
-def test_any_metadata_when_asked_for_its_key_then_none_or_what_protobuf_reads(data: bytes) -> None:
+def test_any_metadata_when_asked_for_key_and_count_then_none_or_what_protobuf_reads(data: bytes) -> None:
     for entry in (build_entry(data, b"payload"), ENTRY[:6] + data):
         [key] = native_codec().sticky_keys([entry])
         assert key in (None, *python_codec().sticky_keys([entry]))
+        [count] = native_codec().message_counts([entry])
+        assert count in (0, *python_codec().message_counts([entry]))
 
 
 GOOD_BATCHES = st.builds(

@@ -395,7 +395,8 @@ def _taken_flows(data: bytes, start: int) -> tuple[FlowRun, int] | None:
 @lru_cache(maxsize=1024)
 def _flow_in(frame: bytes) -> tuple[int, int] | None:
     """Consumer id and permits of a plain FLOW. Clients repeat them, and to parse one costs more than to find it."""
-    flow = _parsed_command(frame[8:]).flow
+    _, command_size = _unpack_sizes(frame)
+    flow = _parsed_command(frame[8 : 8 + command_size]).flow
     plain = frame == encode_command(_flow_command(flow.consumer_id, flow.messagePermits))
     return (flow.consumer_id, flow.messagePermits) if plain else None
 

@@ -33,6 +33,8 @@ def one(data: bytes) -> None:
         if NATIVE_INSTALLED:
             [key] = native_codec().sticky_keys([entry])
             assert key in (None, *python_codec().sticky_keys([entry]))
+            [count] = native_codec().message_counts([entry])
+            assert count in (0, *python_codec().message_counts([entry]))
 
 
 def seeds() -> Iterator[bytes]:

@@ -59,5 +59,5 @@ def seeds() -> Iterator[bytes]:
     yield b"\x10" + commands.PING + commands.send(1, 7, entry) + commands.send(1, 8, entry, num_messages=3)
     yield b"\x20" + commands.ack_one(1, 2, 3) + commands.ack(1, [pb.MessageIdData(ledgerId=1, entryId=3, ack_set=[1])])
     yield b"\x05" + commands.partitioned_metadata(1, "persistent://a/b/t") + commands.lookup(1, "persistent://a/b/t")
-    yield b"\x00" + commands.subscribe(1, 2, "t", "s") + commands.producer(1, 2, "t") + commands.flow(1, 1000)
+    yield b"\x00" + commands.subscribe(1, 2, "t", "s") + commands.producer(1, 2, "t") + commands.flow(1, 1000) * 2
     yield b"\x04" + GREETING

@@ -17,8 +17,10 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_one
 from interpulse.wire.codec import Codec, chosen_codec, chosen_name, native_codec
 from interpulse.wire.entries import build_entry, parse_entry
+from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import (
     AckRun,
+    FlowRun,
     FrameDecoder,
     LookupRun,
     MessageRun,
@@ -78,7 +80,7 @@ def test_sends_of_one_producer_when_they_follow_each_other_then_one_run(codec: C
 def test_run_when_another_producer_or_command_comes_then_ends(codec: Codec) -> None:
     first, other, flow, last = runs_of(codec, send() + send(producer_id=2) + FLOW + send() + send())
     assert (first, other) == (SendRun(1, [7], [ENTRY]), SendRun(2, [7], [ENTRY]))
-    assert flow.command.type == pb.BaseCommand.FLOW
+    assert flow == FlowRun(1, 5, 1)
     assert last == SendRun(1, [7, 7], [ENTRY, ENTRY])
 
 
@@ -150,6 +152,41 @@ def test_ack_when_unusual_then_is_a_frame_and_says_the_same(codec: Codec, frame:
     received = runs_of(codec, data)
     assert [type(each) is AckRun for each in received] == [True, False, True]
     assert said(received) == said(FrameDecoder(LIMIT).feed(data))
+
+
+def test_flows_when_they_are_the_same_then_one_run(codec: Codec) -> None:
+    other, last = commands.flow(1, 6), commands.flow(2**64 - 1, 2**32 - 1)
+    received = runs_of(codec, FLOW + FLOW + other + send() + FLOW + last + FLOW[:-1])
+    assert received == [
+        FlowRun(1, 5, 2),
+        FlowRun(1, 6, 1),
+        SendRun(1, [7], [ENTRY]),
+        FlowRun(1, 5, 1),
+        FlowRun(2**64 - 1, 2**32 - 1, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        encode_with_entry(pb.BaseCommand.FromString(FLOW[8:]), b"x"),
+        encode_with_entry(pb.BaseCommand.FromString(FLOW[8:]), b"x" * 100),
+        b"\0\0\0\x0f\0\0\0\x0b" + FLOW[8:] + b"\x08\x12",
+        b"\0\0\0\x0d\0\0\0\x09\x08\x0b\x5a\x05\x10\x05\x08\x01\x18",
+    ],
+    ids=["entry", "large-entry", "other-type-behind", "damaged"],
+)
+def test_flow_when_unusual_then_says_the_same(codec: Codec, frame: bytes) -> None:
+    decoder = FrameDecoder(LIMIT)
+    decoder.gather_runs(codec)
+    assert outcome(decoder, FLOW + frame + FLOW) == outcome(FrameDecoder(LIMIT), FLOW + frame + FLOW)
+
+
+def outcome(decoder: FrameDecoder, data: bytes) -> list[Any]:
+    try:
+        return said(decoder.feed_runs(data))
+    except RemoteProtocolError as error:
+        return [str(error)]
 
 
 def test_run_when_the_last_frame_is_not_complete_then_ends_before_it(codec: Codec) -> None:
@@ -386,6 +423,26 @@ def test_payloads_when_joined_then_stand_behind_each_other(codec: Codec) -> None
 def test_payloads_when_bounds_are_outside_then_refused(codec: Codec, places: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="outside"):
         codec.join_payloads([(b"abc", bounds(0, 1)), (b"abc", bounds(*places))])
+
+
+@pytest.mark.parametrize(
+    ("entry", "count"),
+    [
+        (ENTRY, 1),
+        (KEYED, 3),
+        (entry_of(num_messages_in_batch=1), 1),
+        (entry_of(num_messages_in_batch=2**31 - 1), 2**31 - 1),
+        (entry_of(marker_type=10), 0),
+        (entry_of(uuid="u", num_chunks_from_msg=3, chunk_id=0), 0),
+        (b"", 0),
+        (KEYED[:20], 0),
+        (KEYED[6:], 0),
+        (b"\x0e\x02\0\0\0\0" + KEYED, 0),
+        (build_entry(METADATA + b"\x32\x05k", b"payload"), 0),
+    ],
+)
+def test_messages_of_an_entry_when_it_is_plain_then_counted(codec: Codec, entry: bytes, count: int) -> None:
+    assert codec.message_counts([KEYED, entry]) == [3, count]
 
 
 def message(entry: bytes, number: int = 5, **fields: object) -> bytes:

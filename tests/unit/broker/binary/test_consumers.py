@@ -130,6 +130,12 @@ async def test_delivery_when_client_gave_an_epoch_then_repeated(client: Any) -> 
     assert answer.command.message.consumer_epoch == 4
 
 
+async def test_flows_when_they_come_together_then_are_one(client: Any) -> None:
+    consumer = await client.subscribe()
+    client.send(commands.flow(1, 500), commands.flow(1, 500), commands.flow(9, 5), commands.flow(1, 6))
+    assert consumer.calls == [("flow", 1000), ("flow", 6)]
+
+
 async def test_flow_when_consumer_is_unknown_then_ignored(client: Any) -> None:
     consumer = await client.subscribe()
     client.send(commands.flow(9, 5), commands.flow(1, 6))

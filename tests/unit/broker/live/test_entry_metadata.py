@@ -15,6 +15,7 @@ from interpulse.broker.live.entry_metadata import (
     sticky_slots_of,
 )
 from interpulse.model.ids import Position
+from interpulse.storage.api import LogEntry
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
 
@@ -82,6 +83,18 @@ def test_entry_metadata_cache_knows_what_was_published_and_parses_the_rest_once(
     assert cache.get(Position(4, 0), b"not looked at again") == EntryMetadata(3)
 
 
+def test_entry_metadata_cache_when_entries_were_read_together_then_those_that_are_plain_are_known() -> None:
+    cache = EntryMetadataCache(Position(5, 0))
+    rows = [entry(), entry(num_messages_in_batch=3), entry(marker_type=10), entry(num_messages_in_batch=1)]
+    cache.learn([LogEntry(Position(4, number), row) for number, row in enumerate(rows)])
+    unread = b"not looked at"
+    known = [cache.get(Position(4, number), row if number == 2 else unread) for number, row in enumerate(rows)]
+    assert known == [ORDINARY, EntryMetadata(3), MARKER, ORDINARY]
+    cache.learn([])
+    cache.learn([LogEntry(Position(5, 0), entry(num_messages_in_batch=3))])
+    assert cache.get(Position(5, 0), unread) == ORDINARY  # it was published, and was ordinary then
+
+
 def test_entry_metadata_cache_when_full_then_old_entries_are_parsed_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -91,3 +104,14 @@ def test_entry_metadata_cache_when_full_then_old_entries_are_parsed_again(
         cache.remember(Position(5, number), EntryMetadata(9))
     assert cache.get(Position(5, 0), entry(num_messages_in_batch=3)) == EntryMetadata(3)
     assert cache.get(Position(5, 4), b"not looked at") == EntryMetadata(9)
+
+
+def test_entry_metadata_cache_when_entries_read_together_are_too_many_then_older_ones_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("interpulse.broker.live.entry_metadata._CACHED_MAX", 4)
+    cache = EntryMetadataCache(Position(5, 0))
+    for first in (0, 3):
+        cache.learn([LogEntry(Position(4, first + number), entry(num_messages_in_batch=3)) for number in range(3)])
+    assert cache.get(Position(4, 0), entry(num_messages_in_batch=2)) == EntryMetadata(2)
+    assert cache.get(Position(4, 3), b"not looked at") == EntryMetadata(3)

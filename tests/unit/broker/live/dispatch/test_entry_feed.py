@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live import entry_metadata
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch import entry_feed
 from interpulse.broker.live.entry_metadata import EntryMetadataCache
@@ -62,6 +63,23 @@ async def test_backlog_of_batches_when_permits_are_few_then_no_more_of_them_are_
         got += sink.numbers()
     assert got == list(range(40))
     assert len(looked_at) <= 2 * 40  # each of them, and the one behind those that are sent
+
+
+async def test_backlog_when_it_is_read_then_its_entries_are_looked_at_together(bench: Any, monkeypatch: Any) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    producer, _ = await bench.producer(topic)
+    for number in range(40):
+        producer.publish(number, -1, 10, bench.entry(number, num_messages_in_batch=10))
+    await bench.restart()
+    topic = await bench.topic()
+
+    def alone(entry: bytes) -> Any:
+        raise AssertionError("an entry is looked at by itself")
+
+    monkeypatch.setattr(entry_metadata, "entry_metadata_of", alone)
+    _, sink = await bench.consumer(topic, permits=400)
+    assert sink.numbers() == list(range(40))
 
 
 async def test_read_begun_before_a_seek_is_not_delivered(bench: Any) -> None:

@@ -4,8 +4,8 @@
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used)]
 
 use interpulse_frames::{
-    Answer, Delivery, Messages, Receipt, Stamp, copy_payloads, last_of, measure_payloads, split_batch, sticky_key,
-    take_acks, take_messages, take_questions, take_receipts, take_sends, write_receipts, write_send_head,
+    Answer, Delivery, Messages, Receipt, Stamp, copy_payloads, count_of, last_of, measure_payloads, split_batch,
+    sticky_key, take_acks, take_messages, take_questions, take_receipts, take_sends, write_receipts, write_send_head,
 };
 use std::time::{Duration, Instant};
 
@@ -100,6 +100,7 @@ fn the_copy_of_any_bytes_is_an_entry_or_none() {
         }
         if let Some((copy, _)) = stamp.copy(&data, (1, 2), 300) {
             assert_eq!(last_of(&copy).unwrap().0, "lane");
+            assert!(count_of(&data).is_none_or(|count| count > 0));
             assert!(last_of(&data).is_none_or(|(name, _)| name.len() <= data.len()));
         }
     }
@@ -143,6 +144,7 @@ fn the_key_of_any_bytes_is_read_or_left() {
     let head = b"\x0e\x01sum!\x00\x00\x00";
     let whole = [&head[..], &[u8::try_from(metadata.len()).unwrap()], metadata, b"payload"].concat();
     assert_eq!(sticky_key(&whole), Some(&b"key"[..]));
+    assert_eq!(count_of(&whole), Some(1));
     let mut chance = Chance(7);
     for _ in 0..50_000 {
         let mut data = whole.clone();

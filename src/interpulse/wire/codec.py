@@ -29,6 +29,8 @@ Stamper: TypeAlias = Callable[
 _VARIABLE: Final = "INTERPULSE_CODEC"
 _PIECE_BYTES_LARGE: Final = 32 * 1024
 """An entry from this size on stays a piece of its own: copying it costs more than another piece."""
+_DELIVERED_BYTES_LARGE: Final = 4 * 1024
+"""The same of an entry that is delivered, whose pieces are joined when they are sent."""
 
 
 class Codec(NamedTuple):
@@ -151,7 +153,7 @@ def native_codec() -> Codec:
 
     def message_encoder(consumer_id: int, partition: int) -> Callable[[Messages, int | None], list[bytes]]:
         def encode(batch: Messages, epoch: int | None) -> list[bytes]:
-            return module.encode_messages(consumer_id, partition, epoch, batch, _PIECE_BYTES_LARGE)
+            return module.encode_messages(consumer_id, partition, epoch, batch, _DELIVERED_BYTES_LARGE)
 
         return encode
 

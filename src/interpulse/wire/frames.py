@@ -117,15 +117,15 @@ class AckRun(NamedTuple):
 
 
 class FlowRun(NamedTuple):
-    """FLOWs of one consumer that came one after the other, each for so many permits."""
+    """FLOWs of one consumer that came one after the other, so many times the same."""
 
     consumer_id: int
     permits: int
-    count: int
+    times: int
 
     def frames(self) -> list[Frame]:
         """The same FLOWs as frames."""
-        return [Frame(_flow_command(self.consumer_id, self.permits), None) for _ in range(self.count)]
+        return [Frame(_flow_command(self.consumer_id, self.permits), None) for _ in range(self.times)]
 
 
 class PartitionsRun(NamedTuple):
@@ -385,11 +385,11 @@ def _taken_flows(data: bytes, start: int) -> tuple[FlowRun, int] | None:
     flow = _flow_in(frame) if len(frame) <= _FLOW_BYTES_MAX else None
     if flow is None:
         return None
-    count = 1
+    times = 1
     while data.startswith(frame, end):
-        count += 1
+        times += 1
         end += len(frame)
-    return FlowRun(*flow, count), end
+    return FlowRun(*flow, times), end
 
 
 @lru_cache(maxsize=1024)

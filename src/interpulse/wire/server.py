@@ -106,7 +106,7 @@ class ServerProtocol:
         message_limit_announced: bool = True,
         gathers_runs: bool = False,
     ) -> None:
-        """``gathers_runs``: once the client is accepted, its plain SENDs and ACKs come in runs.
+        """``gathers_runs``: once the client is accepted, its plain SENDs, ACKs and FLOWs come in runs.
 
         ``message_limit_announced`` False: CONNECTED leaves ``message_bytes_max`` out, because the client will hear it
         from another broker.

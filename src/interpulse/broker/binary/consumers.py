@@ -44,7 +44,7 @@ def on_flow(connection: CommandConnection, frame: Frame) -> None:
 def on_flows(connection: CommandConnection, run: FlowRun) -> tuple[()]:
     opened = connection.consumers.get(run.consumer_id)
     if opened is not None:
-        opened.consumer.flow(run.permits * run.count)
+        opened.consumer.flow(run.permits * run.times)
     return ()
 
 

@@ -150,9 +150,8 @@ class Digest:
             in_place = [numbers[:2] for numbers in map(_HEAD.unpack, heads)] == list(places)
         except error:
             return None  # too short
-        copies, again = tee(
-            map(bytes, [raw[start:] for raw in raws])
-        )  # digested at once: they are in the processor's cache
+        # Each copy is digested at once, while it is in the processor's cache.
+        copies, again = tee(map(bytes, [raw[start:] for raw in raws]))
         sealed = map(bytes.__add__, heads, self._digests(heads, again))
         payloads = [payload for payload, front, seal in zip(copies, fronts, sealed, strict=True) if front == seal]
         return payloads if in_place and len(payloads) == len(raws) else None

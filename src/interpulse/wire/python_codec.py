@@ -334,7 +334,8 @@ def _message_count(entry: bytes) -> int:
         return 0
     if metadata.HasField("marker_type") or metadata.num_chunks_from_msg > 1:
         return 0
-    return max(metadata.num_messages_in_batch, 1)
+    count = metadata.num_messages_in_batch
+    return count if count > 0 else 1
 
 
 def _frames(

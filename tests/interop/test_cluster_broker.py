@@ -379,6 +379,9 @@ def test_brokers_when_zookeeper_is_paused_or_restarted_then_publishing_goes_on_a
             zookeeper.pause()
             try:
                 load.goes_on()
+                if pause > seconds:
+                    unread = f"lookup/v2/topic/persistent/{NAMESPACE}/unread"
+                    assert [status(f"{broker.web_url}/{unread}") for broker in brokers] == [503, 503]
                 time.sleep(max(0.0, begun + pause - time.monotonic()))  # the length of the fault
                 load.goes_on()
             finally:
@@ -409,6 +412,15 @@ def paused(broker: BrokerProcess) -> Iterator[None]:
 def url_of(brokers: Sequence[BrokerProcess]) -> str:
     """All of them, for clients."""
     return "pulsar://" + ",".join(broker.service_url.removeprefix("pulsar://") for broker in brokers)
+
+
+def status(url: str) -> int:
+    """What a broker answers, or the one that it redirects to."""
+    try:
+        with urllib.request.urlopen(url, timeout=SECONDS_MAX) as reply:
+            return int(reply.status)
+    except urllib.error.HTTPError as refusal:
+        return refusal.code
 
 
 def get(url: str) -> bytes:

@@ -18,6 +18,7 @@ from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.rules.placement import BrokersView, is_load_change
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, Versioned
 from interpulse.storage.cas import retry_on_conflict
+from interpulse.storage.prompt import SessionLost
 
 __all__ = ["RegisteredBrokers"]
 
@@ -105,6 +106,8 @@ class RegisteredBrokers:
         except PreconditionFailed as error:
             log.error("this broker must stop reason=%s", error)
             self.on_extensible()
+            return
+        except SessionLost:  # `renew` follows
             return
         seconds = (self._now_ms() - self._written_ms) / 1000
         load = await self._load()

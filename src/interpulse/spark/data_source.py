@@ -44,7 +44,9 @@ class PulsarDataSource(DataSource):
         from interpulse.spark.reading.topic_selection import schemas_of_topics
 
         options = parse_read_options(self.options)
-        return schema_of_query(options, schemas_of_topics(options))
+        schema = schema_of_query(options, schemas_of_topics(options))
+        settle_memory()  # one worker is asked for the schemas of all queries
+        return schema
 
     @strip_traceback
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -47,7 +47,7 @@ def configure_worker() -> None:
 def settle_memory() -> None:
     """Leave what this worker has by now out of its daemon's search for garbage, once: modules, mostly, which stay.
 
-    The search takes a tenth of a second otherwise, in each of the four workers or more that a micro-batch goes through,
+    The search takes a tenth of a second otherwise, in each of the workers that a query or a micro-batch goes through,
     and the next task waits for it. In other processes nothing changes.
     """
     global _settled_in

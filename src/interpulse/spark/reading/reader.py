@@ -27,6 +27,7 @@ from interpulse.spark.reading.ranges.splitting import SplitHints, split_ranges
 from interpulse.spark.reading.read_columns import ReadColumns
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.tracebacks import strip_traceback, strip_traceback_while_reading
+from interpulse.spark.workers import settle_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,9 +75,11 @@ class PulsarBatchReader(DataSourceReader):
         """Resolve start and end once and pack the ranges into tasks."""
         view = _open_view(self._options)
         try:
-            return [RangesPartition(task) for task in plan_batch(self._options, view, self._narrowing)]
+            tasks = [RangesPartition(task) for task in plan_batch(self._options, view, self._narrowing)]
         finally:
             view.close()
+        settle_memory()  # one worker plans all queries
+        return tasks
 
     @strip_traceback_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

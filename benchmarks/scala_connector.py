@@ -3,7 +3,8 @@
     python -m benchmarks.scala_connector [--real] [--rounds 3] [--only "write raw"]
 
 Reading and writing, raw and Avro, in turns: rows per second, and processor microseconds of Spark per row, those of Java
-and of the Python workers. The least of all rounds counts, after one that warms up. The broker is one of ours, or with
+and of the Python workers. The median of the rounds counts, after one that warms up: the time of a worker that ends is
+missing until its parent has noticed. The broker is one of ours, or with
 ``--real`` a real Pulsar, and its processor time is left out. Five minutes; the first time some more, while Spark 3.1
 and the connector are set up in the user's cache.
 """
@@ -21,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import psutil
@@ -172,9 +174,13 @@ def _measure(sessions: Mapping[str, Session], cases: Sequence[str], rounds: int,
                 turns[name].append(session.run(case))
         count = rows["reads" if kind == "read" else "writes"]
         for name, taken in turns.items():
-            best = min(taken, key=lambda turn: turn.java + turn.python)
-            rate = count / min(turn.seconds for turn in taken)
-            shares = [used / count * 1e6 for used in (best.java + best.python, best.java, best.python)]
+            rate = count / median(turn.seconds for turn in taken)
+            kinds = (
+                [turn.java + turn.python for turn in taken],
+                [turn.java for turn in taken],
+                [turn.python for turn in taken],
+            )
+            shares = [median(used) / count * 1e6 for used in kinds]
             print(f"| {case} | {name} | {rate:,.0f} | {' | '.join(f'{share:.2f}' for share in shares)} |", flush=True)
 
 

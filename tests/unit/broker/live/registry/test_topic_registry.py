@@ -444,6 +444,28 @@ async def test_cursor_that_waits_for_its_store_then_those_of_other_topics_are_st
     assert len(asked) == 2
 
 
+async def test_cursors_that_cannot_be_stored_since_the_topic_was_closed_meanwhile_are_told_and_forgotten(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = await bench.topic()
+    consumer, _ = await bench.consumer(topic)
+    await bench.publish(topic, 1)
+    consumer.acknowledge_cumulative(topic.positions.durable)
+
+    async def fail_when_closed(*_: Any) -> None:
+        del bench.registry._topics[topic.name]
+        raise MetadataFull("database or disk is full")
+
+    caplog.set_level("INFO")
+    caplog.clear()
+    monkeypatch.setattr(bench.metadata, "commit", fail_when_closed)
+    await bench.registry.flush()
+    assert [message.partition(" topic=")[0] for message in caplog.messages] == [
+        "cursors not stored, the topic is closed"
+    ]
+    assert topic not in bench.registry._changed | bench.registry._unstored
+
+
 async def test_cursors_that_cannot_be_stored_are_told_once_and_once_more_when_they_are(
     bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -131,15 +130,14 @@ async def test_topics_when_unloaded_then_their_memory_is_free_without_a_search_f
             await topic.producer.send(b"x")
             topic.consumers["a"].acknowledge(await topic.consumers["a"].receive())
     await eventually(lambda: not any(topic.clients.connected for topic in app.registry.topics()))
+    await app.registry.flush()  # one that is refused while the topic goes would hold it in its error
     gc.collect()
     assert counted_of_loaded_topics().keys() == OF_LOADED_TOPICS
     gc.disable()
-    logging.disable()  # a record that pytest keeps has its error, and that the topic
     try:
         assert (await call(app.web_url, "PUT", "namespaces/public/default/unload")).status == 204
         await eventually(lambda: not counted_of_loaded_topics())
     finally:
-        logging.disable(logging.NOTSET)
         gc.enable()
 
 

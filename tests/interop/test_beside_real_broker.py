@@ -142,7 +142,7 @@ def test_bundle_when_both_are_asked_for_it_at_once_then_has_one_owner_that_every
             with urllib.request.urlopen(lookup_url(broker, topic), timeout=30) as reply:
                 return str(json.loads(reply.read())["brokerId"])
         except urllib.error.HTTPError as refusal:
-            if refusal.code != 500 or broker is not pair.real:
+            if refusal.code != 500 or not str(refusal.url).startswith(pair.real.web_url):  # ours may lead to it
                 raise
             return ""
 

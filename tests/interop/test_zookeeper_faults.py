@@ -104,7 +104,7 @@ async def load(zookeeper: RealZooKeeper, chroot: str, timeout_ms: int) -> AsyncI
 async def test_store_when_the_server_is_killed_again_and_again_then_goes_on_in_its_session(
     zookeeper: RealZooKeeper,
 ) -> None:
-    async with load(zookeeper, "killed", 60_000) as running:
+    async with load(zookeeper, "killed", 240_000) as running:
         for _ in range(3):
             zookeeper.kill()
             await eventually(lambda: not running.client.connected)

@@ -13,7 +13,8 @@ from typing import Any
 
 import pulsar
 
-RECEIVE_MS = 60_000
+RECEIVE_MS = 150_000
+"""Once its broker has been away for a while, the client waits up to a minute before it asks for it again."""
 QUIET_MS = 300
 """How long nothing must come before we believe that nothing comes."""
 

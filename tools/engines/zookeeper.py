@@ -24,7 +24,7 @@ clientPortAddress=127.0.0.1
 admin.enableServer=false
 maxClientCnxns=0
 minSessionTimeout=1000
-maxSessionTimeout=60000
+maxSessionTimeout=240000
 """
 
 

@@ -51,7 +51,7 @@ class Sealed:
         return AdminClient(self.broker.web_url_tls, tls=self.tls(shown), timeout_ms=20_000, **others)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
 

@@ -42,9 +42,9 @@ Connect = Callable[..., Awaitable[BookKeeperClient]]
 OpenLog = Callable[[str], Awaitable[tuple[TopicLog, Listener]]]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def bookkeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealBookKeeper]:
-    """A ZooKeeper and four bookies, started once per run."""
+    """A ZooKeeper and four bookies, started once for the tests of this file."""
     with real_bookkeeper(tmp_path_factory.mktemp("bookkeeper"), 4) as cluster:
         yield cluster
 
@@ -71,9 +71,9 @@ async def connect(bookkeeper: RealBookKeeper) -> AsyncIterator[Connect]:
         yield open_client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def java(bookkeeper: RealBookKeeper) -> Iterator[JavaLedgers]:
-    """BookKeeper's client, started once per run."""
+    """BookKeeper's client, started once for the tests of this file."""
     started = JavaLedgers(bookkeeper.zookeeper.address)
     yield started
     started.stop()

@@ -70,9 +70,9 @@ class Side:
         return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def compaction_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    """One broker of ours for the session."""
+    """One broker of ours for the tests of this file."""
     with InProcessBroker(tmp_path_factory.mktemp("compaction")) as broker:
         yield Address(broker.service_url, broker.web_url)
 

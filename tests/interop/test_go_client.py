@@ -73,13 +73,13 @@ NOT_ON_REAL = ("key_shared_keeps_order",)
 """While consumers leave, a real Pulsar sends a later message of a key before an earlier one now and then."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def on_ours(program: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     with InProcessBroker(tmp_path_factory.mktemp("broker")) as broker:
         return go_program.outcomes(program, broker.service_url, broker.web_url)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def on_real(program: Path, real_pulsar: Address) -> dict[str, str]:
     return go_program.outcomes(program, real_pulsar.service_url, real_pulsar.web_url)
 

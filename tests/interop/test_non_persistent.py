@@ -43,9 +43,9 @@ class Side:
         return f"non-persistent://{self.namespace}/{local}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def np_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    """One broker of ours for the session."""
+    """One broker of ours for the tests of this file."""
     with InProcessBroker(tmp_path_factory.mktemp("np")) as broker:
         yield Address(broker.service_url, broker.web_url)
 

@@ -30,9 +30,9 @@ COMPRESSIONS = (
 OpenClient = Callable[[], pulsar.Client]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def our_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    """One broker of ours for the session."""
+    """One broker of ours for the tests of this file."""
     from interpulse.testing import InProcessBroker
 
     with InProcessBroker(tmp_path_factory.mktemp("interpulse")) as broker:

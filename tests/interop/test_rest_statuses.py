@@ -249,7 +249,7 @@ ROWS: Final = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     with InProcessBroker(tmp_path_factory.mktemp("statuses"), settings={"replicationJob": "external"}) as broker:
         yield Address(broker.service_url, broker.web_url)

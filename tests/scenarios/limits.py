@@ -606,12 +606,12 @@ def quota_that_evicts(cluster: Cluster) -> None:
 @periodic_scenario
 def official_client_that_is_held_goes_on_when_there_is_room(cluster: Cluster) -> None:
     topic = Topic(cluster)
-    topic.set_quota("destination_storage", "producer_request_hold", limitSize=1000, limitTime=-1)
     with connected(cluster.service_url) as client:
         receiver = client.subscribe(topic.name, "a", initial_position=pulsar.InitialPosition.Earliest)
         sender = client.create_producer(topic.name, send_timeout_millis=60_000)
         for _ in range(20):
             sender.send(b"x" * 50)
+        topic.set_quota("destination_storage", "producer_request_hold", limitSize=1000, limitTime=-1)
         until(lambda: not topic.stats()["publishers"])
         sent: list[Any] = []
         sender.send_async(b"held", lambda result, _: sent.append(result))

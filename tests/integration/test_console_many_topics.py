@@ -39,6 +39,11 @@ COMPARED: Final = "north"
 """A cluster that is this one: its namespace has as many topics."""
 ELSEWHERE: Final = "south"
 """The same, but for its topics: it has as many others."""
+CONTRARY: Final = "contrary"
+"""The same, but each of its topics is partitioned."""
+
+
+ALLOWED: Final = (*REMOTES, COMPARED, ELSEWHERE, CONTRARY)
 
 
 class Turns:
@@ -85,12 +90,24 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker
     ) as broker:
         broker.call(_create)
         broker.call(_replicate)
-        with StubWeb(otherwise=lambda asked: passed_on(asked, broker.web_url)) as other:
-            names = [f"persistent://public/default/other-{number:06}" for number in range(TOPICS)]
-            other.answer("GET", "/admin/v2/persistent/public/default", names)
-            broker.admin.clusters.create(ELSEWHERE, ClusterData(service_url=other.url))
-            broker.admin.tenants.update("public", TenantInfo(allowed_clusters=(*REMOTES, COMPARED, ELSEWHERE)))
+        listed = "/admin/v2/persistent/public/default"
+        others = [f"persistent://public/default/other-{number:06}" for number in range(TOPICS)]
+        counts = {f"persistent://public/default/topic-{number:06}": 2 for number in range(TOPICS)}
+        with (
+            _other(broker, ELSEWHERE, listed, others),
+            _other(broker, CONTRARY, f"{listed}/partitioned", counts),
+        ):
+            broker.admin.tenants.update("public", TenantInfo(allowed_clusters=ALLOWED))
             yield broker
+
+
+@contextmanager
+def _other(broker: InProcessBroker, cluster: str, path: str, answer: object) -> Iterator[None]:
+    """A cluster that answers as this one, but for one path."""
+    with StubWeb(otherwise=lambda asked: passed_on(asked, broker.web_url)) as other:
+        other.answer("GET", path, answer)
+        broker.admin.clusters.create(cluster, ClusterData(service_url=other.url))
+        yield
 
 
 async def _create(app: BrokerApp) -> None:
@@ -108,7 +125,7 @@ async def _replicate(app: BrokerApp) -> None:
     await app.remote_topics.stop()
     for cluster in ("west", COMPARED):
         await app.clusters.create(cluster, ClusterData(service_url=app.web_url, broker_service_url=app.service_url))
-    change = {"replication_clusters": REMOTES, "allowed_clusters": (*REMOTES, COMPARED, ELSEWHERE)}
+    change = {"replication_clusters": REMOTES, "allowed_clusters": ALLOWED}
     await app.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(**change))
     for number in range(TOPICS):
         name = TopicName.parse(f"persistent://public/default/topic-{number:06}")
@@ -151,6 +168,7 @@ def test_page_when_there_are_100000_topics_then_the_event_loop_is_never_held(bro
         ("doctor", {"namespace": "public/default"}, {"examined": TOPICS, "findings": []}),
         ("differences", {"namespace": "public/default", "clusters": COMPARED}, {"outcome": "READY"}),
         ("differences", {"namespace": "public/default", "clusters": ELSEWHERE}, {"outcome": "READY"}),
+        ("differences", {"namespace": "public/default", "clusters": CONTRARY}, {"outcome": "CONFLICT"}),
     ],
 )
 def test_look_at_100000_topics_when_it_goes_on_behind_a_page_then_the_event_loop_is_never_held(
@@ -170,6 +188,8 @@ def test_look_at_100000_topics_when_it_goes_on_behind_a_page_then_the_event_loop
     assert model is not None
     if query.get("clusters") == ELSEWHERE:
         assert [each["only_there_total"] for each in model["clusters"]] == [TOPICS]
+    if query.get("clusters") == CONTRARY:
+        assert model["page"]["total"] == TOPICS
     assert {name: model[name] for name in expected} == expected
 
 

@@ -498,7 +498,14 @@ class BrokerApp:
             deletion=self.deletion,
             inactive_topics=self.inactive_topics,
             topic_policies=self.topic_policies,
-            replication_clusters=ReplicationClusters(self.clusters, self.tenants, self.namespaces, cursors, comparison),
+            replication_clusters=ReplicationClusters(
+                self.clusters,
+                self.tenants,
+                self.namespaces,
+                cursors,
+                comparison,
+                lambda: current().supports_replication_preview,
+            ),
             topic_clusters=TopicClusters(
                 self.clusters,
                 self.tenants,

@@ -10,6 +10,7 @@ from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.adjustments import AdjustmentPlan
 from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import OperationNotAllowed
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.replication.adjust import Enabling
@@ -54,12 +55,15 @@ class ReplicationClusters:
         namespaces: Namespaces,
         cursors: ReplicationCursors,
         comparison: ClusterComparison,
+        plans: Callable[[], bool],
     ) -> None:
+        """``plans`` tells whether there are previews and adjustments (``supportsReplicationPreview``)."""
         self._clusters = clusters
         self._tenants = tenants
         self._namespaces = namespaces
         self._cursors = cursors
         self._comparison = comparison
+        self._plans = plans
 
     async def create_namespace(self, namespace: NamespaceName, policies: NamespacePolicies) -> None:
         """Create a namespace on clusters its tenant may use; raises TenantNotFound, Forbidden, AlreadyExists.
@@ -88,7 +92,8 @@ class ReplicationClusters:
         await self._store(enabling)
 
     async def preview(self, namespace: NamespaceName, requested: Iterable[str]) -> AdjustmentPlan:
-        """What `adjust` would do; the same refusals, and nothing is changed."""
+        """What `adjust` would do; the same refusals, and nothing is changed. Raises OperationNotAllowed."""
+        self._check_plans()
         return await self._comparison.preview(await self._checked(namespace, requested))
 
     async def adjust(
@@ -96,10 +101,15 @@ class ReplicationClusters:
     ) -> AdjustmentPlan:
         """As `set`, but the added clusters are first made to fit where that can be done (PIP-433).
 
-        With ``shown``, only if the plan has this digest.
+        With ``shown``, only if the plan has this digest. Raises OperationNotAllowed.
         """
+        self._check_plans()
         enabling = await self._checked(namespace, requested)
         return await self._comparison.adjust(enabling, lambda: self._store(enabling), shown=shown)
+
+    def _check_plans(self) -> None:
+        if not self._plans():
+            raise OperationNotAllowed("Preview and adjustment are switched off by supportsReplicationPreview=false")
 
     async def _checked(self, namespace: NamespaceName, requested: Iterable[str]) -> Enabling:
         wanted = tuple(sorted(set(requested)))

@@ -13,7 +13,7 @@ from interpulse.broker.rest.http.opening import listed_topics
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, super_user, tenant_admin
 from interpulse.in_turns import dumped_in_turns
 from interpulse.model.adjustments import PLAN_LEVELS
-from interpulse.model.errors import Conflict, InvalidRequest, NotFound, OperationNotAllowed, PulsarError
+from interpulse.model.errors import Conflict, InvalidRequest, NotFound, PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
 from interpulse.model.permissions import NamespaceOperation
 from interpulse.rules.bundles import RANGE_EQUALLY_DIVIDE
@@ -172,8 +172,6 @@ async def set_replication_clusters(call: Call) -> Answer:
 
 
 async def _adjust(call: Call, clusters: list[str], *, previewed: bool) -> Answer:
-    if not call.context.dynamic.config.supports_replication_preview:
-        raise OperationNotAllowed("Preview and adjustment are switched off by supportsReplicationPreview=false")
     replication = call.context.replication_clusters
     if previewed:
         plan = await replication.preview(call.namespace, clusters)

@@ -22,7 +22,7 @@ from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Delete, Put
 from interpulse.storage.memory import MemoryMetadataStore
-from tests.support.waiting import eventually
+from tests.support.waiting import SECONDS_MAX, eventually
 
 POLICIES = f"{keys.POLICIES}/demo/flights"
 JOB = """
@@ -220,7 +220,7 @@ async def test_stop_leaves_nothing_of_a_job_that_ignores_it(store, supervise, tm
         stopping.cancel()
         await asyncio.wait([stopping])
     else:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(SECONDS_MAX):
             await supervisor.stop()
     await eventually(lambda: not is_alive(pid) and not is_alive(child))
 

@@ -7,11 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from interpulse.broker.console.pages.parts.paging import PAGES_MAX, PageOf, page_of
 from interpulse.broker.console.visit import Visit
 from interpulse.broker.console.web.addresses import namespace_path
+from interpulse.model.adjustments import AdjustmentChange, AdjustmentConflict, AdjustmentPlan, ClusterPlan
 from interpulse.model.names import NamespaceName
 
 __all__ = ["DifferencesModel", "build"]
+
+_Found = tuple[str, AdjustmentChange | AdjustmentConflict]
+"""A cluster, and what of it."""
 
 _ONLY_THERE_MAX: Final = 200
 
@@ -20,6 +25,7 @@ _ONLY_THERE_MAX: Final = 200
 class Change:
     """What would be changed on another cluster."""
 
+    cluster: str
     subject: str
     current: str
     desired: str
@@ -30,6 +36,7 @@ class Change:
 class Conflict:
     """What somebody has to decide."""
 
+    cluster: str
     subject: str
     local: str
     remote: str
@@ -39,23 +46,16 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDifferences:
-    """One other cluster."""
+    """One other cluster, as a whole."""
 
     cluster: str
     skip_reason: str
-    changes: tuple[Change, ...]
-    conflicts: tuple[Conflict, ...]
+    changes_total: int
+    conflicts_total: int
     only_there: tuple[str, ...]
     """The first by name."""
 
     only_there_total: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    outcome: str
-    digest: str
-    clusters: tuple[ClusterDifferences, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,8 @@ class DifferencesModel:
     outcome: str = ""
     digest: str = ""
     clusters: tuple[ClusterDifferences, ...] = ()
+    page: PageOf[Change | Conflict] | None = None
+    """Of each cluster the conflicts, then the changes; None while nothing is compared."""
 
 
 async def build(visit: Visit) -> DifferencesModel:
@@ -91,46 +93,59 @@ async def build(visit: Visit) -> DifferencesModel:
     chosen = tuple(sorted({local, *now, *wanted}))
     await visit.check("POST", namespace_path(namespace, "/replication"))
     key = ("differences", visit.visitor.role, namespace, chosen)
-    kept = await visit.kept.get(key, lambda: _plan(visit, namespace, chosen), fresh_seconds=0.0)
+    kept = await visit.kept.get(key, lambda: _compared(visit, namespace, chosen), fresh_seconds=0.0)
     asked = DifferencesModel(str(namespace), now, known, chosen)
     if kept.value is None:
         return replace(asked, known=False)
-    plan = kept.value
+    plan = kept.value.plan
+    page = page_of(kept.value.rows, visit.number("page", 0, most=PAGES_MAX))
     return replace(
-        asked, age_seconds=kept.age_seconds, outcome=plan.outcome, digest=plan.digest, clusters=plan.clusters
+        asked,
+        age_seconds=kept.age_seconds,
+        outcome=str(plan.outcome),
+        digest=plan.digest,
+        clusters=tuple(map(_cluster, plan.clusters)),
+        page=PageOf([_row(*each) for each in page.rows], page.number, page.total),
     )
 
 
-async def _plan(visit: Visit, namespace: NamespaceName, chosen: tuple[str, ...]) -> _Plan:
-    plan = await visit.admin.namespaces.adjust_for_replication(namespace, chosen, previewed=True)
-    return _Plan(plan["outcome"], plan["digest"], tuple(_cluster(each) for each in plan["clusters"]))
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """``rows`` are those of all pages."""
+
+    plan: AdjustmentPlan
+    rows: list[_Found]
 
 
-def _cluster(found: Mapping[str, Any]) -> ClusterDifferences:
+async def _compared(visit: Visit, namespace: NamespaceName, chosen: tuple[str, ...]) -> _Compared:
+    plan = await visit.broker.replication_clusters.preview(namespace, chosen)
+    rows: list[_Found] = []
+    for each in plan.clusters:
+        rows += [(each.cluster, conflict) for conflict in each.conflicts]
+        rows += [(each.cluster, change) for change in each.changes]
+    return _Compared(plan, rows)
+
+
+def _cluster(plan: ClusterPlan) -> ClusterDifferences:
+    first = plan.remote_only[:_ONLY_THERE_MAX]
     return ClusterDifferences(
-        found["cluster"],
-        found["skipReason"] or "",
-        tuple(_change(each) for each in found["changes"]),
-        tuple(_conflict(each) for each in found["conflicts"]),
-        tuple(f"{each['topic']} ({each['partitions'] or 'no'} partitions)" for each in found["info"][:_ONLY_THERE_MAX]),
-        len(found["info"]),
+        plan.cluster,
+        plan.skip_reason or "",
+        len(plan.changes),
+        len(plan.conflicts),
+        tuple(f"{topic} ({partitions or 'no'} partitions)" for topic, partitions in first),
+        len(plan.remote_only),
     )
 
 
-def _change(found: Mapping[str, Any]) -> Change:
-    request = found["request"]
-    body = "" if request["body"] is None else f" {json.dumps(request['body'])}"
-    call = f"{request['method']} {request['path']}{body}"
-    return Change(_subject(found), _told(found["current"]), _told(found["desired"]), call)
-
-
-def _conflict(found: Mapping[str, Any]) -> Conflict:
-    local, remote = _told(found.get("local")), _told(found.get("remote"))
-    return Conflict(_subject(found), local, remote, found["reason"], found["remedy"])
-
-
-def _subject(found: Mapping[str, Any]) -> str:
-    return str(found.get("topic") or found["kind"].replace("_", " ").lower())
+def _row(cluster: str, found: AdjustmentChange | AdjustmentConflict) -> Change | Conflict:
+    subject = str(found.topic or found.kind.replace("_", " ").lower())
+    if isinstance(found, AdjustmentConflict):
+        return Conflict(cluster, subject, _told(found.local), _told(found.remote), found.reason, found.remedy)
+    request = found.request
+    body = "" if request.body is None else f" {json.dumps(request.body)}"
+    call = f"{request.method} {request.path}{body}"
+    return Change(cluster, subject, _told(found.current), _told(found.desired), call)
 
 
 def _told(value: Any) -> str:

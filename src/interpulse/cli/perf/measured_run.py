@@ -90,7 +90,10 @@ class MeasuredRun:
             click.echo(f"Warning: {sentence}", err=True)
 
     async def follow(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do the work. Ctrl-C and SIGTERM end it, and are no failure; the summary is printed in any case."""
+        """Do the work. Ctrl-C and SIGTERM end it, and are no failure; the summary is printed in any case.
+
+        A further SIGTERM ends the process.
+        """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
         with contextlib.suppress(NotImplementedError, RuntimeError):  # on Windows, outside the main thread
@@ -105,6 +108,8 @@ class MeasuredRun:
             interrupted = True
             task.uncancel()
         finally:
+            with contextlib.suppress(NotImplementedError):
+                loop.remove_signal_handler(signal.SIGTERM)
             self.generator.stop()
             reports.cancel()
             await asyncio.gather(reports, return_exceptions=True)

@@ -1,6 +1,8 @@
 """An open load against answers that the test chooses."""
 
 import asyncio
+import os
+import signal
 
 import pytest
 
@@ -61,3 +63,17 @@ async def test_load_when_one_fails_and_it_is_to_end_then_raises() -> None:
 
     with pytest.raises(CommandFailed, match="--exit-on-failure ends the run then"):
         await driver.drive(begin)
+
+
+async def test_run_when_terminated_then_ends_with_its_summary_and_leaves_the_signal_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = new_run()
+
+    async def work() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.Event().wait()
+
+    await asyncio.create_task(run.follow(work()))
+    assert "0 records sent" in capsys.readouterr().out
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

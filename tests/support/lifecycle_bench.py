@@ -27,7 +27,7 @@ from interpulse.storage.api import Change, MetadataStore, MetadataUnavailable, V
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
 from interpulse.storage.sessions import Session
 
-__all__ = ["Bench", "MortalStore", "SlowStore", "copy_of", "disorder", "named", "picture"]
+__all__ = ["Bench", "MortalStore", "SilentStore", "SlowStore", "copy_of", "disorder", "named", "picture"]
 
 CONFIG = replace(BrokerConfig(), force_delete_namespace_allowed=True, force_delete_tenant_allowed=True)
 
@@ -89,6 +89,42 @@ class MortalStore(_Around):
         if self._applied:
             await self.inner.commit(changes, expect)
         raise MetadataUnavailable("the disk is gone")
+
+
+class SilentStore(_Around):
+    """As ZooKeeper that is paused: what is asked while `answers` is not set waits for it.
+
+    With `silent_next` the next commit is answered, and nothing after it.
+    """
+
+    def __init__(self, inner: MetadataStore) -> None:
+        super().__init__(inner)
+        self.answers = asyncio.Event()
+        self.answers.set()
+        self.silent_next = False
+
+    async def get(self, key: str) -> Versioned | None:
+        await self.answers.wait()
+        return await self.inner.get(key)
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
+        await self.answers.wait()
+        return await self.inner.get_many(keys)
+
+    async def children(self, key: str) -> list[str]:
+        await self.answers.wait()
+        return await self.inner.children(key)
+
+    async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
+        await self.answers.wait()
+        return await self.inner.scan(prefix, after=after, limit=limit)
+
+    async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+        await self.answers.wait()
+        await self.inner.commit(changes, expect)
+        if self.silent_next:
+            self.silent_next = False
+            self.answers.clear()
 
 
 class FixedClock:

@@ -1,23 +1,26 @@
 """The metadata as questions read it: no read waits for a store past the moment at which its session is lost.
 
 Whoever asks gets `SessionLost` then, and may ask again; where the session is lost already it comes at once, unless the
-answer needs no waiting. Commits wait for the session as before (cluster 12.3).
+answer needs no waiting. Commits wait for the session as before (cluster 12.3), and so do reads within `waiting`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, TypeVar
+from contextvars import ContextVar, copy_context
+from typing import Any, Final, TypeVar
 
 from interpulse.eager_start import start_eagerly
 from interpulse.model.errors import ServiceNotReady
 from interpulse.storage.api import Change, MetadataStore, MetadataUnavailable, Versioned
 from interpulse.storage.sessions import Session, SessionState
 
-__all__ = ["PromptMetadata", "SessionLost", "session_lost", "while_held"]
+__all__ = ["PromptMetadata", "SessionLost", "session_lost", "waiting", "while_held"]
 
 T = TypeVar("T")
+
+_waiting: Final[ContextVar[bool]] = ContextVar("_waiting", default=False)
 
 
 class SessionLost(ServiceNotReady, MetadataUnavailable):
@@ -27,6 +30,13 @@ class SessionLost(ServiceNotReady, MetadataUnavailable):
 def session_lost() -> SessionLost:
     """The refusal of whatever rests on the session."""
     return SessionLost("The broker has lost sight of the metadata store; it serves again when that answers")
+
+
+async def waiting(work: Coroutine[Any, Any, T]) -> T:
+    """What the work gives, whose reads wait for the store: what it ends or takes back was begun before."""
+    context = copy_context()
+    context.run(_waiting.set, True)
+    return await asyncio.get_running_loop().create_task(work, context=context)
 
 
 async def while_held(session: Session, work: Coroutine[Any, Any, T]) -> T:
@@ -44,18 +54,19 @@ async def while_held(session: Session, work: Coroutine[Any, Any, T]) -> T:
 
 async def _until_lost(session: Session, work: Coroutine[Any, Any, None]) -> None:
     loop = asyncio.get_running_loop()
-    task, lost = loop.create_task(work), loop.create_future()
+    task, changed = loop.create_task(work), loop.create_future()
 
     def look(state: SessionState) -> None:
-        if state is SessionState.LOST and not lost.done():
-            lost.set_result(None)
+        if not changed.done():
+            changed.set_result(None)
 
     cancel = session.on_change(look)
-    look(session.state)
     try:
-        await asyncio.wait([task, lost], return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise session_lost()
+        while not task.done():
+            if session.state is SessionState.LOST:
+                raise session_lost()
+            changed = loop.create_future()
+            await asyncio.wait([task, changed], return_when=asyncio.FIRST_COMPLETED)
         task.result()
     finally:
         cancel()
@@ -75,19 +86,19 @@ class PromptMetadata:
         return self._store.session
 
     async def get(self, key: str) -> Versioned | None:
-        return await while_held(self.session, self._store.get(key))
+        return await self._asked(self._store.get(key))
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
-        return await while_held(self.session, self._store.get_many(keys))
+        return await self._asked(self._store.get_many(keys))
 
     def unchanged(self, versions: Mapping[str, int | None]) -> bool:
         return self._store.unchanged(versions)
 
     async def children(self, key: str) -> list[str]:
-        return await while_held(self.session, self._store.children(key))
+        return await self._asked(self._store.children(key))
 
     async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
-        return await while_held(self.session, self._store.scan(prefix, after=after, limit=limit))
+        return await self._asked(self._store.scan(prefix, after=after, limit=limit))
 
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         await self._store.commit(changes, expect)
@@ -96,10 +107,13 @@ class PromptMetadata:
         return await self._store.create_sequential(prefix, value)
 
     async def sync(self, key: str) -> None:
-        await while_held(self.session, self._store.sync(key))
+        await self._asked(self._store.sync(key))
 
     def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
         return self._store.watch(prefix, callback)
 
     async def close(self) -> None:
         await self._store.close()
+
+    async def _asked(self, read: Coroutine[Any, Any, T]) -> T:
+        return await read if _waiting.get() else await while_held(self.session, read)

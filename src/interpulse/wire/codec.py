@@ -145,7 +145,7 @@ def native_codec() -> Codec:
     """The compiled codec. Raises ImportError where it is not installed, or is older than this."""
     import interpulse_codec as module
 
-    if not hasattr(module, "split_batch"):
+    if not hasattr(module, "message_counts"):
         raise ImportError(
             "the installed module interpulse_codec is older than this interpulse:"
             " install it again from the folder native (pip install ./native)"

@@ -11,7 +11,7 @@ from interpulse.eager_start import start_eagerly
 from interpulse.model.errors import ServerError
 from interpulse.storage.api import Change, MetadataUnavailable, Put, Versioned
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.prompt import PromptMetadata, SessionLost, while_held
+from interpulse.storage.prompt import PromptMetadata, SessionLost, waiting, while_held
 
 
 class Silent(MemoryMetadataStore):
@@ -171,3 +171,57 @@ async def test_read_when_it_is_begun_without_a_task_then_ends_all_the_same(
     store.session.lose()
     with pytest.raises(SessionLost):
         await reading
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_read_when_it_ends_what_was_begun_then_waits_for_the_store(
+    store: Silent, prompt: PromptMetadata, name: str
+) -> None:
+    async def read() -> object:
+        return await READS[name](prompt)
+
+    reading = asyncio.ensure_future(waiting(read()))
+    await asyncio.sleep(0)
+    store.session.lose()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not reading.done()
+    store.answers.set()
+    await reading
+    store.answers.clear()
+    with pytest.raises(SessionLost):  # whoever asks next does not wait
+        await READS[name](prompt)
+
+
+async def test_read_when_the_session_is_lost_and_back_in_one_turn_then_waits_on(
+    store: Silent, prompt: PromptMetadata
+) -> None:
+    """As after a pause of the process: the first answer tells both."""
+    reading = asyncio.ensure_future(prompt.get("/a"))
+    await asyncio.sleep(0)
+    store.session.lose()
+    store.session.resume(store.session.id)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not reading.done()
+    store.answers.set()
+    assert await reading is None
+
+
+async def test_what_ends_something_when_cancelled_then_its_work_is(store: Silent, prompt: PromptMetadata) -> None:
+    ended: list[str] = []
+
+    async def work() -> None:
+        try:
+            await prompt.get("/a")
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    task = asyncio.ensure_future(waiting(work()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == ["cancelled"]

@@ -34,7 +34,7 @@ from interpulse.rules.lookup import LookupTarget, Owner
 from interpulse.rules.placement import BrokersView, Take, decide_placement
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned
 from interpulse.storage.guarded import GuardedMetadata, LockLost
-from interpulse.storage.prompt import session_lost, while_held
+from interpulse.storage.prompt import session_lost, waiting, while_held
 from interpulse.storage.sessions import SessionState
 
 __all__ = ["HeldTopics", "SharedOwnership"]
@@ -115,6 +115,7 @@ class SharedOwnership:
         self._topics: HeldTopics | None = None
         self._me = brokers.own.broker
         self._lock = BundleLock(self._me)
+        self._disabled = BundleLock(self._me, disabled=True).dump()
         self._held: dict[str, _Held] = {}
         self._holders: dict[TopicName, _Held] = {}
         self._attempts: dict[str, asyncio.Task[BundleLock]] = {}
@@ -422,21 +423,28 @@ class SharedOwnership:
         if held is None or held.leaving:
             return
         held.leaving = True
+        await waiting(self._release(held))
+        log.info("bundle released bundle=%s", bundle)
+
+    async def _release(self, held: _Held) -> None:
         assert self._topics is not None, "started"
+        disabled = False
         try:
             await self._disable(held)
+            disabled = True
         except (MetadataError, CommitConflict) as error:
-            log.warning("bundle not marked as leaving bundle=%s error=%s", bundle, error)
+            log.warning("bundle not marked as leaving bundle=%s error=%s", held.bundle, error)
         try:
             async with asyncio.timeout(_UNLOAD_SECONDS_MAX):
                 await self._topics.unload_all(list(held.topics))
         except TimeoutError:
-            log.error("topics of a bundle not closed in time bundle=%s topics=%d", bundle, len(held.topics))
+            log.error("topics of a bundle not closed in time bundle=%s topics=%d", held.bundle, len(held.topics))
             self._topics.forsake(list(held.topics))
         finally:
             await self._remove(held.key, held.version)
+            if not disabled:
+                await self._remove_disabled(held.key)
             self._held.pop(held.key, None)
-        log.info("bundle released bundle=%s", bundle)
 
     async def release_missing(self) -> None:
         """Give away the bundles that there are no more, since their namespace was deleted."""
@@ -451,11 +459,20 @@ class SharedOwnership:
             await asyncio.gather(*map(self.release, held))
 
     async def _disable(self, held: _Held) -> None:
-        value = BundleLock(self._me, disabled=True).dump()
-        await self._store.commit([Put(held.key, value, ephemeral=True)], {held.key: held.version})
+        await self._store.commit([Put(held.key, self._disabled, ephemeral=True)], {held.key: held.version})
         stored = await self._store.get(held.key)
-        if stored is not None and stored.value == value:
+        if stored is not None and stored.value == self._disabled:
             held.version = stored.version
+
+    async def _remove_disabled(self, key: str) -> None:
+        """What `_disable` has left whose answer did not come: nobody else would take the bundle."""
+        try:
+            stored = await self._store.get(key)
+        except MetadataError as error:
+            log.warning("lock not read, it goes with the session key=%s error=%s", key, error)
+            return
+        if stored is not None and stored.value == self._disabled:
+            await self._remove(key, stored.version)
 
     async def _remove(self, key: str, version: int) -> None:
         """Remove the lock of that version; one that is not there any more is another's or nobody's."""

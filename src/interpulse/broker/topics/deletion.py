@@ -39,6 +39,7 @@ from interpulse.model.policies.topic_policies import TopicPolicyRecord
 from interpulse.rules.replication import check_topic_left_by_others, effective_replication_clusters, remote_clusters
 from interpulse.storage.api import Change, CommitConflict, MetadataStore, scan_pages
 from interpulse.storage.cas import retry_on_conflict
+from interpulse.storage.prompt import waiting
 
 __all__ = ["Deletion"]
 
@@ -133,6 +134,11 @@ class Deletion:
         if not force:
             await self._check_left_by_others(name)
         marked = force and await self._lifecycle.mark_deleted(name)
+        await waiting(self._delete_spread(name, delete_partitions, marked=marked))
+
+    async def _delete_spread(
+        self, name: TopicName, delete_partitions: Callable[[], Awaitable[object]], *, marked: bool
+    ) -> None:
         try:
             await delete_partitions()
             await self._remove_metadata(name)
@@ -242,19 +248,23 @@ class Deletion:
         async with self._emptying.setdefault(namespace, asyncio.Lock()):
             begun = await self._store.get(keys.forced_deletion(namespace)) is not None
             await self._namespaces.begin_delete(namespace, forced=force)
-            try:
-                if not (force or begun) and await self._holds_topics(namespace):
-                    raise NotEmpty(f"Cannot delete non empty namespace {namespace}")
-                async with self._collected(namespace):
-                    async for _ in self._emptied(namespace):
-                        begun = True
-                    await self._namespaces.end_delete(namespace)
-            except BaseException as error:
-                if begun:
-                    log.error("deletion begun, the next start goes on namespace=%s error=%s", namespace, error)
-                else:
-                    await self._namespaces.give_up_delete(namespace)
-                raise
+            await waiting(self._delete_marked(namespace, force=force, begun=begun))
+
+    async def _delete_marked(self, namespace: NamespaceName, *, force: bool, begun: bool) -> None:
+        """``begun``: something of it is gone already."""
+        try:
+            if not (force or begun) and await self._holds_topics(namespace):
+                raise NotEmpty(f"Cannot delete non empty namespace {namespace}")
+            async with self._collected(namespace):
+                async for _ in self._emptied(namespace):
+                    begun = True
+                await self._namespaces.end_delete(namespace)
+        except BaseException as error:
+            if begun:
+                log.error("deletion begun, the next start goes on namespace=%s error=%s", namespace, error)
+            else:
+                await self._namespaces.give_up_delete(namespace)
+            raise
 
     async def _holds_topics(self, namespace: NamespaceName) -> bool:
         """Stored topics count, and topics that are not stored while a client is connected to them.

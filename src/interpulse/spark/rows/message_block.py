@@ -58,7 +58,7 @@ class MessageBlock(NamedTuple):
 def block_of(whole: Message, data: bytes, start: int = 0) -> MessageBlock:
     """Take the batch apart that begins at ``start`` and is not compressed. Raises RemoteProtocolError if its messages
     are not there exactly."""
-    count = whole.outer.num_messages_in_batch
+    count = max(whole.outer.num_messages_in_batch, 0)
     plain = codec().split_batch(data, start, count)
     if plain is not None:
         return MessageBlock(whole, data, start, plain, range(count), None)

@@ -18,10 +18,11 @@ from interpulse.model.errors import MetadataError, PreconditionFailed, ServiceNo
 from interpulse.model.isolation import IsolationPolicies, IsolationPolicy
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_of
-from interpulse.storage.api import Change, CommitConflict, Delete, Put, Versioned
+from interpulse.storage.api import Change, CommitConflict, Delete, MetadataUnavailable, Put, Versioned
 from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.memory import MemoryMetadataStore, MemoryTree
-from interpulse.storage.prompt import SessionLost
+from interpulse.storage.prompt import PromptMetadata, SessionLost
+from tests.support.lifecycle_bench import SilentStore
 from tests.support.waiting import eventually
 
 NAMESPACE = NamespaceName("t", "ns")
@@ -337,6 +338,52 @@ async def test_release_when_in_order_then_nobody_is_sent_here_while_topics_close
     with suppress(asyncio.CancelledError):
         await releasing
     assert lock_in(broker.store.tree, ITS_BUNDLE) is None
+
+
+class Hasty(Commits):
+    """Fails after the next commit that it does."""
+
+    fails = False
+
+    async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+        await super().commit(changes, expect)
+        if self.fails:
+            self.fails = False
+            raise MetadataUnavailable("no answer in time")
+
+
+async def test_release_when_its_mark_is_not_answered_then_the_lock_goes_all_the_same(
+    tree: MemoryTree, other: Broker
+) -> None:
+    store = Hasty(tree)
+    broker = Broker(tree, "me", store)
+    await broker.ownership.take(LOWER)
+    store.fails = True
+    await broker.ownership.release(LOWER)
+    assert lock_in(tree, LOWER) is None
+    assert (await other.ownership.take(LOWER)).broker.broker_id == "other:8080"
+
+
+async def test_release_when_the_store_is_silent_past_the_session_then_the_lock_goes_when_it_answers(
+    tree: MemoryTree,
+) -> None:
+    broker = Broker(tree, "me")
+    paused = SilentStore(broker.store)
+    broker.ownership = SharedOwnership(
+        PromptMetadata(paused), broker.guarded, broker.brokers, broker._boundaries, broker._policies
+    )
+    broker.ownership.start(broker.topics)
+    await broker.ownership.take(LOWER)
+    paused.silent_next = True
+    releasing = asyncio.create_task(broker.ownership.release(LOWER))
+    await eventually(lambda: not paused.answers.is_set())
+    broker.store.session.lose()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    broker.store.session.resume(broker.store.session.id)
+    paused.answers.set()
+    await releasing
+    assert lock_in(tree, LOWER) is None
 
 
 async def test_release_when_the_lock_is_anothers_already_then_that_one_stays(broker: Broker, other: Broker) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
+
 import pytest
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.topics import deletion
 from interpulse.model.errors import (
+    NotEmpty,
     OperationNotAllowed,
     PartitionedTopicNotFound,
     PreconditionFailed,
@@ -21,7 +25,10 @@ from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyR
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.storage.api import CommitConflict, Put
-from tests.support.lifecycle_bench import Bench, MortalStore, disorder, named
+from interpulse.storage.memory import MemoryMetadataStore
+from interpulse.storage.prompt import PromptMetadata
+from tests.support.lifecycle_bench import Bench, MortalStore, SilentStore, disorder, named
+from tests.support.waiting import eventually
 
 TRIAL = NamespaceName("public", "trial")
 X, Y = named("x"), named("y")
@@ -211,3 +218,54 @@ async def test_keys_that_are_of_no_topic_go_with_their_namespace(bench: Bench) -
     )
     await bench.deletion.namespace(TRIAL, force=True)
     assert await disorder(bench.store) == []
+
+
+class Paused:
+    """A broker among several, whose ZooKeeper is paused past the session's deadline once a deletion has begun."""
+
+    def __init__(self, memory: MemoryMetadataStore) -> None:
+        self.memory = memory
+        self.store = SilentStore(memory)
+        self.bench = Bench(PromptMetadata(self.store))
+
+    async def meanwhile(self, deleting: Awaitable[None]) -> None:
+        """What it ends with, after the session has come back."""
+        self.store.silent_next = True
+        task = asyncio.ensure_future(deleting)
+        await eventually(lambda: not self.store.answers.is_set())
+        self.memory.session.lose()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        self.memory.session.resume(self.memory.session.id)
+        self.store.answers.set()
+        await task
+
+
+@pytest.fixture
+async def paused() -> Paused:
+    first = await Bench.first()
+    assert isinstance(first.store, MemoryMetadataStore)
+    await first.namespaces.create(TRIAL, NamespacePolicies())
+    await first.lifecycle.create_partitioned(X, 2)
+    return Paused(first.store)
+
+
+async def test_namespace_when_the_store_is_paused_while_it_is_looked_at_then_is_served_again_if_it_holds_topics(
+    paused: Paused,
+) -> None:
+    with pytest.raises(NotEmpty):
+        await paused.meanwhile(paused.bench.deletion.namespace(TRIAL, force=False))
+    assert await disorder(paused.memory) == []
+    assert not (await paused.bench.namespaces.get_policies(TRIAL)).deleted
+
+
+async def test_spread_topic_when_the_store_is_paused_and_a_broker_refuses_then_is_not_marked_any_more(
+    paused: Paused,
+) -> None:
+    async def refuse() -> None:
+        await paused.bench.lifecycle.metadata(X)
+        raise PreconditionFailed("a broker refuses")
+
+    with pytest.raises(PreconditionFailed, match="a broker refuses"):
+        await paused.meanwhile(paused.bench.deletion.spread_topic(X, refuse, force=True))
+    assert await disorder(paused.memory) == []

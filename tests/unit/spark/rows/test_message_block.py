@@ -105,3 +105,10 @@ def test_large_and_small_batches_stay_in_order(style):
     assert table.column("value").to_pylist() == [item["payload"] for batch in batches for item in batch]
     assert table.column("key" if style == "kafka" else "__key").to_pylist() == [b"k"] * 43
     assert builder.take().num_rows == 0
+
+
+@pytest.mark.parametrize("count", [0, -1, -(2**31)])
+def test_batch_when_it_says_that_it_has_no_messages_then_has_none(count):
+    whole = entry_of([{"payload": b"x"}])
+    whole.outer.num_messages_in_batch = count
+    assert block_of(whole, whole.payload).messages() == []

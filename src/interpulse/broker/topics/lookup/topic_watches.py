@@ -19,12 +19,14 @@ from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
 from interpulse.model.errors import MetadataError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.storage.api import MetadataStore
+from interpulse.storage.prompt import waiting
 
 __all__ = ["TopicWatch", "TopicWatches"]
 
 log = logging.getLogger(__name__)
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 _SLASHES_IN_RECORD_KEY = 5  # /managed-ledgers/tenant/namespace/domain/topic; keys of cursors have one more
+_RETRY_SECONDS = 1.0
 _NAMES_AT_ONCE = 1000  # matching more would take the event loop away from others for too long
 
 
@@ -167,19 +169,25 @@ class _WatchedNamespace:
         """Look at the records that changed until no more did; what comes in between is looked at together."""
         try:
             while (self._unsure or self._changed_keys) and self.watchers:
-                async with self._reading:
-                    if self._unsure:
-                        self._changed_keys |= await self._all_keys()
-                    changed, self._changed_keys = self._changed_keys, set()
-                    self._apply(changed, await self._store.get_many(list(changed)))
-        except MetadataError as error:
-            log.error("a change of topics is lost on watchers namespace=%s error=%s", self._namespace, error)
+                try:
+                    await waiting(self._look())
+                except MetadataError as error:
+                    log.warning("topics cannot be read, tried again namespace=%s error=%s", self._namespace, error)
+                    self._unsure = True
+                    await asyncio.sleep(_RETRY_SECONDS)
         finally:
             self._looking = False
 
+    async def _look(self) -> None:
+        async with self._reading:
+            if self._unsure:
+                self._unsure = False
+                self._changed_keys |= await self._all_keys()
+            changed, self._changed_keys = self._changed_keys, set()
+            self._apply(changed, await self._store.get_many(list(changed)))
+
     async def _all_keys(self) -> set[str]:
         """The records of all topics that there are, or were."""
-        self._unsure = False
         names = await self._lifecycle.list_topics(self._namespace, PERSISTENT, include_system=False)
         return {keys.topic_record(topic) for topic in (*names, *self.topics)}
 

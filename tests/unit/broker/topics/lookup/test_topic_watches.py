@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
 import pytest
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.topics.lookup import topic_watches
 from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
 from interpulse.broker.topics.lookup.topic_watches import TopicWatch, TopicWatches
 from interpulse.model.errors import MetadataError
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.storage.api import Delete, Put
+from interpulse.storage.api import Delete, Put, Versioned
 from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.waiting import eventually
 
 NAMESPACE = NamespaceName("public", "default")
 
@@ -185,3 +187,21 @@ async def test_watch_when_the_names_cannot_be_read_then_refused_and_tried_anew_t
         await bench.watch()
     bench.names.failure = None
     assert (await bench.watch()).names == complete("a")
+
+
+async def test_topics_when_they_cannot_be_read_for_a_while_then_the_change_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench
+) -> None:
+    monkeypatch.setattr(topic_watches, "_RETRY_SECONDS", 0)
+    watch = await bench.watch()
+    reading, failures = bench.store.get_many, [MetadataError("no answer in time")] * 3
+
+    async def read(keys: Sequence[str]) -> dict[str, Versioned]:
+        if failures:
+            raise failures.pop()
+        return await reading(keys)
+
+    monkeypatch.setattr(bench.store, "get_many", read)
+    await bench.store.commit(created("a"))
+    await eventually(lambda: watch.names == complete("a"))
+    assert not failures

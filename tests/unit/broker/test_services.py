@@ -50,6 +50,12 @@ async def test_services_when_one_cannot_be_had_then_is_named(tmp_path: Path) -> 
         settings = ["brokerServicePort=0", f"brokerServicePortTls={taken}", "webServicePort=0", *files]
         with pytest.raises(CannotListen, match=f"binary service with TLS: port {taken} on 127.0.0.1 is already in use"):
             Services.take(load_config(settings=settings).config, opened)
-        settings = ["brokerServicePortTls=0", "tlsCertificateFilePath=/not/there", f"tlsKeyFilePath={own.key}"]
+        settings = [
+            "brokerServicePort=0",
+            "webServicePort=0",
+            "brokerServicePortTls=0",
+            "tlsCertificateFilePath=/not/there",
+            f"tlsKeyFilePath={own.key}",
+        ]
         with pytest.raises(UnusableTls, match="tlsCertificateFilePath=/not/there"):
             Services.take(load_config(settings=settings).config, opened)

@@ -73,3 +73,23 @@ def test_letters_when_the_target_refuses_them_then_none_is_acknowledged(broker: 
         assert result.exit_code == 1
         assert "terminated" in result.stderr
         assert admin.topics.stats(LETTERS)["subscriptions"]["interpulse-republish"]["msgBacklog"] == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("orders", "orders"), ("orders", TOPIC), (f"{TOPIC}-partition-2", "orders"), ("orders", "orders-partition-0")],
+)
+def test_source_when_it_is_the_target_too_then_is_wrong_usage(source: str, target: str) -> None:
+    result = CliRunner().invoke(main, ["republish", source, target, "--url", "pulsar://127.0.0.1:1"])
+    assert result.exit_code == 2
+    assert "are the same topic: what is published would come again, without end" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("orders-partition-0", "orders-partition-1"), ("orders", "non-persistent://public/default/orders")],
+)
+def test_source_when_it_is_another_topic_then_is_not_refused(source: str, target: str) -> None:
+    result = CliRunner().invoke(main, ["republish", source, target, "--url", "pulsar://127.0.0.1:1", "--timeout", "1"])
+    assert "are the same topic" not in result.stderr
+    assert result.exit_code == 5

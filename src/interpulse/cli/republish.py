@@ -51,6 +51,11 @@ def republish(
     of their past goes, so that they are tried as often as new ones.
     """
 
+    if source in (target, target.base) or target == source.base:
+        raise click.UsageError(
+            f"{source} and {target} are the same topic: what is published would come again, without end"
+        )
+
     async def copy(client: Client) -> None:
         done = await _copy(client, source, target, subscription, count=count, idle_ms=int(idle_seconds * 1000))
         click.echo(f"{done} messages of {source} were published to {target}")

@@ -9,7 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from interpulse.cli.main import main
+from interpulse.cli.support.connection.settings import ConnectionSettings
+from interpulse.cli.support.retention_warning import warn_if_not_retained
 from interpulse.client.consuming.consumer_config import DeadLetterPolicy
+from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.sync import AdminClient, Client
 from interpulse.testing import InProcessBroker
@@ -73,6 +76,30 @@ def test_letters_when_the_target_refuses_them_then_none_is_acknowledged(broker: 
         assert result.exit_code == 1
         assert "terminated" in result.stderr
         assert admin.topics.stats(LETTERS)["subscriptions"]["interpulse-republish"]["msgBacklog"] == 1
+
+
+def test_target_when_it_keeps_nothing_then_is_warned_of_before_a_message_is_acknowledged(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with broker, Client(broker.service_url) as client, AdminClient(broker.web_url) as admin:
+        with client.create_producer(LETTERS) as producer:
+            producer.send(b"x")
+            producer.send(b"y")
+        backlogs = []
+
+        async def note(settings: ConnectionSettings, topic: TopicName) -> None:
+            subscription = admin.topics.stats(LETTERS)["subscriptions"]["interpulse-republish"]
+            backlogs.append(subscription["msgBacklog"])
+            await warn_if_not_retained(settings, topic)
+
+        monkeypatch.setattr("interpulse.cli.republish.warn_if_not_retained", note)
+        monkeypatch.setattr("interpulse.cli.support.retention_warning._WAITED_S", 60)
+        warning = f"Warning: {TOPIC} has neither a subscription nor retention"
+        output = run(broker, LETTERS, TOPIC, "-n", "1", "--admin-url", broker.web_url)
+        assert (output.count(warning), backlogs) == (1, [2])
+        admin.topics.create_subscription(TOPIC, "s")
+        assert warning not in run(broker, LETTERS, TOPIC, "--admin-url", broker.web_url)
+        assert backlogs == [2, 1]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from interpulse.cli.schema_contents import OutgoingContents
 from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.params import PAIRS, STRINGS, TOPIC, joined_pairs
 from interpulse.cli.support.progress import Progress
-from interpulse.cli.support.retention_warning import warn_if_not_retained
+from interpulse.cli.support.retention_warning import warn_if_not_retained, web_service_option
 from interpulse.cli.support.standard_input import lines_of_standard_input
 from interpulse.model.names import TopicName
 
@@ -181,9 +181,7 @@ _sending_options = option_group(
     click.option("-db", "--disable-batching", is_flag=True, help="Send every message by itself."),
     click.option("-c", "--chunking", is_flag=True, help="Send a message that is too large in chunks."),
     click.option("-dr", "--disable-replication", is_flag=True, help="Do not replicate the messages."),
-    click.option(
-        "--admin-url", "webServiceUrl", help="Web service URL, for the warning about messages that are not kept."
-    ),
+    web_service_option,
 )
 
 
@@ -247,7 +245,8 @@ def produce(
         replication,
         encryption,
     )
-    warn_if_not_retained(run_with_client(flags, lambda client: _send(client, topic, order)), topic)
+    settings = run_with_client(flags, lambda client: _send(client, topic, order))
+    asyncio.run(warn_if_not_retained(settings, topic))
 
 
 def _encryption(name: str | None, value: str | None) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from interpulse.cli.messaging import messaging_options, run_with_client
+from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.params import TOPIC
+from interpulse.cli.support.retention_warning import warn_if_not_retained, web_service_option
 from interpulse.model.errors import OperationTimeout
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ _SUBSCRIPTION: Final = "interpulse-republish"
     show_default=True,
     help="End when SOURCE had no other message for this long.",
 )
+@web_service_option
 @messaging_options
 def republish(
     source: TopicName, target: TopicName, subscription: str, count: int, idle_seconds: float, **flags: Any
@@ -49,23 +53,37 @@ def republish(
     A message of SOURCE is acknowledged when the broker has stored its copy: whatever ends the command, called again it
     goes on, and at worst one message comes twice. Key, properties, event time and schema stay; what dead letters tell
     of their past goes, so that they are tried as often as new ones.
-    """
 
+    Warns of a TARGET that has neither a subscription nor retention, if its web service is known.
+    """
     if source in (target, target.base) or target == source.base:
         raise click.UsageError(
             f"{source} and {target} are the same topic: what is published would come again, without end"
         )
 
+    settings = ConnectionSettings.resolve(flags)
+
+    async def warn() -> None:
+        await warn_if_not_retained(settings, target)
+
     async def copy(client: Client) -> None:
-        done = await _copy(client, source, target, subscription, count=count, idle_ms=int(idle_seconds * 1000))
+        done = await _copy(client, source, target, subscription, warn, count=count, idle_ms=int(idle_seconds * 1000))
         click.echo(f"{done} messages of {source} were published to {target}")
 
     run_with_client(flags, copy)
 
 
 async def _copy(
-    client: Client, source: TopicName, target: TopicName, subscription: str, *, count: int, idle_ms: int
+    client: Client,
+    source: TopicName,
+    target: TopicName,
+    subscription: str,
+    warn: Callable[[], Awaitable[None]],
+    *,
+    count: int,
+    idle_ms: int,
 ) -> int:
+    """``warn`` is called once TARGET exists, before a message of SOURCE is acknowledged."""
     options: dict[str, Any] = {"initial_position": "earliest", "subscription_type": "failover"}
     consumer = await client.subscribe(str(source), subscription, **options)
     producers: dict[bytes | None, Producer] = {}
@@ -77,6 +95,8 @@ async def _copy(
             break
         if message.schema_version not in producers:
             producers[message.schema_version] = await _producer(client, target, message)
+            if len(producers) == 1:
+                await warn()
         await producers[message.schema_version].send(_copied(message))
         consumer.acknowledge(message)
         done += 1

@@ -15,18 +15,23 @@ from interpulse.model.names import TopicName
 if TYPE_CHECKING:
     from interpulse.cli.support.connection.settings import ConnectionSettings
 
-__all__ = ["warn_if_not_retained"]
+__all__ = ["warn_if_not_retained", "web_service_option"]
 
 _WAITED_S: Final = 2.0
 
+web_service_option = click.option(
+    "--admin-url", "webServiceUrl", help="Web service URL, for the warning about messages that are not kept."
+)
+"""Of commands that warn: the address that is asked."""
 
-def warn_if_not_retained(settings: ConnectionSettings, topic: TopicName) -> None:
+
+async def warn_if_not_retained(settings: ConnectionSettings, topic: TopicName) -> None:
     """Warn if the topic has neither a subscription nor retention, if its web service answers in time."""
     web_url = settings.paired_admin_url
     if web_url is None or not topic.is_persistent:
         return
     with suppress(PulsarError, click.UsageError, TimeoutError):
-        if asyncio.run(asyncio.wait_for(_is_not_retained(settings, web_url, topic), _WAITED_S)):
+        if await asyncio.wait_for(_is_not_retained(settings, web_url, topic), _WAITED_S):
             click.echo(
                 f"Warning: {topic} has neither a subscription nor retention: its messages can be deleted at any "
                 "moment, and the topic with them a minute after the last client has disconnected. Create a "

@@ -1,5 +1,6 @@
 """The warning that a topic keeps no messages, and when it is left out."""
 
+import asyncio
 import time
 from typing import Any
 
@@ -15,7 +16,7 @@ ROOT = "/admin/v2/persistent/a/b/c"
 
 
 def told(web_url: str | None, capsys: pytest.CaptureFixture[str], topic: TopicName = TOPIC, **flags: str) -> str:
-    warn_if_not_retained(ConnectionSettings.resolve({"webServiceUrl": web_url, **flags}, {}), topic)
+    asyncio.run(warn_if_not_retained(ConnectionSettings.resolve({"webServiceUrl": web_url, **flags}, {}), topic))
     return capsys.readouterr().err
 
 

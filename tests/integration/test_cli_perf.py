@@ -65,8 +65,18 @@ def test_questions_when_they_fail_then_are_counted_and_told(pulsar_broker: InPro
     arguments = ["lookup", "perf-missing", "-k", "metadata", "-m", "7", "-r", "0", "-u", pulsar_broker.service_url]
     result = CliRunner().invoke(perf, [*arguments, "--output", "json"])
     assert json.loads(result.stdout)["failures"] == 7
+    assert result.exit_code == 1
     assert result.stderr.count("failed: ") == 5
     assert "further failures are only counted" in result.stderr
+
+
+def test_messages_when_they_are_too_large_then_all_fail_and_so_does_the_run(pulsar_broker: InProcessBroker) -> None:
+    arguments = ["produce", "perf-e", "-s", "9999999", "-m", "3", "-r", "0", "-u", pulsar_broker.service_url]
+    result = CliRunner().invoke(perf, arguments)
+    assert result.exit_code == 1
+    assert "--- 0 records sent --- " in result.stdout
+    assert "--- 3 failed\n" in result.stdout
+    assert result.stderr.endswith("Error: Not all of it succeeded: 3 failed, 0 had no answer\n")
 
 
 def test_run_when_interrupted_then_ends_with_its_summary(pulsar_broker: InProcessBroker) -> None:

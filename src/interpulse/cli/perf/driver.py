@@ -80,12 +80,13 @@ class Driver:
         self._outstanding = Outstanding(load.outstanding_max)
         self._begun = 0
         self._failure: BaseException | None = None
+        self._over = False
 
     async def drive(self, begin: Callable[[int, float], Awaitable[None]]) -> None:
         """``begin`` starts event number n, due at that time of the loop; its end is told to `answered` or `failed`.
 
-        Ends with the load, and waits for the answers that are still to come, ten seconds at most. Raises CommandFailed
-        if something failed and the load is to end then.
+        Ends with the load, and waits for the answers that are still to come, ten seconds at most; what is told later
+        does not count. Raises CommandFailed if something failed and the load is to end then.
         """
         end = self._schedule.start + self._load.duration_s if self._load.duration_s else None
         try:
@@ -97,10 +98,12 @@ class Driver:
                 await self._outstanding.none()
             self._check_failure()
         except TimeoutError:
-            self._run.warn(f"no answer came for the last ones within {_ANSWERS_WAIT_S:.0f} s; they are not counted")
+            self._run.warn(f"no answer came for the last ones within {_ANSWERS_WAIT_S:.0f} s; they are in no latency")
         finally:
+            self._over = True
             missed = self._schedule.missed(self._begun, self._loop.time())
-            self._run.note(unanswered=self._outstanding.count, notSent=missed)
+            self._run.left(self._outstanding.count)
+            self._run.note(notSent=missed)
             if missed > self._load.rate * _MISSED_S:
                 self._run.warn(f"{missed} came due and were not sent: the run was behind its schedule when it ended")
 
@@ -128,12 +131,16 @@ class Driver:
 
     def answered(self, size: int, intended: float) -> None:
         """The event that was due then is done."""
+        if self._over:
+            return
         self._outstanding.remove()
         now = self._loop.time()
         warm = now >= self._schedule.start + self._load.warmup_s
         self._run.done(size, round((now - intended) * 1e6) if warm else None)
 
     def failed(self, error: BaseException) -> None:
+        if self._over:
+            return
         self._outstanding.remove()
         self._run.failed(error)
         self._failure = error

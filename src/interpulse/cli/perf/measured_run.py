@@ -16,6 +16,7 @@ import click
 from interpulse.cli.perf.generator import Generator
 from interpulse.cli.perf.latencies import HistogramFile, Latencies
 from interpulse.cli.perf.report import Amounts, Wording, interval_line, summary_lines
+from interpulse.cli.support.running import CommandFailed
 
 __all__ = ["MeasuredRun", "RunOptions"]
 
@@ -37,6 +38,7 @@ class _Counts:
     messages: int = 0
     bytes: int = 0
     failures: int = 0
+    unanswered: int = 0
 
 
 @dataclass(slots=True)
@@ -79,6 +81,11 @@ class MeasuredRun:
             if self._total.failures == _TOLD_MAX:
                 click.echo("further failures are only counted", err=True)
 
+    def left(self, unanswered: int) -> None:
+        """So many have no answer at the end."""
+        self._total.unanswered = unanswered
+        self.note(unanswered=unanswered)
+
     def note(self, **values: Any) -> None:
         """Members of the summary."""
         self._outcome.notes.update(values)
@@ -92,7 +99,8 @@ class MeasuredRun:
     async def follow(self, work: Coroutine[Any, Any, None]) -> None:
         """Do the work. Ctrl-C and SIGTERM end it, and are no failure; the summary is printed in any case.
 
-        A further SIGTERM ends the process.
+        A further SIGTERM ends the process. Raises CommandFailed if something failed or had no answer, unless the run
+        was interrupted.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
@@ -114,6 +122,9 @@ class MeasuredRun:
             reports.cancel()
             await asyncio.gather(reports, return_exceptions=True)
             self._end(interrupted)
+        failures, unanswered = self._total.failures, self._total.unanswered
+        if (failures or unanswered) and not interrupted:
+            raise CommandFailed(f"Not all of it succeeded: {failures} failed, {unanswered} had no answer")
 
     async def _report(self) -> None:
         while True:
@@ -160,7 +171,7 @@ class MeasuredRun:
         amounts = Amounts(time.monotonic() - self._since, self._total.messages, self._total.bytes, self._total.failures)
         whole = self._latencies.whole()
         self._latencies.close(self._options.histogram_file)
-        for line in summary_lines(self._wording, amounts, whole):
+        for line in summary_lines(self._wording, amounts, whole, self._total.unanswered):
             click.echo(line, err=self._options.as_json)
         if self._options.as_json:
             click.echo(json.dumps(self._summary(amounts, whole.to_json(), interrupted)))

@@ -72,12 +72,13 @@ def interval_line(wording: Wording, total: int, amounts: Amounts, latency: Perce
     return f"{wording.title}: {total:7d} {unit} --- {rates} --- {_latency(wording, latency, whole=False)}"
 
 
-def summary_lines(wording: Wording, amounts: Amounts, latency: Percentiles) -> list[str]:
-    """What pulsar-perf prints at the end."""
+def summary_lines(wording: Wording, amounts: Amounts, latency: Percentiles, unanswered: int = 0) -> list[str]:
+    """What pulsar-perf prints at the end, and how many had no answer if there are any."""
     rates = f"{amounts.rate:.3f} {wording.unit}/s --- {amounts.mbits:.3f} Mbit/s"
     failed = f" --- {amounts.failures} failed" if wording.sends else ""
+    left = f" --- {unanswered} without an answer" if unanswered else ""
     return [
-        f"Aggregated throughput stats --- {amounts.messages} {wording.done} --- {rates}{failed}",
+        f"Aggregated throughput stats --- {amounts.messages} {wording.done} --- {rates}{failed}{left}",
         f"Aggregated latency stats --- {_latency(wording, latency, whole=True)}",
     ]
 

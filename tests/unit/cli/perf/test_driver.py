@@ -40,6 +40,53 @@ async def test_load_when_nothing_is_answered_then_ends_when_its_time_is_up(
     assert run.messages == 0
 
 
+async def test_run_when_answers_stay_away_then_says_how_many_and_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(module, "_ANSWERS_WAIT_S", 0.01)
+    run = new_run()
+    driver = Driver(run, load(count_max=5))
+
+    async def begin(index: int, intended: float) -> None:
+        if index < 2:
+            driver.answered(1, intended)
+
+    with pytest.raises(CommandFailed, match="0 failed, 3 had no answer") as raised:
+        await run.follow(driver.drive(begin))
+    driver.failed(NotConnected("the client is closed"))  # as what is pending when a client closes
+    told = capsys.readouterr()
+    assert raised.value.exit_code == 1
+    assert "--- 2 records sent --- " in told.out
+    assert "--- 0 failed --- 3 without an answer\n" in told.out
+    assert "failed: " not in told.err
+
+
+async def test_run_when_messages_fail_then_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    run = new_run()
+    driver = Driver(run, load(count_max=3))
+
+    async def begin(index: int, intended: float) -> None:
+        driver.failed(NotConnected("away"))
+
+    with pytest.raises(CommandFailed, match="3 failed, 0 had no answer"):
+        await run.follow(driver.drive(begin))
+    assert "--- 3 failed\n" in capsys.readouterr().out
+
+
+async def test_run_when_interrupted_then_is_no_failure_whatever_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    run = new_run()
+    driver = Driver(run, load(count_max=2))
+
+    async def begin(index: int, intended: float) -> None:
+        if index == 0:
+            driver.failed(NotConnected("away"))
+        else:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    await asyncio.create_task(run.follow(driver.drive(begin)))
+    assert "--- 1 failed --- 1 without an answer\n" in capsys.readouterr().out
+
+
 async def test_latency_when_the_answer_before_hangs_then_counts_from_the_time_that_was_meant() -> None:
     run = new_run()
     driver = Driver(run, load(rate=100, count_max=5, outstanding_max=1))

@@ -131,6 +131,10 @@ def open_client(settings: ConnectionSettings, timeout_ms: int, listener_name: st
     from interpulse.client.client import Client
 
     try:
+        if settings.service_url.startswith("http"):
+            from interpulse.client.transport.http_session import parse_web_urls
+
+            parse_web_urls(settings.service_url)
         return Client(
             settings.service_url,
             credentials=settings.credentials(),

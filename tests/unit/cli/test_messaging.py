@@ -3,7 +3,9 @@
 import asyncio
 
 import pytest
+from click.testing import CliRunner
 
+from interpulse.cli.main import main
 from interpulse.cli.messaging import Pace
 
 
@@ -29,3 +31,9 @@ async def test_pace_when_limited_then_spreads_events_evenly(monkeypatch: pytest.
     for _ in range(4):
         await pace.wait()
     assert waits == pytest.approx([100, 200, 300], abs=1)
+
+
+def test_web_url_when_it_has_the_path_of_requests_then_is_wrong_usage() -> None:
+    result = CliRunner().invoke(main, ["produce", "--url", "http://localhost:1/admin/v2", "t", "-m", "x"])
+    assert result.exit_code == 2
+    assert "leave out /admin/v2" in result.stderr

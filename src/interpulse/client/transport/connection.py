@@ -22,6 +22,7 @@ from interpulse.client.transport.registered_handlers import (
     RegisteredHandlers,
     TopicListListener,
 )
+from interpulse.client.transport.wrong_addresses import no_handshake
 from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -60,12 +61,14 @@ class Connection(asyncio.Protocol):
         config: ClientConfig,
         issued: IssuedTokens | None,
         spoken_for: SpokenFor | None,
+        faults_told: set[BrokerAddress],
     ) -> None:
         self.address = address
         self._protocol = protocol
         self._config = config
         self._issued = issued
         self._spoken_for = spoken_for
+        self._faults_told = faults_told
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._ready: asyncio.Future[None] = self._loop.create_future()
@@ -92,8 +95,11 @@ class Connection(asyncio.Protocol):
         config: ClientConfig,
         issued: IssuedTokens | None = None,
         spoken_for: SpokenFor | None = None,
+        faults_told: set[BrokerAddress] | None = None,
     ) -> Connection:
         """Connect and greet. ``issued`` gives the tokens of credentials that are those of an issuer.
+
+        ``faults_told`` has the addresses that broke the protocol since they were greeted last: it is logged once.
 
         Raises NotConnected, OperationTimeout, or what the broker refuses the greeting with; AuthenticationError where
         there are no credentials to greet with.
@@ -111,7 +117,7 @@ class Connection(asyncio.Protocol):
             keep_alive_interval=config.keep_alive_interval_ms / 1000,
         )
         context = config.encryption.context() if address.tls else None
-        connection = cls(address, protocol, config, issued, spoken_for)
+        connection = cls(address, protocol, config, issued, spoken_for, set() if faults_told is None else faults_told)
         try:
             async with asyncio.timeout(config.connect_timeout_ms / 1000):
                 await loop.create_connection(lambda: connection, address.host, address.port, ssl=context)
@@ -128,7 +134,8 @@ class Connection(asyncio.Protocol):
             if refusal is not None:
                 raise refusal from error
             if isinstance(error, OSError):
-                reason = error.strerror or str(error) or type(error).__name__
+                told = no_handshake("pulsar+ssl", error) if address.tls else None
+                reason = told or error.strerror or str(error) or type(error).__name__
                 raise NotConnected(f"cannot connect to {address}: {reason}") from error
             raise
         return connection
@@ -269,7 +276,9 @@ class Connection(asyncio.Protocol):
         try:
             received = self._protocol.receive_data(data)
         except RemoteProtocolError as error:
-            _log.warning("broker broke the protocol address=%s error=%s", self.address, error)
+            if self.address not in self._faults_told:
+                self._faults_told.add(self.address)
+                _log.warning("broker broke the protocol address=%s error=%s", self.address, error)
             self._fail(NotConnected(f"{self.address} broke the protocol: {error}"))
             return
         except PulsarError as refusal:
@@ -280,6 +289,7 @@ class Connection(asyncio.Protocol):
         self._say()
         if not self._ready.done() and self._protocol.is_connected:
             self._ready.set_result(None)
+            self._faults_told.discard(self.address)
         for each in received:
             if isinstance(each, Frame):
                 self._on_frame(each)

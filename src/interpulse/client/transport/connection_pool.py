@@ -23,6 +23,7 @@ class ConnectionPool:
         self._issued = issued or IssuedTokens.of(config.credentials, config.tls)
         self._spoken_for = spoken_for
         self._opening: dict[BrokerAddress, asyncio.Task[Connection]] = {}
+        self._faults_told: set[BrokerAddress] = set()
         self._closed = False
 
     async def get(self, address: BrokerAddress) -> Connection:
@@ -37,7 +38,7 @@ class ConnectionPool:
         return await asyncio.shield(task)
 
     async def _open(self, address: BrokerAddress) -> Connection:
-        return await Connection.open(address, self._config, self._issued, self._spoken_for)
+        return await Connection.open(address, self._config, self._issued, self._spoken_for, self._faults_told)
 
     async def close(self) -> None:
         """Drop all connections."""

@@ -6,6 +6,7 @@ This module and ``json_documents`` are the only ones of the client that use an H
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import socket
@@ -25,6 +26,7 @@ from interpulse.client.json_readers import Read, UnexpectedJson, ignored
 from interpulse.client.tls import KeptContext, TlsOptions
 from interpulse.client.transport.http_errors import HttpAnswer, Kind, error_for_response
 from interpulse.client.transport.issued_tokens import IssuedTokens, http_header_now
+from interpulse.client.transport.wrong_addresses import check_path, no_handshake, no_http
 from interpulse.in_turns import parsed_in_turns
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import (
@@ -45,6 +47,7 @@ _LONG: Final = 500_000
 """Characters of an answer that is decoded in turns: all at once takes milliseconds."""
 _DISCONNECT_S: Final = 1.0
 _REDIRECT_STATUSES = frozenset({301, 302, 307, 308})
+_RESET: Final = (errno.EPIPE, errno.ECONNRESET)
 
 
 class _Unreachable(Exception):
@@ -63,6 +66,8 @@ def parse_web_urls(text: str) -> tuple[str, ...]:
         raise ValueError(
             f"not a web service URL: {shown_address(text)!r}, a host is missing or its port is not a number"
         )
+    for root in roots:
+        check_path(root)
     return roots
 
 
@@ -101,6 +106,7 @@ class HttpSession(AsyncCloses):
         self._kept_context = KeptContext(self._tls)
         self._session: aiohttp.ClientSession | None = None
         self._sockets: WeakSet[socket.socket] = WeakSet()
+        self._answered: set[str] = set()
         self._closed = False
 
     async def close(self) -> None:
@@ -253,12 +259,15 @@ class HttpSession(AsyncCloses):
             raise OperationTimeout(f"{_root(url)} did not answer within {self._timeout_ms} ms") from error
         except aiohttp.ClientConnectorError as error:
             await self._raise_refusal(url, error)
-            raise _Unreachable(f"Cannot reach {_root(url)}: {_cause(error)}") from error
+            reason = no_handshake(urlsplit(url).scheme, error.os_error) or _cause(error)
+            raise _Unreachable(f"Cannot reach {_root(url)}: {reason}") from error
         except aiohttp.ClientError as error:
             await self._raise_refusal(url, error)
-            raise NotConnected(f"The connection to {_root(url)} failed: {error}") from error
+            doubt = f"; {no_http(urlsplit(url).scheme)}" if self._is_unlike_http(url, error) else ""
+            raise NotConnected(f"The connection to {_root(url)} failed: {error}{doubt}") from error
         except ValueError as error:  # a name no resolver takes, a header that is none
             raise NotConnected(f"Cannot ask {_root(url)}: {error}") from error
+        self._answered.add(_root(url))
         return HttpAnswer(
             response.status,
             response.reason or "",
@@ -276,6 +285,11 @@ class HttpSession(AsyncCloses):
             refusal = await self._tls.unheard_refusal(_root(url), parts.hostname or "", parts.port or 443, error)
         if refusal is not None:
             raise refusal from error
+
+    def _is_unlike_http(self, url: str, error: aiohttp.ClientError) -> bool:
+        """Whether the server hung up, and has never answered."""
+        hung_up = isinstance(error, aiohttp.ServerDisconnectedError) or getattr(error, "errno", None) in _RESET
+        return hung_up and _root(url) not in self._answered
 
     def _open(self) -> aiohttp.ClientSession:
         if self._closed:

@@ -1,12 +1,14 @@
 """Sharing connections."""
 
 import asyncio
+import logging
 
 import pytest
 
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import AlreadyClosed, NotConnected
+from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.scripted_broker import ScriptedBroker
 
 
@@ -55,3 +57,27 @@ async def test_callers_when_one_gives_up_then_the_other_still_gets_the_connectio
         impatient.cancel()
         assert (await patient).is_open
         await pool.close()
+
+
+async def test_port_of_the_web_service_then_is_told_once_until_a_broker_answers_there(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def told() -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+
+    async with ScriptedBroker() as broker:
+        broker.scripts[pb.BaseCommand.CONNECT] = lambda peer, frame: peer.say(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        config = ClientConfig(broker.url)
+        pool, other = ConnectionPool(config), ConnectionPool(config)
+        for each in (pool, pool, pool, other):
+            with pytest.raises(NotConnected, match="looks like the port of the web service"):
+                await each.get(config.url.brokers[0])
+        assert len(told()) == 2
+        del broker.scripts[pb.BaseCommand.CONNECT]
+        answered = await pool.get(config.url.brokers[0])
+        broker.peers[-1].say(b"\xff" * 20)
+        async with asyncio.timeout(60):
+            await answered.closed()
+        assert len(told()) == 3
+        await pool.close()
+        await other.close()

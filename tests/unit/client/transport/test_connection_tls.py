@@ -1,5 +1,6 @@
 """Encrypted connections: the certificate is checked unless told otherwise."""
 
+import asyncio
 import ssl
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -16,6 +17,7 @@ from interpulse.client.tls import TlsOptions
 from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import NotConnected
 from tests.support.scripted_broker import ScriptedBroker
+from tests.support.stub_web import StubWeb
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +79,19 @@ async def test_certificate_when_for_another_host_then_not_connected_unless_names
         with pytest.raises(NotConnected):
             await connect(other_name, TlsOptions(trust_certs_path=str(certificate)))
         await connect(other_name, TlsOptions(trust_certs_path=str(certificate), hostname_verified=False))
+
+
+async def test_port_when_it_answers_no_handshake_then_the_error_says_which_address_it_has() -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(1)
+        writer.close()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+        url = f"pulsar+ssl://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(NotConnected, match=r"the port answers no TLS handshake: without TLS .* pulsar://"):
+            await connect(url, None)
+
+
+async def test_port_when_it_has_no_tls_then_the_error_says_so() -> None:
+    with StubWeb() as web, pytest.raises(NotConnected, match=r"the port has no TLS: .* begins with pulsar://"):
+        await connect(web.url.replace("http:", "pulsar+ssl:"), None)

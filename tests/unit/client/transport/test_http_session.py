@@ -51,6 +51,12 @@ def test_web_url_when_it_is_none_then_refuses(text: str) -> None:
         parse_web_urls(text)
 
 
+@pytest.mark.parametrize("path", ["/admin/v2", "/admin", "/behind/a/proxy/admin/v2/"])
+def test_web_url_when_it_has_the_path_of_requests_then_says_to_leave_it_out(path: str) -> None:
+    with pytest.raises(ValueError, match=f"leave out /admin{'/v2' if '/v2' in path else ''}:"):
+        parse_web_urls(f"http://a:8080,b:8080{path}")
+
+
 async def test_request_when_answered_then_decodes_json_and_sends_query_and_body(web: StubWeb) -> None:
     web.answer("POST", "/x", {"a": [1]})
     async with HttpSession(web.url) as http:
@@ -141,8 +147,34 @@ async def test_host_when_it_hangs_up_within_the_handshake_then_the_error_says_so
     async with await asyncio.start_server(disconnect, "127.0.0.1", 0) as server:
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         async with HttpSession(url) as http:
-            with pytest.raises(NotConnected, match=f"^Cannot reach {url}: ConnectionResetError$"):
+            with pytest.raises(NotConnected, match=f"^Cannot reach {url}: the port answers no TLS handshake"):
                 await http.get("/x", kind="topic", read=ignored)
+
+
+async def test_port_when_it_has_no_tls_then_the_error_says_which_address_it_has(web: StubWeb) -> None:
+    url = web.url.replace("http:", "https:")
+    async with HttpSession(url) as http:
+        with pytest.raises(NotConnected, match=f"^Cannot reach {url}: the port has no TLS: .* begins with http://"):
+            await http.get("/x", kind="topic", read=ignored)
+
+
+async def test_port_when_it_is_the_binary_one_then_the_error_names_that_of_the_web_service() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(1)  # the rest stays unread: the close is a reset, as on a broker
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    async with server, HttpSession(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as http:
+        with pytest.raises(NotConnected, match="looks like the binary port, the web service usually has 8080"):
+            await http.get("/x", kind="topic", read=ignored)
+
+
+async def test_host_when_it_answered_before_then_hanging_up_does_not_cast_doubt_on_its_port(web: StubWeb) -> None:
+    web.disconnect("GET", "/broken")
+    async with HttpSession(web.url) as http:
+        await http.get("/x", kind="topic", read=ignored)
+        with pytest.raises(NotConnected, match=r"Server disconnected$"):
+            await http.get("/broken", kind="topic", read=ignored)
 
 
 async def test_host_when_silent_then_times_out_naming_it() -> None:

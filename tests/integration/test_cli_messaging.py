@@ -16,8 +16,10 @@ import pulsar
 import pytest
 
 from interpulse.client import AdminClient, Client
+from interpulse.sync import Client as SyncClient
 from interpulse.testing import InProcessBroker
 from tests.support.cli_cluster import CliCluster
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -218,3 +220,40 @@ def test_topics_when_listed_by_bundle_then_each_is_in_one(cluster: CliCluster) -
         if part
     )
     assert cluster.attempt("topics list public/default -b 0x00000000_0x00000001")[0] == 1
+
+
+def test_consume_when_the_broker_goes_and_comes_back_then_tells_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("interpulse.client.outages._TOLD_AFTER_S", 0)
+    with InProcessBroker(tmp_path) as broker, ThreadPoolExecutor(1) as pool:
+        cluster = CliCluster(broker.web_url, broker.service_url)
+        cluster.run("topics create lost")
+        cluster.run("topics create-subscription lost -s s")
+        consuming = pool.submit(cluster.consume, "lost", "-s", "s", "-n", "1")
+        until(lambda: cluster.json("topics stats lost")["subscriptions"]["s"]["consumers"])
+        broker.restart()
+        with SyncClient(broker.service_url) as client, client.create_producer("lost") as producer:
+            producer.send(b"late")
+        assert [row.rpartition(":")[2] for row in consuming.result()] == ["late"]
+        told = [record.getMessage() for record in caplog.records if record.name == "interpulse.client.outages"]
+        assert len(told) == 2
+        assert told[0].startswith(f"cluster does not answer, waiting for it place={broker.service_url} ")
+        assert told[1].startswith(f"cluster answers again place={broker.service_url} ")
+
+
+@pytest.mark.slow
+def test_produce_when_the_broker_stays_away_then_ends_after_the_timeout(tmp_path: Path) -> None:
+    with InProcessBroker(tmp_path) as broker:
+        cluster = CliCluster(broker.web_url, broker.service_url)
+        cluster.run("topics create gone")
+        cluster.run("topics create-subscription gone -s s")
+        arguments = ("produce", "gone", "-m", "x", "-n", "1000000", "-r", "50", "--timeout", "8")
+        with interpulse(*arguments, "--url", broker.service_url) as sending:
+            until(lambda: cluster.json("topics stats gone")["msgInCounter"])
+            broker.stop()
+            _, error = sending.communicate(timeout=120)
+    assert sending.returncode == 5
+    assert error.count(" cluster does not answer, waiting for it place=") == 1
+    assert " of 1000000 messages acknowledged; " in error
+    assert error.endswith("gone: no receipt within 8 s\n")

@@ -41,7 +41,7 @@ messaging_options = option_group(
         type=click.FloatRange(min=0, min_open=True),
         default=30,
         show_default=True,
-        help="Seconds to wait for the cluster.",
+        help="Seconds to wait for the cluster at the start, and for the receipt of each message that is sent.",
     ),
     connection_options,
 )
@@ -127,8 +127,9 @@ async def _with_client(
 
 
 def open_client(settings: ConnectionSettings, timeout_ms: int, listener_name: str | None) -> Client:
-    """A client that needs closing; raises UsageError for settings it cannot use."""
+    """A client that needs closing and tells when it loses its cluster; raises UsageError for settings it cannot use."""
     from interpulse.client.client import Client
+    from interpulse.client.outages import Outages
 
     try:
         if settings.service_url.startswith("http"):
@@ -142,6 +143,7 @@ def open_client(settings: ConnectionSettings, timeout_ms: int, listener_name: st
             operation_timeout_ms=timeout_ms,
             lookup_timeout_ms=timeout_ms,
             listener_name=listener_name,
+            outages=Outages(settings.service_url),
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error

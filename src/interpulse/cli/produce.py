@@ -74,6 +74,7 @@ class _Receipts:
     def __init__(self, total: int | None) -> None:
         self.sent = 0
         self.acknowledged = 0
+        self.has_failed = False
         self.total = total
         of_all = "" if total is None else " of {total}"
         self._progress = Progress(f"{{done}}{of_all} messages acknowledged", logged=True)
@@ -85,7 +86,11 @@ class _Receipts:
         receipt.add_done_callback(self._done)
 
     def _done(self, receipt: asyncio.Future[MessageId]) -> None:
-        if not receipt.cancelled() and receipt.exception() is None:
+        if receipt.cancelled():
+            return
+        if receipt.exception() is not None:
+            self.has_failed = True
+        else:
             self._waiting.discard(receipt)
             self.acknowledged += 1
             self._progress(self.acknowledged, self.total)
@@ -289,12 +294,15 @@ async def _send(client: Client, topic: TopicName, order: _Order) -> None:
         schema=order.outgoing.schema,
         batching_enabled=batched,
         chunking_enabled=order.chunking_enabled,
+        send_timeout_ms=client.config.operation_timeout_ms,
         **order.encryption,
     )
     pace = Pace(order.rate)
     try:
         async for message in order.messages():
             await pace.wait()
+            if receipts.has_failed:
+                break
             receipts.add(await producer.enqueue(message))
         await receipts.all()
     finally:

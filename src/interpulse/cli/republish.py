@@ -107,7 +107,8 @@ async def _producer(client: Client, target: TopicName, message: Message) -> Prod
     """With the schema that the message was published with."""
     found = await client.get_schema(message.topic, message.schema_version) if message.schema_version else None
     schema = None if found is None else found.schema
-    return await client.create_producer(str(target), schema=schema, batching_enabled=False)
+    timeout_ms = client.config.operation_timeout_ms
+    return await client.create_producer(str(target), schema=schema, batching_enabled=False, send_timeout_ms=timeout_ms)
 
 
 def _copied(message: Message) -> OutgoingMessage:

@@ -18,6 +18,7 @@ from interpulse.client.consuming.table_view import TableView, TableViewConfig
 from interpulse.client.consuming.topics_pattern import TopicsPattern
 from interpulse.client.lookup.lookup import TopicMode
 from interpulse.client.lookup.topic_schemas import VersionedSchema, store_schema
+from interpulse.client.outages import Outages
 from interpulse.client.partitions import partition_names
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.producing.partition_producer import ProducerConfig
@@ -52,11 +53,13 @@ class Client(AsyncCloses):
                 await producer.send(b"LH400", key="FRA")
 
     ``options`` are those of :class:`ClientConfig`. Nothing is opened before the first call; all calls belong to one
-    event loop. Failures are classes of ``interpulse.model.errors``.
+    event loop. Failures are classes of ``interpulse.model.errors``. ``outages`` logs that the cluster does not answer,
+    and that it does again.
     """
 
-    def __init__(self, service_url: str, **options: Any) -> None:
+    def __init__(self, service_url: str, *, outages: Outages | None = None, **options: Any) -> None:
         self._config = ClientConfig(service_url, **options)
+        self._outages = outages
         self._opened: Session | None = None
         self._made: list[Producer | Consumer | Reader | TableView[Any]] = []
 
@@ -68,7 +71,7 @@ class Client(AsyncCloses):
     def session(self) -> Session:
         """Connections and lookups of this client, for code that works on entries. Needs a running event loop."""
         if self._opened is None:
-            self._opened = Session(self._config)
+            self._opened = Session(self._config, self._outages)
         return self._opened
 
     async def create_producer(self, topic: str, **options: Any) -> Producer:

@@ -97,7 +97,7 @@ async def test_console_when_its_extra_is_missing_then_says_so_at_the_start_and_t
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("interpulse.broker.console.front_end.extra_installed", lambda: False)
-    sentence = "the console needs its extra: pip install 'interpulse[console]'"
+    sentence = "the console needs its extra: pip install 'interpulse[console]', or '.[console]' in a checkout"
     with caplog.at_level("INFO", "interpulse.broker.console"):
         async with rest_broker() as broker, aiohttp.request("GET", f"{broker.web_url}/console/overview") as answer:
             assert (answer.status, await answer.text()) == (404, f"{sentence}\n")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Final
 
+from interpulse.model.extras import pip_install
+
 __all__ = ["need"]
 
 MODULES: Final = {
@@ -20,4 +22,4 @@ MODULES: Final = {
 def need() -> str | None:
     """The sentence that says which of them are missing and what to install; None if all are there."""
     missing = [package for module, package in MODULES.items() if find_spec(module) is None]
-    return f"a broker needs {' and '.join(missing)} as well: pip install 'interpulse[broker]'" if missing else None
+    return f"a broker needs {' and '.join(missing)} as well: {pip_install('broker')}" if missing else None

@@ -14,6 +14,7 @@ from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, failure
 from interpulse.model.errors import PulsarError
+from interpulse.model.extras import pip_install
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
@@ -169,7 +170,7 @@ class Pace:
 def key_reader(*, public: str | None = None, private: str | None = None) -> DefaultCryptoKeyReader:
     """The key of -ekv, whatever its name. Raises CommandFailed if what it needs is not installed."""
     if find_spec("cryptography") is None:
-        raise CommandFailed("-ekv needs cryptography as well: pip install 'interpulse[encryption]'", UNUSABLE)
+        raise CommandFailed(f"-ekv needs cryptography as well: {pip_install('encryption')}", UNUSABLE)
     from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
 
     return DefaultCryptoKeyReader(public, private)

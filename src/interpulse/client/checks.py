@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, cast, get_args
 
+from interpulse.model.extras import pip_install
 from interpulse.model.names import TopicName
 
 __all__ = [
@@ -43,7 +44,7 @@ def check_key_reader(value: object, method: str) -> None:
     if not callable(getattr(value, method, None)):
         raise TypeError(f"crypto_key_reader={value!r} has no method {method}: see DefaultCryptoKeyReader")
     if find_spec("cryptography") is None:
-        raise ImportError("crypto_key_reader needs cryptography as well: pip install 'interpulse[encryption]'")
+        raise ImportError(f"crypto_key_reader needs cryptography as well: {pip_install('encryption')}")
 
 
 def check_least(least: int, **settings: object) -> None:
@@ -83,7 +84,7 @@ def check_provider(name: str, value: object, method: str) -> None:
     if value is not True and not hasattr(value, method):
         raise TypeError(f"{name}={value!r} must be True, False, or a provider of OpenTelemetry with {method}")
     if find_spec("opentelemetry") is None:
-        raise ImportError(f"{name} needs opentelemetry-api as well: pip install 'interpulse[tracing]'")
+        raise ImportError(f"{name} needs opentelemetry-api as well: {pip_install('tracing')}")
 
 
 def topic_name(text: object) -> TopicName:

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from interpulse.model.errors import InvalidSchemaDefinition, NotSupported
+from interpulse.model.extras import pip_install
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schema_compatibility.key_value import key_value_parts
 
@@ -89,7 +90,7 @@ def load_fastavro() -> Any:
     try:
         import fastavro
     except ImportError as error:
-        raise NotSupported("Avro needs the package fastavro: pip install 'interpulse[broker]' brings it") from error
+        raise NotSupported(f"Avro needs the package fastavro: {pip_install('broker')}") from error
     return fastavro
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from interpulse.model.extras import pip_install
 from interpulse.spark.class_archive.archive import java_options
 from interpulse.spark.workers import WORKER_DAEMON
 
@@ -44,7 +45,7 @@ def check_spark_installed() -> None:
             "Java 17 or newer is needed for Spark: install one (for example openjdk-17-jre-headless) or set JAVA_HOME"
         )
     if any(importlib.util.find_spec(name) is None for name in ("pyspark", "pyarrow")):
-        raise SparkMissing("PySpark is needed: pip install 'interpulse[spark]'")
+        raise SparkMissing(f"PySpark is needed: {pip_install('spark')}")
 
 
 def recommended_conf() -> dict[str, str]:

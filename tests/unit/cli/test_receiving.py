@@ -7,6 +7,7 @@ from click.testing import CliRunner
 from interpulse.cli.consume import consume
 from interpulse.cli.produce import produce
 from interpulse.cli.read import read
+from interpulse.model.extras import pip_install
 
 
 @pytest.mark.parametrize("command", [consume, read])
@@ -15,7 +16,7 @@ def test_key_when_cryptography_is_missing_then_says_what_to_install(
 ) -> None:
     monkeypatch.setattr("interpulse.cli.messaging.find_spec", lambda name: None)
     result = CliRunner().invoke(command, ["t", "-ekv", "file:///key"])
-    said = "Error: -ekv needs cryptography as well: pip install 'interpulse[encryption]'\n"
+    said = f"Error: -ekv needs cryptography as well: {pip_install('encryption')}\n"
     assert (result.exit_code, result.stderr) == (2, said)
 
 

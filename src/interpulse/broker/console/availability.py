@@ -6,11 +6,12 @@ from importlib.util import find_spec
 from typing import Final, NamedTuple
 
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.model.extras import pip_install
 from interpulse.serving.listening import is_loopback
 
 __all__ = ["MISSING_EXTRA", "Availability", "availability", "extra_installed"]
 
-MISSING_EXTRA: Final = "the console needs its extra: pip install 'interpulse[console]'"
+MISSING_EXTRA: Final = f"the console needs its extra: {pip_install('console')}"
 _TURNED_OFF: Final = "the console is off (consoleEnabled=false)"
 _PUBLIC: Final = (
     "the console is off: this broker listens for other machines and lets in callers without credentials; set "

@@ -25,6 +25,7 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.client.credentials import Credentials
 from interpulse.clock import Clock, SystemClock
 from interpulse.model.errors import PulsarError
+from interpulse.model.extras import pip_install
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicyRecord
 from interpulse.rules.effective_policies import topic_level
@@ -153,7 +154,7 @@ def missing_for_replication() -> str | None:
     if not (java_home and Path(java_home, "bin", "java").exists()) and shutil.which("java") is None:
         return "replication needs Java 17 or newer: install one (for example openjdk-17-jre-headless) or set JAVA_HOME"
     if any(importlib.util.find_spec(name) is None for name in ("pyspark", "pyarrow")):
-        return "replication needs the spark extra: pip install 'interpulse[spark]'"
+        return f"replication needs the spark extra: {pip_install('spark')}"
     return None
 
 

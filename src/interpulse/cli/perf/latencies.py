@@ -9,6 +9,7 @@ from typing import IO, Any, Final
 import click
 
 from interpulse.cli.support.running import UNUSABLE, CommandFailed
+from interpulse.model.extras import pip_install
 
 __all__ = ["HistogramFile", "Latencies", "Percentiles"]
 
@@ -105,7 +106,7 @@ def _histogram(value_max: int) -> Any:
     try:
         from hdrh.histogram import HdrHistogram
     except ImportError as error:
-        raise CommandFailed("perf needs hdrhistogram: pip install 'interpulse[perf]'", UNUSABLE) from error
+        raise CommandFailed(f"perf needs hdrhistogram: {pip_install('perf')}", UNUSABLE) from error
     return HdrHistogram(1, value_max, _DIGITS)
 
 

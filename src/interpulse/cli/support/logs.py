@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from interpulse.cli.support.option_groups import option_group
+from interpulse.model.extras import pip_install
 
 if TYPE_CHECKING:
     import structlog
@@ -57,7 +58,7 @@ def configure_logging(level: str = "WARNING", log_format: LogFormat = "console")
     colors = sys.stderr.isatty()
     installed = find_spec("structlog") is not None
     if log_format == "json" and not installed:
-        raise click.UsageError("--log-format json needs structlog: pip install 'interpulse[broker]'")
+        raise click.UsageError(f"--log-format json needs structlog: {pip_install('broker')}")
     plain = log_format == "console" and not (colors and installed)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_PlainFormatter() if plain else _LateFormatter(log_format, colors=colors))

@@ -17,6 +17,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from interpulse.model.extras import pip_install
+
 __all__ = ["ArchiveFailed", "archive_path", "java_options", "make_archive"]
 
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -62,7 +64,7 @@ def make_archive() -> Path:
     """
     path, spark = archive_path(), _spark_home()
     if path is None or spark is None:
-        raise ArchiveFailed("Java 17 or newer and the spark extra are needed: pip install 'interpulse[spark]'")
+        raise ArchiveFailed(f"Java 17 or newer and the spark extra are needed: {pip_install('spark')}")
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         made = Path(scratch, path.name)

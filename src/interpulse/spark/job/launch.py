@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.model.clusters import shown_address
+from interpulse.model.extras import pip_install
 from interpulse.spark.job.reports.report import JsonLines, Report
 from interpulse.spark.session import SparkMissing, check_spark_installed
 
@@ -163,7 +164,7 @@ def _metrics(config: PipelineConfig) -> Report:
     from interpulse.spark.job.pipeline_config import PipelineConfigError
 
     if find_spec("prometheus_client") is None:
-        raise PipelineConfigError("[metrics] port needs prometheus-client: pip install 'interpulse[spark]'")
+        raise PipelineConfigError(f"[metrics] port needs prometheus-client: {pip_install('spark')}")
     from interpulse.spark.job.reports.job_metrics import JobMetrics
 
     port, host = config.metrics.port, config.metrics.host

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 from interpulse.client.encryption.key_reader import DefaultCryptoKeyReader
+from interpulse.model.extras import pip_install
 
 __all__ = ["KeyFiles", "parse_key_files", "private_key_reader", "public_key_reader"]
 
@@ -20,7 +21,7 @@ def parse_key_files(text: str) -> KeyFiles:
     A key itself is refused: Spark shows options in plans and in its web pages.
     """
     if find_spec("cryptography") is None:
-        raise ValueError("keys need cryptography as well: pip install 'interpulse[encryption]'")
+        raise ValueError(f"keys need cryptography as well: {pip_install('encryption')}")
     try:
         found = json.loads(text) if text.lstrip().startswith("{") else {"": text}
     except json.JSONDecodeError as error:

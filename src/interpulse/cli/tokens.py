@@ -30,6 +30,7 @@ _FORMS = "file:..., data:..., the path of a file, or base64."
 _token = click.argument("token", required=False)
 _token_file = click.option("-f", "--token-file", type=click.Path(), help="Read the token from a file.")
 _token_input = click.option("-i", "--stdin", "from_stdin", is_flag=True, help="Read the token from standard input.")
+_force = click.option("--force", is_flag=True, help="Replace a file that holds something.")
 _secret_key = click.option("-sk", "--secret-key", help=f"The secret key: {_FORMS}")
 
 
@@ -50,24 +51,30 @@ def tokens() -> None:
 @_algorithm(_SECRET)
 @click.option("-o", "--output", type=click.Path(), help="Write the key to a file instead of standard output.")
 @click.option("-b", "--base64", "encoded", is_flag=True, help="Write the key as base64.")
-def create_secret_key(algorithm: str, output: str | None, encoded: bool) -> None:
+@_force
+def create_secret_key(algorithm: str, output: str | None, encoded: bool, force: bool) -> None:
     """Make a key that signs and verifies tokens. Its owner can take every role."""
     key = os.urandom(_SECRET_BYTES[algorithm])
     written = base64.b64encode(key) if encoded else key
     if output is None:
         click.echo(written, nl=encoded)
-    else:
-        _write(output, written)
+        return
+    if not force:
+        _refuse_to_replace(output)
+    _write(output, written)
 
 
 @tokens.command("create-key-pair")
 @_algorithm(_PAIR)
 @click.option("--output-private-key", type=click.Path(), required=True, help="File for the key that signs.")
 @click.option("--output-public-key", type=click.Path(), required=True, help="File for the key that verifies.")
-def create_key_pair(algorithm: str, output_private_key: str, output_public_key: str) -> None:
+@_force
+def create_key_pair(algorithm: str, output_private_key: str, output_public_key: str, force: bool) -> None:
     """Make a private key that signs tokens, and the public key that a broker verifies them with."""
     from interpulse.authentication.signing_keys import new_key_pair
 
+    if not force:
+        _refuse_to_replace(output_private_key, output_public_key)
     private, public = new_key_pair(algorithm)
     _write(output_private_key, private)
     _write(output_public_key, public, secret=False)
@@ -203,6 +210,17 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _compact(value: dict[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":"))
+
+
+def _refuse_to_replace(*paths: str) -> None:
+    """No file is touched when one of them holds something. Devices and pipes hold nothing."""
+    for path in paths:
+        if os.path.isfile(path) and os.path.getsize(path):
+            raise CommandFailed(
+                f"{path} exists already, and no token would be valid without its key: "
+                "name another file, or replace it with --force",
+                UNUSABLE,
+            )
 
 
 def _write(path: str, key: bytes, *, secret: bool = True) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import time
 from pathlib import Path
@@ -45,6 +46,41 @@ def test_secret_key_when_its_file_was_readable_to_others_then_is_so_no_longer(tm
     path.chmod(0o644)
     printed("create-secret-key", "-o", str(path))
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_secret_key_when_its_file_holds_one_then_it_is_replaced_by_force_only(tmp_path: Path) -> None:
+    path = tmp_path / "secret.key"
+    printed("create-secret-key", "-o", str(path))
+    kept = path.read_bytes()
+    refused = run("create-secret-key", "-o", str(path))
+    assert (refused.exit_code, path.read_bytes()) == (2, kept)
+    assert f"{path} exists already" in refused.stderr
+    assert printed("create-secret-key", "-o", str(path), "--force") == ""
+    assert path.read_bytes() != kept
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_secret_key_when_it_goes_to_a_pipe_then_nothing_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        printed("create-secret-key", "-o", str(path))
+        assert len(reader.read()) == 32
+
+
+@pytest.mark.parametrize("held", ["private.key", "public.key"])
+def test_key_pair_when_one_of_its_files_holds_something_then_none_is_written(held: str, tmp_path: Path) -> None:
+    (tmp_path / held).write_text("kept")
+    files = (
+        *("--output-private-key", str(tmp_path / "private.key")),
+        *("--output-public-key", str(tmp_path / "public.key")),
+    )
+    refused = run("create-key-pair", "-a", "ES256", *files)
+    assert refused.exit_code == 2
+    assert f"{tmp_path / held} exists already" in refused.stderr
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [(held, "kept")]
+    assert printed("create-key-pair", "-a", "ES256", *files, "--force") == ""
+    assert (tmp_path / held).read_bytes() != b"kept"
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256", "ES512"])

@@ -171,13 +171,34 @@ def read_schema_file(filename: str) -> SchemaInfo:
     """Read the file form of Pulsar's tools: ``{"type": ..., "schema": "...", "properties": {...}}``."""
     try:
         body = json.loads(Path(filename).read_text(encoding="utf-8"))
-        schema_type = SchemaType[body["type"].upper()]
-        definition = definition_from_text(schema_type, body.get("schema") or "")
-        return SchemaInfo(schema_type, definition, dict(body.get("properties") or {}))
     except OSError as error:
         raise CommandFailed(f"{filename} cannot be read: {error.strerror}", UNUSABLE) from error
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise CommandFailed(f"{filename} is not a schema: {error!r}", UNUSABLE) from error
+    except UnicodeDecodeError:
+        raise _no_schema(filename, "it is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise _no_schema(filename, f"it is not JSON at line {error.lineno}, column {error.colno}") from None
+    name, definition, properties = _members(filename, body)
+    if name.upper() not in SchemaType.__members__:
+        known = ", ".join(SchemaType.__members__)
+        raise _no_schema(filename, f"type {name[:100]!r} is unknown; valid are {known}")
+    schema_type = SchemaType[name.upper()]
+    try:
+        return SchemaInfo(schema_type, definition_from_text(schema_type, definition), properties)
+    except ValueError:
+        raise _no_schema(filename, f"its schema is not a definition of the type {schema_type.name}") from None
+
+
+def _members(filename: str, body: Any) -> tuple[str, str, dict[str, Any]]:
+    if isinstance(body, dict):
+        name, definition, properties = body.get("type"), body.get("schema") or "", body.get("properties") or {}
+        if isinstance(name, str) and isinstance(definition, str) and isinstance(properties, dict):
+            return name, definition, properties
+    raise _no_schema(filename, "expected an object with type and schema, both strings, and the object properties")
+
+
+def _no_schema(filename: str, reason: str) -> CommandFailed:
+    """The content of the file is not shown: it may be another one than was meant, of a key."""
+    return CommandFailed(f"{filename} is not a schema: {reason}", UNUSABLE)
 
 
 @schemas.command("delete")

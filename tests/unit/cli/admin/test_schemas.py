@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from interpulse.cli.admin.schemas import read_schema_file
+from interpulse.cli.support.running import CommandFailed
 from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin
 
@@ -143,3 +145,27 @@ def test_compatibility_when_asked_then_prints_the_answer_and_fails_if_it_is_no(
         not compatible
     )
     assert web.last.body == body
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"7\xe4d-secret", "it is not UTF-8 text"),
+        (b'{"secret":\n secret}', "it is not JSON at line 2, column 2"),
+        (b'["secret"]', "expected an object with type and schema, both strings"),
+        (b'{"schema": "secret"}', "expected an object with type and schema, both strings"),
+        (b'{"type": "FOO", "schema": "secret"}', "type 'FOO' is unknown; valid are "),
+        (b'{"type": "STRING", "properties": ["secret"]}', "expected an object with type and schema, both strings"),
+        (b'{"type": "KEY_VALUE", "schema": "secret"}', "its schema is not a definition of the type KEY_VALUE"),
+    ],
+)
+def test_schema_file_when_it_is_none_then_a_sentence_says_why_without_its_content(
+    content: bytes, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "file.json"
+    path.write_bytes(content)
+    with pytest.raises(CommandFailed) as refused:
+        read_schema_file(str(path))
+    assert refused.value.exit_code == 2
+    assert f"{path} is not a schema: {said}" in refused.value.message
+    assert "secret" not in refused.value.message

@@ -91,7 +91,7 @@ async def get_last_message_id(call: Call) -> Answer:
 
 async def terminate(call: Call) -> Answer:
     if not call.topic.is_partition and await call.context.lifecycle.partitions(call.topic, create=False):
-        raise OperationNotAllowed("Termination of a partitioned topic is not allowed; use terminate/partitions")
+        raise OperationNotAllowed("Termination of a partitioned topic is not allowed")
     return answer_json(await _terminated(await open_persistent(call, call.topic)))
 
 

@@ -93,8 +93,8 @@ class Encryptor:
                 value = wrapped(info.key, data_key)
             except Exception as error:
                 raise CryptoError(
-                    f"messages for {self._topic} cannot be encrypted with the public key {name!r}: {error}; mend the "
-                    f"key, or send them as they are with crypto_failure_action='send'"
+                    f"messages for {self._topic} cannot be encrypted with the public key {name!r}: {error}; "
+                    f"mend the key"
                 ) from error
             pairs = [pb.KeyValue(key=key, value=text) for key, text in info.metadata.items()]
             keys.append(pb.EncryptionKeys(key=name, value=value, metadata=pairs))

@@ -10,6 +10,7 @@ import click
 from interpulse.cli.support.command_lists import topic_command
 from interpulse.cli.support.output import print_text, print_value
 from interpulse.cli.support.running import CommandFailed
+from interpulse.model.errors import NotAllowed
 from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
@@ -51,7 +52,12 @@ async def truncate_topic(admin: AdminClient, topic: TopicName) -> None:
 @_topic_command("terminate")
 async def terminate_topic(admin: AdminClient, topic: TopicName) -> None:
     """Terminate a topic: it takes no more messages."""
-    last = await admin.topics.terminate(topic)
+    try:
+        last = await admin.topics.terminate(topic)
+    except NotAllowed as error:
+        if topic.is_persistent:
+            error.add_note("partitioned topics are terminated by topics partitioned-terminate")
+        raise
     print_value({"lastMessageId": str(last)}, f"Topic successfully terminated at {last}")
 
 

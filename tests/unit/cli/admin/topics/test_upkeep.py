@@ -32,6 +32,16 @@ def test_terminate_when_done_then_prints_the_last_message(web: StubWeb, run_admi
     assert run_admin("topics", "terminate", "t/ns/a").stdout == "Topic successfully terminated at 1:2:-1\n"
 
 
+def test_terminate_when_the_topic_is_partitioned_then_names_the_command_for_it(
+    web: StubWeb, run_admin: RunAdmin
+) -> None:
+    web.answer("POST", f"{ROOT}/terminate", {"reason": "Termination of a partitioned topic is not allowed"}, status=405)
+    refused = run_admin("topics", "terminate", "t/ns/a")
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith("Error: Termination of a partitioned topic is not allowed (")
+    assert "topics partitioned-terminate" in refused.stderr
+
+
 def test_terminate_when_partitioned_then_prints_every_partition(web: StubWeb, run_admin: RunAdmin) -> None:
     ends = {"0": {"ledgerId": 1, "entryId": 2, "partitionIndex": 0}, "1": {"ledgerId": 3, "entryId": -1}}
     web.answer("POST", f"{ROOT}/terminate/partitions", ends)

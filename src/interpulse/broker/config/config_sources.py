@@ -10,6 +10,8 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.listener_settings import listener_problems
 from interpulse.broker.config.pulsar_keys import PULSAR_KEYS, TLS_KEYS
 from interpulse.broker.config.tls_settings import tls_problems
+from interpulse.model.errors import PreconditionFailed
+from interpulse.rules.entity_names import check_entity_name
 from interpulse.serving.settings import ConfigError
 from interpulse.serving.settings_sources import LoadedConfig, Program
 
@@ -24,6 +26,13 @@ def _refused_alone(key: str, value: str) -> str:
         "a standalone broker keeps everything in its data directory. "
         "Start a broker of a cluster with `interpulse broker`"
     )
+
+
+def _problems_of_names(config: BrokerConfig) -> Iterator[str]:
+    try:
+        check_entity_name("Cluster", config.cluster_name)
+    except PreconditionFailed as error:
+        yield f"clusterName: {error}"
 
 
 def _problems_of_limits(config: BrokerConfig) -> Iterator[str]:
@@ -65,7 +74,13 @@ def load_config(
     loaded = (_IN_CLUSTER if in_cluster else _ALONE).load(
         file_text=file_text, file_name=file_name, environment=environment, settings=settings, options=options
     )
-    problems = [*tls_problems(loaded.config), *listener_problems(loaded.config), *_problems_of_limits(loaded.config)]
+    config = loaded.config
+    problems = [
+        *tls_problems(config),
+        *listener_problems(config),
+        *_problems_of_names(config),
+        *_problems_of_limits(config),
+    ]
     if problems:
         raise ConfigError(*problems)
     return loaded

@@ -14,24 +14,15 @@ from interpulse.model.errors import AlreadyExists, ClusterNotFound, Precondition
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicyRecord
 from interpulse.rules.clusters import check_cluster_data, check_peers
+from interpulse.rules.entity_names import check_entity_name
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, scan_pages
 from interpulse.storage.cas import retry_on_conflict
 
-__all__ = ["Clusters", "check_entity_name"]
+__all__ = ["Clusters"]
 
-_ENTITY: Final = re.compile(r"[A-Za-z0-9_\-=:.]+", re.ASCII)
 _HALF_PAIRS: Final = re.compile("[\ud800-\udfff]")  # JSON may hold them, a key cannot
 _KEYS_PER_PAGE: Final = 500
 _NO_POLICIES: Final = (b"", b"{}")
-_NAME_LENGTH_MAX: Final = 1_000  # names of topics contain it, and go into the line of an HTTP request
-
-
-def check_entity_name(kind: str, name: str) -> None:
-    """Cluster and tenant names are letters, digits and ``_-=:.``; raises PreconditionFailed."""
-    if not _ENTITY.fullmatch(name):
-        raise PreconditionFailed(f"{kind} name is not valid: {name[:100]!r} must be letters, digits and _-=:. only")
-    if len(name) > _NAME_LENGTH_MAX:
-        raise PreconditionFailed(f"{kind} name of {len(name)} characters: it may have {_NAME_LENGTH_MAX}")
 
 
 class Clusters:

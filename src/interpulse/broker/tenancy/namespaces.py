@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.layout import ALONE, Layout
-from interpulse.broker.tenancy.clusters import Clusters, check_entity_name
+from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AlreadyExists, ClusterNotFound, NamespaceNotFound, PreconditionFailed
 from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.rules.bundles import boundaries_in, boundaries_of, bundles_of_new_namespace
+from interpulse.rules.entity_names import check_entity_name
 from interpulse.rules.replication import check_namespace_left_by_others, remote_clusters
 from interpulse.rules.topic_view import NamespaceStanding
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned

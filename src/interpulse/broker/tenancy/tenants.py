@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.tenancy.clusters import check_entity_name
 from interpulse.model.clusters import TenantInfo
 from interpulse.model.errors import AlreadyExists, NotEmpty, TenantNotFound
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.rules.entity_names import check_entity_name
 from interpulse.rules.tenants import check_clusters_kept, check_tenant
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict

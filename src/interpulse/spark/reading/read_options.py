@@ -465,7 +465,7 @@ def _check_selection(values: Mapping[str, Any], problems: list[str]) -> None:
     chosen = [key for key in _SELECTING if values.get(key)]
     if len(chosen) != 1:
         problems.append(
-            "exactly one of topics, assign, topicsPattern (and in the replication job topicsFile) is needed"
+            "exactly one of topic, topics, assign, topicsPattern (and in the replication job topicsFile) is needed"
         )
         return
     problems.extend(

@@ -288,3 +288,9 @@ def test_session_timeout_has_two_names(given: list[str], expected: int) -> None:
 def test_listeners_when_they_contradict_other_settings_then_are_refused(settings: list[str], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         load_config(settings=settings)
+
+
+@pytest.mark.parametrize("name", ["a b", "a/b", "ä", "x" * 1001])
+def test_cluster_name_when_the_admin_api_would_refuse_it_then_so_does_the_start(name: str) -> None:
+    with pytest.raises(ConfigError, match="clusterName: Cluster name"):
+        load_config(settings=[f"clusterName={name}"])

@@ -42,7 +42,7 @@ def test_all_problems_are_reported_together():
         "maxPartitions",
         "pollTimeoutMs",
         "nonsense",
-        "exactly one of topics",
+        "exactly one of topic, topics",
         "service.url is required",
     ):
         assert part in text
@@ -77,8 +77,8 @@ def test_start_at_a_subscription_needs_one():
 @pytest.mark.parametrize(
     ("extra", "problem"),
     [
-        ({}, "exactly one of topics"),
-        ({"topic": "a", "topicsPattern": "b"}, "exactly one of topics"),
+        ({}, "exactly one of topic, topics"),
+        ({"topic": "a", "topicsPattern": "b"}, "exactly one of topic, topics"),
         ({"topicsPattern": "("}, "not a regular expression"),
         ({"topic": "a/b"}, "Invalid topic name"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import signal
 import subprocess
 import sys
@@ -44,6 +45,9 @@ __all__ = [
 
 TOPIC = "persistent://public/default/flights"
 PARTITIONS = 4
+_SHOWN_CHARS = 8_000
+
+log = logging.getLogger(__name__)
 
 
 class Broker(Protocol):
@@ -150,8 +154,13 @@ class Job:
         wait_until_gone(family)
 
     def stop(self) -> None:
-        """As an operator would; jobs in one session end with their standard input."""
-        if self._process is None or self._process.poll() is not None:
+        """As an operator would; jobs in one session end with their standard input. A test that fails shows the end of
+        what it has said."""
+        if self._process is None:
+            return
+        for said in (self._output, self._errors):
+            log.warning("the end of %s:\n%s", said, said.read_text()[-_SHOWN_CHARS:])
+        if self._process.poll() is not None:
             return
         if not self._in_one_session:
             self._process.send_signal(signal.SIGTERM)

@@ -31,6 +31,8 @@ from interpulse.wire.entries import build_entry
 __all__ = ["EntryRows", "LaneWriter"]
 
 _parse = pb.MessageMetadata.FromString
+_OPENING_S = 5.0
+"""Waited for a lane that turns out not to be needed."""
 _WHOLE_CLUSTER = (NotConnected, OperationTimeout, AlreadyClosed)  # no matter of a single topic
 
 
@@ -260,7 +262,12 @@ class LaneWriter:
 
 
 async def _close(opening: asyncio.Task[LaneSender]) -> None:
-    """Of a lane that was not needed. One that could not be opened matters to nobody."""
+    """Of a lane that was not needed. One that could not be opened matters to nobody.
+
+    It is opened to its end first: a real broker that is told to close a producer which it is still opening may keep its
+    name for as long as the connection lives.
+    """
+    await asyncio.wait([opening], timeout=_OPENING_S)
     opening.cancel()  # does nothing where it is open
     try:
         sender = await opening

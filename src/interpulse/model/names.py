@@ -34,7 +34,9 @@ Domain = Literal["persistent", "non-persistent"]
 PERSISTENT: Final = "persistent"
 NON_PERSISTENT: Final = "non-persistent"
 
-_ENTITY = re.compile(r"[A-Za-z0-9_\-=:.]+", re.ASCII)
+is_entity_name = re.compile(r"[A-Za-z0-9_\-=:.]+", re.ASCII).fullmatch
+"""Whether clusters, tenants and namespaces may have such a name."""
+
 _CANONICAL_INDEX = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 _HOST_AND_PORT = re.compile(r"[^:]+:[0-9]+", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -118,7 +120,7 @@ class NamespaceName:
     def of(cls, tenant: str, local: str) -> NamespaceName:
         """Join two checked parts; raises InvalidTopicName if one holds a character that is not allowed."""
         for part in (tenant, local):
-            if not _ENTITY.fullmatch(part):
+            if not is_entity_name(part):
                 raise InvalidTopicName(
                     f"Invalid namespace name: {tenant}/{local}: {part!r} must be letters, digits and _-=:. only"
                 )
@@ -343,7 +345,7 @@ def _checked(text: str, domain: str, tenant: str, namespace: str, local_name: st
     if domain not in (PERSISTENT, NON_PERSISTENT):
         raise InvalidTopicName(f"Invalid topic name: {text}: unknown domain {domain!r}")
     for part in (tenant, namespace):
-        if not _ENTITY.fullmatch(part):
+        if not is_entity_name(part):
             raise InvalidTopicName(f"Invalid topic name: {text}: {part!r} must be letters, digits and _-=:. only")
     if not local_name.strip(_WHITESPACE) or "/" in local_name:
         raise InvalidTopicName(f"Invalid topic name: {text}: the topic part must not be blank or contain '/'")

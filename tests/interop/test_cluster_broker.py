@@ -381,7 +381,8 @@ def test_brokers_when_zookeeper_is_paused_or_restarted_then_publishing_goes_on_a
                 load.goes_on()
                 if pause > seconds:
                     unread = f"lookup/v2/topic/persistent/{NAMESPACE}/unread"
-                    assert [status(f"{broker.web_url}/{unread}") for broker in brokers] == [503, 503]
+                    answers = [answer(f"{broker.web_url}/{unread}") for broker in brokers]
+                    assert [status for status, _ in answers] == [503, 503], answers
                 time.sleep(max(0.0, begun + pause - time.monotonic()))  # the length of the fault
                 load.goes_on()
             finally:
@@ -414,13 +415,13 @@ def url_of(brokers: Sequence[BrokerProcess]) -> str:
     return "pulsar://" + ",".join(broker.service_url.removeprefix("pulsar://") for broker in brokers)
 
 
-def status(url: str) -> int:
-    """What a broker answers, or the one that it redirects to."""
+def answer(url: str) -> tuple[int, str]:
+    """Return the status and the body that a broker answers, or the one that it redirects to."""
     try:
         with urllib.request.urlopen(url, timeout=SECONDS_MAX) as reply:
-            return int(reply.status)
+            return int(reply.status), reply.read().decode()
     except urllib.error.HTTPError as refusal:
-        return refusal.code
+        return refusal.code, refusal.read().decode()
 
 
 def get(url: str) -> bytes:

@@ -67,7 +67,12 @@ async def _until_lost(session: Session, work: Coroutine[Any, Any, None]) -> None
                 raise session_lost()
             changed = loop.create_future()
             await asyncio.wait([task, changed], return_when=asyncio.FIRST_COMPLETED)
-        task.result()
+        try:
+            task.result()
+        except MetadataUnavailable as error:  # the store gave up in the turn in which the session was lost
+            if session.state is SessionState.LOST:
+                raise session_lost() from error
+            raise
     finally:
         cancel()
         if not task.done():

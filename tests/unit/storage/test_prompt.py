@@ -144,6 +144,21 @@ async def test_read_when_it_fails_then_that_is_told(store: Silent, prompt: Promp
         await prompt.get("/a")
 
 
+async def test_read_when_it_fails_in_the_turn_of_the_loss_then_ends_as_not_ready(store: Silent) -> None:
+    failure = asyncio.get_running_loop().create_future()
+
+    async def read() -> None:
+        await failure
+
+    reading = asyncio.ensure_future(while_held(store.session, read()))
+    await asyncio.sleep(0)
+    failure.set_exception(MetadataUnavailable("no server answered"))
+    await asyncio.sleep(0)
+    store.session.lose()
+    with pytest.raises(SessionLost):
+        await reading
+
+
 async def test_read_when_cancelled_then_the_store_is_not_waited_for(store: Silent, prompt: PromptMetadata) -> None:
     ended = asyncio.Event()
 

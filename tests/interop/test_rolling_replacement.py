@@ -23,12 +23,12 @@ from tests.interop.mixed_cluster import (
 )
 from tests.interop.real_pulsar.bookkeeper import RealBookKeeper, real_bookkeeper
 from tests.interop.real_pulsar.broker import START_SECONDS_MAX, RealBroker
-from tests.support.soak import soak
+from tests.support.soak import only_soaking
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, only_soaking]
 
-BROKERS = soak(3, otherwise=2)
-ROUNDS = soak(3, otherwise=1)
+BROKERS = 3
+ROUNDS = 3
 REPLACEMENTS = 2 * BROKERS * ROUNDS
 TOPICS = [f"persistent://public/rolling/t-{number}" for number in range(6)]
 RECORD = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 from typing import Final, TypeVar
 
-__all__ = ["SOAKING", "soak"]
+import pytest
+
+__all__ = ["SOAKING", "only_soaking", "soak"]
 
 SOAKING: Final = os.environ.get("INTERPULSE_SOAK") == "1"
+
+only_soaking: Final = pytest.mark.skipif(not SOAKING, reason="repeats for long: `make soak` runs it")
 
 T = TypeVar("T")
 

@@ -47,6 +47,7 @@ from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.sqlite import SqliteMetadataStore
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FrameDecoder, LookupRun, PartitionsRun
+from tests.support.soak import soak
 
 TRIAL = NamespaceName("public", "trial")
 X, Y = TopicName.parse("persistent://public/trial/x"), TopicName.parse("persistent://public/trial/y")
@@ -330,7 +331,7 @@ def test_answers_when_anything_changes_then_are_those_of_a_fresh_read(steps: lis
 
 @pytest.mark.slow
 @given(st.lists(STEPS, max_size=60))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=soak(2000, otherwise=150), deadline=None)
 def test_answers_when_much_changes_then_are_those_of_a_fresh_read(steps: list[Any]) -> None:
     play_in_memory(steps)
 

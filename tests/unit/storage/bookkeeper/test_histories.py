@@ -23,6 +23,7 @@ from interpulse.storage.bookkeeper.writer import LedgerWriter
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from tests.support.scripted_bookie import ADD, ScriptedBookie, ScriptedBookies, scripted_bookies
 from tests.support.scripted_zookeeper import scripted_zookeeper
+from tests.support.soak import soak
 from tests.unit.storage.bookkeeper.conftest import config_of
 
 SETTINGS: dict[str, Any] = {
@@ -195,7 +196,7 @@ def test_ledger_when_bookies_fail_one_at_a_time_then_nothing_acknowledged_is_los
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=soak(600, otherwise=60))
 @given(quorums, st.booleans(), st.lists(steps, min_size=1, max_size=40), ends)
 def test_ledger_when_bookies_fail_many_times_then_nothing_acknowledged_is_lost(
     quorum: Quorum, spare: bool, schedule: list[tuple[str, int]], end: str

@@ -128,7 +128,8 @@ class PartitionConsumer:
 
     async def register(self, connection: Connection) -> None:
         """Called by the connection handler: subscribe, and let messages come."""
-        await connection.consumers.open(self._id, self, self._subscribe_frame)
+        holds = (self.topic, self.subscription) if self._config.subscription_type == "exclusive" else None
+        await connection.consumers.open(self._id, self, self._subscribe_frame, holds=holds)
         self._handler.on_connected(connection)
         self._taken = 0
         connection.write(*self._acks.take_frames(self._id))

@@ -283,8 +283,10 @@ class SendQueue:
             self._epoch += 1
         schema = await self._schema_at(connection)
         frame = partial(self._producer_frame, schema=schema)
+        name = self._request.name
+        holds = None if name is None else (self.topic, name)
         try:
-            answer = (await connection.producers.open(self._id, self, frame)).producer_success
+            answer = (await connection.producers.open(self._id, self, frame, holds=holds)).producer_success
         except QuotaExceededException as refusal:
             if not self._request.waits_for_room:
                 self._fail_pending(refusal)  # as official clients do; what is sent from now on has its own chance

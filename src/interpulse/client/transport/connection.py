@@ -49,6 +49,7 @@ class SpokenFor(Protocol):
 class _Pending:
     future: asyncio.Future[pb.BaseCommand]
     timer: asyncio.TimerHandle
+    accepted: asyncio.Future[bool] | None
 
 
 class Connection(asyncio.Protocol):
@@ -74,10 +75,17 @@ class Connection(asyncio.Protocol):
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._failure: PulsarError | None = None
         self._pending: dict[int, _Pending] = {}
-        self.producers: RegisteredHandlers[ProducerListener] = RegisteredHandlers(self, commands.close_producer)
-        self.consumers: RegisteredHandlers[ConsumerListener] = RegisteredHandlers(self, commands.close_consumer)
+        patience_ms = config.operation_timeout_ms
+        self.producers: RegisteredHandlers[ProducerListener] = RegisteredHandlers(
+            self, commands.close_producer, patience_ms=patience_ms
+        )
+        self.consumers: RegisteredHandlers[ConsumerListener] = RegisteredHandlers(
+            self, commands.close_consumer, patience_ms=patience_ms
+        )
         self.topic_watchers: RegisteredHandlers[TopicListListener] = RegisteredHandlers(
-            self, lambda watcher_id, request_id: commands.watch_topic_list_close(request_id, watcher_id)
+            self,
+            lambda watcher_id, request_id: commands.watch_topic_list_close(request_id, watcher_id),
+            patience_ms=patience_ms,
         )
         self._outgoing: list[bytes | memoryview] = []
         self._outgoing_bytes = 0
@@ -158,8 +166,17 @@ class Connection(asyncio.Protocol):
 
     # ---- Speaking
 
-    async def request(self, build: Callable[[int], bytes], *, timeout_ms: int | None = None) -> pb.BaseCommand:
+    async def request(
+        self,
+        build: Callable[[int], bytes],
+        *,
+        timeout_ms: int | None = None,
+        accepted: asyncio.Future[bool] | None = None,
+    ) -> pb.BaseCommand:
         """Send the frame that ``build`` makes for a request id and return its answer.
+
+        ``accepted`` becomes True with the broker's first answer, False when it refuses or the connection is lost. It
+        outlives this call: the answer may come after a timeout or a cancellation. Its owner cancels it to stop waiting.
 
         Raises the failure that the broker answers, OperationTimeout, or NotConnected when the connection is lost.
         """
@@ -169,17 +186,16 @@ class Connection(asyncio.Protocol):
         timeout_ms = self._config.operation_timeout_ms if timeout_ms is None else timeout_ms
         future: asyncio.Future[pb.BaseCommand] = self._loop.create_future()
         timer = self._loop.call_later(timeout_ms / 1000, self._expire, request_id, timeout_ms)
-        self._pending[request_id] = _Pending(future, timer)
+        self._pending[request_id] = _Pending(future, timer, accepted)
         try:
             self.write(build(request_id))
             return await future
         finally:
             timer.cancel()
-            self._pending.pop(request_id, None)
-
-    def next_request_id(self) -> int:
-        """A number for a request whose answer is ignored."""
-        return self._protocol.next_request_id()
+            if accepted is None or accepted.done():
+                self._pending.pop(request_id, None)
+            else:
+                accepted.add_done_callback(lambda _: self._pending.pop(request_id, None))
 
     def write(self, *parts: bytes | memoryview) -> None:
         """Send bytes of complete frames; does nothing once the connection is lost."""
@@ -224,6 +240,8 @@ class Connection(asyncio.Protocol):
         """Return when nothing of the connection is left."""
         if self._renewal is not None:
             await asyncio.gather(self._renewal, return_exceptions=True)
+        for registered in (self.producers, self.consumers, self.topic_watchers):
+            await registered.closed()
         try:
             async with asyncio.timeout(_LINGER_S):
                 await self._lost.wait()
@@ -246,6 +264,8 @@ class Connection(asyncio.Protocol):
         for pending in self._pending.values():
             if not pending.future.done():
                 pending.future.set_exception(NotConnected(str(failure)))
+            if pending.accepted is not None and not pending.accepted.done():
+                pending.accepted.set_result(False)
         self._end_transport()
         self._outgoing.clear()
         self.producers.disconnect_all()
@@ -375,13 +395,16 @@ class Connection(asyncio.Protocol):
 
     def _on_answer(self, command: pb.BaseCommand, request_id: int) -> None:
         pending = self._pending.get(request_id)
-        if pending is None or pending.future.done():
+        if pending is None:
+            return
+        failure = failure_of(command)
+        if pending.accepted is not None and not pending.accepted.done():
+            pending.accepted.set_result(failure is None)
+        if pending.future.done():
             return
         if command.type == pb.BaseCommand.PRODUCER_SUCCESS and not command.producer_success.producer_ready:
             pending.timer.cancel()  # waits for exclusivity: a second answer comes when it has its turn
-            return
-        failure = failure_of(command)
-        if failure is not None:
+        elif failure is not None:
             pending.future.set_exception(failure)
         else:
             pending.future.set_result(command)

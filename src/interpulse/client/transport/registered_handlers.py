@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError
@@ -54,11 +54,9 @@ class TopicListListener(Listener, Protocol):
 class RequestSender(Protocol):
     """The connection as its registered handlers see it."""
 
-    def next_request_id(self) -> int: ...
-
-    def write(self, *parts: bytes | memoryview) -> None: ...
-
-    async def request(self, build: Callable[[int], bytes]) -> pb.BaseCommand: ...
+    async def request(
+        self, build: Callable[[int], bytes], *, accepted: asyncio.Future[bool] | None = None
+    ) -> pb.BaseCommand: ...
 
     @property
     def is_open(self) -> bool: ...
@@ -69,34 +67,74 @@ L = TypeVar("L", bound=Listener)
 
 class RegisteredHandlers(Generic[L]):
     """The listeners of one kind by their ids. ``close_frame`` makes the command that closes one, from its id and a
-    request id."""
+    request id.
 
-    def __init__(self, sender: RequestSender, close_frame: Callable[[int, int], bytes]) -> None:
+    An opening that its caller gives up, by a timeout or a cancellation, may still succeed at the broker. It is closed
+    once the broker has answered it, or ``patience_ms`` later: a broker of Apache Pulsar that is asked to close a producer
+    which it is still opening may keep the name for as long as the connection lives. These tasks belong to the connection:
+    its loss ends them, and it awaits them in :meth:`closed`.
+    """
+
+    def __init__(
+        self, sender: RequestSender, close_frame: Callable[[int, int], bytes], *, patience_ms: int = 30_000
+    ) -> None:
         self._sender = sender
         self._close_frame = close_frame
+        self._patience_s = patience_ms / 1000
         self._handlers: dict[int, L] = {}
+        self._given_up: dict[asyncio.Task[None], tuple[int, Hashable]] = {}
+        """Openings that are still to be closed, with their ids and what they hold."""
         self.get = self._handlers.get
         """The listener with this id, or None."""
 
     def __iter__(self) -> Iterator[L]:
         return iter(list(self._handlers.values()))
 
-    async def open(self, handler_id: int, listener: L, build: Callable[[int], bytes]) -> pb.BaseCommand:
+    async def open(
+        self, handler_id: int, listener: L, build: Callable[[int], bytes], *, holds: Hashable = None
+    ) -> pb.BaseCommand:
         """Register a listener, and open it with the frame that ``build`` makes; returns the answer.
+
+        ``holds``: what only one at a time may have, such as a producer name on its topic; None for nothing. An earlier
+        opening with the same id or the same ``holds`` that was given up is closed first.
 
         Raises what the broker refuses it with, OperationTimeout or NotConnected; then it is not registered.
         """
+        await self._wait_for_given_up(handler_id, holds)
         self._handlers[handler_id] = listener
+        accepted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         try:
-            answer = await self._sender.request(build)
+            answer = await self._sender.request(build, accepted=accepted)
         except BaseException as error:
             self.forget(handler_id)
             if isinstance(error, OperationTimeout | asyncio.CancelledError):  # the broker may open it all the same
-                self._sender.write(self._close_frame(handler_id, self._sender.next_request_id()))
+                task = asyncio.get_running_loop().create_task(self._close_given_up(handler_id, accepted))
+                self._given_up[task] = handler_id, holds
+                task.add_done_callback(self._given_up.pop)
+            else:
+                accepted.cancel()
             raise
         if handler_id not in self._handlers:
             raise NotConnected("the broker closed it while it was opening")
         return answer
+
+    async def _wait_for_given_up(self, handler_id: int, holds: Hashable) -> None:
+        earlier = [
+            task
+            for task, (its_id, its_hold) in self._given_up.items()
+            if its_id == handler_id or (holds is not None and its_hold == holds)
+        ]
+        if earlier:
+            await asyncio.wait(earlier)
+
+    async def _close_given_up(self, handler_id: int, accepted: asyncio.Future[bool]) -> None:
+        try:
+            async with asyncio.timeout(self._patience_s):
+                is_open = await accepted
+        except TimeoutError:
+            is_open = True  # perhaps
+        if is_open:
+            await self.close(handler_id)
 
     async def close(self, handler_id: int) -> None:
         """Close it at the broker; a refusal is only logged."""
@@ -122,3 +160,8 @@ class RegisteredHandlers(Generic[L]):
         self._handlers.clear()
         for listener in lost:
             listener.on_disconnected(None)
+
+    async def closed(self) -> None:
+        """Return when no opening that was given up is left to be closed; the loss of the connection ends them."""
+        if self._given_up:
+            await asyncio.wait(self._given_up)

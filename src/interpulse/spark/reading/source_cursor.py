@@ -75,7 +75,8 @@ class SourceCursor:
     async def _attach(self) -> Connection:
         connection = await self._session.connect(self.topic)
         self._id = self._session.next_id()
-        await connection.consumers.open(self._id, self, self._subscribe_frame)
+        holds = (self.topic, self._name)
+        await connection.consumers.open(self._id, self, self._subscribe_frame, holds=holds)
         self._connection = connection
         self.acknowledged = None  # the last acknowledgement may not have arrived
         return connection

@@ -31,8 +31,6 @@ from interpulse.wire.entries import build_entry
 __all__ = ["EntryRows", "LaneWriter"]
 
 _parse = pb.MessageMetadata.FromString
-_OPENING_S = 5.0
-"""Waited for a lane that turns out not to be needed."""
 _WHOLE_CLUSTER = (NotConnected, OperationTimeout, AlreadyClosed)  # no matter of a single topic
 
 
@@ -254,23 +252,14 @@ class LaneWriter:
         lanes, self._lanes = self._lanes, {}
         unneeded, self._expected = self._expected, {}
         closings = [lane.sender.close() for lane in lanes.values()] + [_close(each) for each in unneeded.values()]
-        for closing in [asyncio.ensure_future(each) for each in closings]:
-            try:
-                await closing
-            except PulsarError:
-                continue  # the connection is gone, and the name with it
+        for outcome in await asyncio.gather(*closings, return_exceptions=True):
+            if isinstance(outcome, BaseException) and not isinstance(outcome, PulsarError):
+                raise outcome  # a PulsarError: the connection is gone, and the name with it
 
 
 async def _close(opening: asyncio.Task[LaneSender]) -> None:
-    """Of a lane that was not needed. One that could not be opened matters to nobody.
-
-    It is opened to its end first: a real broker that is told to close a producer which it is still opening may keep its
-    name for as long as the connection lives.
-    """
-    await asyncio.wait([opening], timeout=_OPENING_S)
+    """Close a lane that was not needed; one that could not be opened is none."""
     opening.cancel()  # does nothing where it is open
-    try:
-        sender = await opening
-    except (PulsarError, asyncio.CancelledError):
-        return
-    await sender.close()
+    await asyncio.wait([opening])
+    if not opening.cancelled() and opening.exception() is None:
+        await opening.result().close()

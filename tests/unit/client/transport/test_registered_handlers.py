@@ -14,8 +14,8 @@ from interpulse.model.ids import EARLIEST
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import MessageRun
-from tests.support.scripted_broker import ScriptedBroker
+from interpulse.wire.frames import Frame, MessageRun, ReceiptRun
+from tests.support.scripted_broker import Peer, ScriptedBroker
 
 
 class CountingListener:
@@ -34,6 +34,18 @@ class CountingListener:
     def on_active_change(self, active: bool) -> None: ...
 
     def on_end_of_topic(self) -> None: ...
+
+
+class SilentProducer:
+    """A producer that sends nothing."""
+
+    def on_receipt(self, receipt: pb.CommandSendReceipt) -> None: ...
+
+    def on_receipts(self, run: ReceiptRun) -> None: ...
+
+    def on_send_error(self, error: pb.CommandSendError) -> None: ...
+
+    def on_disconnected(self, assigned_url: str | None) -> None: ...
 
 
 @pytest.fixture
@@ -62,21 +74,145 @@ async def test_listener_when_open_then_is_registered_until_closed(
     assert broker.all_of(pb.BaseCommand.CLOSE_CONSUMER)[0].close_consumer.consumer_id == 7
 
 
-@pytest.mark.parametrize(
-    ("connection", "ending"), [(50, OperationTimeout), (60_000, asyncio.CancelledError)], indirect=["connection"]
-)
-async def test_listener_when_opening_is_given_up_then_the_broker_is_told(
-    broker: ScriptedBroker, connection: Connection, ending: type[BaseException]
-) -> None:
-    broker.scripts[pb.BaseCommand.SUBSCRIBE] = lambda peer, frame: None
-    opening = asyncio.create_task(subscribe(connection, CountingListener()))
+def hold_back(broker: ScriptedBroker, kind: int) -> list[tuple[Peer, Frame]]:
+    """Leave the first command of this type unanswered, and answer later ones; returns what is held."""
+    held: list[tuple[Peer, Frame]] = []
+
+    def script(peer: Peer, frame: Frame) -> None:
+        if held:
+            peer.answer(frame)
+        else:
+            held.append((peer, frame))
+
+    broker.scripts[kind] = script
+    return held
+
+
+async def has_answered(connection: Connection) -> None:
+    """Return when the broker has heard all that was written before, and its answers are here."""
+    await connection.request(lambda number: commands.lookup(number, "t"))
+
+
+async def give_up(broker: ScriptedBroker, opening: asyncio.Task[pb.BaseCommand], ending: type[BaseException]) -> None:
     await broker.heard(pb.BaseCommand.SUBSCRIBE)
     if ending is asyncio.CancelledError:
         opening.cancel()
     with pytest.raises(ending):
         await opening
-    await broker.heard(pb.BaseCommand.CLOSE_CONSUMER)
+
+
+GIVEN_UP = pytest.mark.parametrize(
+    ("connection", "ending"), [(500, OperationTimeout), (60_000, asyncio.CancelledError)], indirect=["connection"]
+)
+
+
+@GIVEN_UP
+async def test_opening_when_given_up_then_is_closed_after_its_late_success(
+    broker: ScriptedBroker, connection: Connection, ending: type[BaseException]
+) -> None:
+    """A broker of Apache Pulsar may keep the name of a producer that is closed while it opens it."""
+    held = hold_back(broker, pb.BaseCommand.SUBSCRIBE)
+    await give_up(broker, asyncio.create_task(subscribe(connection, CountingListener())), ending)
+    await has_answered(connection)
     assert connection.consumers.get(7) is None
+    assert broker.count(pb.BaseCommand.CLOSE_CONSUMER) == 0
+    peer, frame = held[0]
+    peer.answer(frame)
+    await broker.heard(pb.BaseCommand.CLOSE_CONSUMER)
+    assert broker.all_of(pb.BaseCommand.CLOSE_CONSUMER)[0].close_consumer.consumer_id == 7
+
+
+@GIVEN_UP
+async def test_opening_when_given_up_then_its_late_refusal_leaves_nothing_to_close(
+    broker: ScriptedBroker, connection: Connection, ending: type[BaseException]
+) -> None:
+    held = hold_back(broker, pb.BaseCommand.SUBSCRIBE)
+    await give_up(broker, asyncio.create_task(subscribe(connection, CountingListener())), ending)
+    peer, frame = held[0]
+    peer.say(commands.error(frame.command.subscribe.request_id, 11, "gone"))
+    await has_answered(connection)
+    await subscribe(connection, CountingListener())  # waits for what was given up under its id
+    assert broker.count(pb.BaseCommand.CLOSE_CONSUMER) == 0
+
+
+@pytest.mark.parametrize("connection", [50], indirect=True)
+async def test_opening_when_it_is_never_answered_then_is_closed_after_the_patience(
+    broker: ScriptedBroker, connection: Connection
+) -> None:
+    hold_back(broker, pb.BaseCommand.SUBSCRIBE)
+    with pytest.raises(OperationTimeout):
+        await subscribe(connection, CountingListener())
+    await broker.heard(pb.BaseCommand.CLOSE_CONSUMER)
+
+
+async def test_opening_when_given_up_and_the_connection_is_lost_then_ends_with_it(
+    broker: ScriptedBroker, connection: Connection
+) -> None:
+    hold_back(broker, pb.BaseCommand.SUBSCRIBE)
+    await give_up(broker, asyncio.create_task(subscribe(connection, CountingListener())), asyncio.CancelledError)
+    broker.peers[0].drop()
+    await connection.closed()
+    with pytest.raises(NotConnected):
+        await subscribe(connection, CountingListener())
+
+
+async def test_opening_when_cancelled_as_its_answer_arrives_then_is_closed(
+    broker: ScriptedBroker, connection: Connection
+) -> None:
+    """The answer is there, the caller has not run yet: nothing of it may stay open."""
+    opening = asyncio.create_task(subscribe(connection, CountingListener()))
+    await broker.heard(pb.BaseCommand.SUBSCRIBE)
+    request = connection._on_answer
+
+    def cancelled_at_once(command: pb.BaseCommand, request_id: int) -> None:
+        request(command, request_id)
+        opening.cancel()
+
+    connection._on_answer = cancelled_at_once  # type: ignore[method-assign]
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    await broker.heard(pb.BaseCommand.CLOSE_CONSUMER)
+
+
+async def test_opening_when_an_earlier_one_of_its_name_was_given_up_then_waits_until_that_is_closed(
+    broker: ScriptedBroker, connection: Connection
+) -> None:
+    held = hold_back(broker, pb.BaseCommand.PRODUCER)
+
+    def open_producer(number: int) -> asyncio.Task[pb.BaseCommand]:
+        def frame(request_id: int) -> bytes:
+            return commands.producer(request_id, number, "t", name="p")
+
+        return asyncio.create_task(connection.producers.open(number, SilentProducer(), frame, holds=("t", "p")))
+
+    first = open_producer(1)
+    await broker.heard(pb.BaseCommand.PRODUCER)
+    first.cancel()
+    await asyncio.wait([first])
+    second = open_producer(2)
+    await has_answered(connection)
+    assert broker.count(pb.BaseCommand.PRODUCER) == 1
+    peer, frame = held[0]
+    peer.answer(frame)
+    await second
+    said = [command.type for command in broker.peers[0].seen]
+    assert said[said.index(pb.BaseCommand.CLOSE_PRODUCER) :] == [pb.BaseCommand.CLOSE_PRODUCER, pb.BaseCommand.PRODUCER]
+
+
+async def test_opening_when_cancelled_while_it_waits_for_exclusivity_then_is_closed_at_once(
+    broker: ScriptedBroker, connection: Connection
+) -> None:
+    """The broker has answered, and would answer again only with the producer's turn."""
+    broker.scripts[pb.BaseCommand.PRODUCER] = lambda peer, frame: peer.say(
+        commands.producer_success(frame.command.producer.request_id, name="p", ready=False)
+    )
+    opening = asyncio.create_task(
+        connection.producers.open(1, SilentProducer(), lambda number: commands.producer(number, 1, "t"))
+    )
+    await broker.heard(pb.BaseCommand.PRODUCER)
+    await has_answered(connection)
+    opening.cancel()
+    await broker.heard(pb.BaseCommand.CLOSE_PRODUCER)
 
 
 async def test_listener_when_refused_then_there_is_nothing_to_close(

@@ -8,10 +8,12 @@ import pytest
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.client import Client
 from interpulse.model.names import TopicName
 from tests.support.joined_clusters import done
 from tests.support.rest_broker import RestBroker, rest_broker
 from tests.support.rest_client import call
+from tests.support.waiting import eventually
 
 REPLICATION = "namespaces/demo/a/replication"
 BOTH = ["east", "west"]
@@ -203,6 +205,43 @@ async def test_status_reported_by_the_job_is_shown_until_the_cluster_leaves_the_
     await done(east, "POST", REPLICATION, ["east"])
     shown = (await call(east.web_url, "GET", "persistent/demo/a/x/replication/status")).json
     assert [each["state"] for each in shown] == ["DISABLED"]
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+async def test_replicator_when_the_job_reads_then_is_connected_only_while_the_status_says_so(
+    west: RestBroker, partitions: int
+) -> None:
+    """The job stays attached to the source while the remote cluster is away."""
+    names = [f"{TOPIC}-partition-{index}" for index in range(partitions)] or [TOPIC]
+    config = BrokerConfig(cluster_name="east")
+    async with rest_broker(config, provisioning=True) as east, Client(east.app.service_url) as job:
+        await join(east, west)
+        await done(east, "POST", "clusters/west", {"serviceUrl": west.web_url, "brokerServiceUrl": west.app.service_url})
+        await done(east, "POST", REPLICATION, BOTH)
+        path = "persistent/demo/a/x/partitions" if partitions else "persistent/demo/a/x"
+        await done(east, "PUT", path, partitions or None)
+        provisioned = east.app.remote_topics.results
+        await eventually(lambda: provisioned["west", "created"] == 1)
+        for name in names:
+            await job.subscribe(name, "pulsar.repl.west")
+
+        async def shown(state: str) -> tuple[bool, str, set[float]]:
+            """What the statistics of the topic and the metrics say when the job has reported its first partition."""
+            records = [
+                {"topic": name, "cluster": "west", "state": "REPLICATING" if index else state}
+                for index, name in enumerate(names)
+            ]
+            await done(east, "POST", f"{REPLICATION}/status", records)
+            path = "persistent/demo/a/x/partitioned-stats" if partitions else "persistent/demo/a/x/stats"
+            found = (await done(east, "GET", path)).json["replication"]["west"]
+            lines = (await call(east.web_url, "GET", "/metrics")).body.decode().splitlines()
+            first = f'topic="{names[0]}"'
+            counts = [line for line in lines if first in line and line.startswith("pulsar_replication_connected_count")]
+            return found["connected"], found["status"]["state"], {float(line.split()[-1]) for line in counts}
+
+        assert await shown("REPLICATING") == (True, "REPLICATING", {1.0})
+        for state in ("DISCONNECTED", "HELD", "PROVISIONING"):
+            assert await shown(state) == (False, state, {0.0})
 
 
 @pytest.mark.parametrize(

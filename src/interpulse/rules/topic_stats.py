@@ -27,6 +27,9 @@ _LARGEST = frozenset(
 _EARLIEST = frozenset({"earliestMsgPublishTimeInBacklog", "earliestMsgPublishTimeInBacklogs"})
 """Times of which the first counts; 0 and -1 are none."""
 
+_OF_ALL = frozenset({"connected"})
+"""True only where it is true of every partition."""
+
 
 def summed(partitions: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Numbers are added, lists joined, objects merged key by key; of strings the first one counts."""
@@ -39,7 +42,7 @@ def summed(partitions: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _joined(key: str, left: Any, right: Any) -> Any:
     if isinstance(left, bool) or isinstance(right, bool):
-        return bool(left or right)
+        return bool(left and right) if key in _OF_ALL else bool(left or right)
     if isinstance(left, int | float) and isinstance(right, int | float):
         if key in _EARLIEST:
             return min((each for each in (left, right) if each > 0), default=left)

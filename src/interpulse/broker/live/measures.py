@@ -5,7 +5,7 @@ Counters go on from the moment the topic was loaded, rates are per second and th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from operator import add
 from typing import Final, NamedTuple
 
@@ -162,14 +162,23 @@ class Measured(NamedTuple):
     written: WrittenEntries | None = None
     """What became durable in the last full minute; None if nothing did since it began."""
 
-    def with_delays(self, topic: str, delays: Mapping[tuple[str, str], float]) -> Measured:
-        """With the delays of replication in seconds, which are given by topic and remote cluster."""
-        if not self.replication or not delays:
+    def with_status(
+        self, topic: str, replicating: Collection[tuple[str, str]], delays: Mapping[tuple[str, str], float]
+    ) -> Measured:
+        """Complete the ways of replication by the status of each, which is given by topic and remote cluster.
+
+        A way is connected while the job reads the topic and its status is REPLICATING. ``delays`` are in seconds.
+        """
+        if not self.replication:
             return self
-        ways = {
-            remote: way._replace(delay_seconds=delays.get((topic, remote), 0.0))
-            for remote, way in self.replication.items()
-        }
+        ways: dict[str, ReplicationMeasure] = {}
+        for remote, way in self.replication.items():
+            connected = way.connected and (topic, remote) in replicating
+            ways[remote] = way._replace(
+                connected=connected,
+                disconnected=(way.connected or way.disconnected) and not connected,
+                delay_seconds=delays.get((topic, remote), 0.0),
+            )
         return self._replace(replication=ways)
 
 

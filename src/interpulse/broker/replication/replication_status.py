@@ -25,12 +25,13 @@ from interpulse.rules.replication import effective_replication_clusters, remote_
 from interpulse.storage.api import MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict
 
-__all__ = ["STATES", "Record", "ReplicationStatus"]
+__all__ = ["REPLICATING", "STATES", "Record", "ReplicationStatus"]
 
 Record = dict[str, Any]
 _Reports = dict[TopicName, dict[str, list[Record]]]
 
-STATES: Final = ("REPLICATING", "PROVISIONING", "HELD", "DISCONNECTED", "NOT_APPLICABLE", "DISABLED")
+REPLICATING: Final = "REPLICATING"
+STATES: Final = (REPLICATING, "PROVISIONING", "HELD", "DISCONNECTED", "NOT_APPLICABLE", "DISABLED")
 _TOPICS_AT_ONCE: Final = 100  # on a page
 _SYSTEM_TOPIC: Final = "a system topic is made equal there; its messages are copied only with include_system_topics"
 _UNREPORTED: Final = "it comes by itself; if it stays away, see that the job runs (replicationJob) and read its log"
@@ -251,7 +252,7 @@ class ReplicationStatus:
 
 
 def _in_stats(records: Sequence[Record]) -> Record:
-    told = next((record for record in records if record["state"] != "REPLICATING"), records[0])
+    told = next((record for record in records if record["state"] != REPLICATING), records[0])
     return {
         **{rate: float(sum(record.get(rate) or 0 for record in records)) for rate in _RATES},
         "replicationDelayInSeconds": int(max(record["lagSeconds"] or 0 for record in records)),

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from dataclasses import dataclass, field
 
 from interpulse.broker.replication.remote_topics import RemoteTopics
-from interpulse.broker.replication.replication_status import Record, ReplicationStatus
+from interpulse.broker.replication.replication_status import REPLICATING, Record, ReplicationStatus
 from interpulse.broker.replication.replication_supervisor import ReplicationJobView
 from interpulse.in_turns import in_turns
 from interpulse.model.names import NamespaceName, TopicName
@@ -30,11 +30,15 @@ class Survey:
     """The age of the oldest message that waits, by cluster and namespace."""
     delays: dict[tuple[str, str], float] = field(default_factory=dict)
     """The same, by topic and cluster."""
+    replicating: set[tuple[str, str]] = field(default_factory=set)
+    """Topics and partitions that are being copied, with the cluster."""
 
     def add(self, namespace: str, record: Record) -> None:
         """One topic, or partition, and one cluster."""
         cluster, which = record["cluster"], (record["cluster"], namespace)
         self.states[cluster, record["state"]] += 1
+        if record["state"] == REPLICATING:
+            self.replicating.add((record["topic"], cluster))
         self.lag_entries[which] += int(record["lagEntries"] or 0)
         self.lag_messages[which] += int(record["lagMessages"] or 0)
         seconds = float(record["lagSeconds"] or 0)

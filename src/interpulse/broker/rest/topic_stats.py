@@ -9,6 +9,7 @@ from typing import Any, Final
 from interpulse.broker.live.registry.topic_registry import AnyTopic
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.live.topic.topic_stats import NO_REPLICATION, add_earliest_times
+from interpulse.broker.replication.replication_status import REPLICATING
 from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner
 from interpulse.broker.rest.http.call import TOPIC_PATH, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import existing_partitions, open_persistent, open_topic
@@ -43,7 +44,9 @@ async def _stats(call: Call, topic: AnyTopic) -> dict[str, Any]:
 async def _with_status(call: Call, name: TopicName, stats: dict[str, Any]) -> dict[str, Any]:
     """Say beside the figures of replication what the job knows, how it is going, and why not."""
     for cluster, known in (await call.context.replication_status.in_stats(name)).items():
-        stats["replication"][cluster] = NO_REPLICATION | stats["replication"].get(cluster, {}) | known
+        figures = NO_REPLICATION | stats["replication"].get(cluster, {}) | known
+        figures["connected"] = figures["connected"] and known["status"]["state"] == REPLICATING
+        stats["replication"][cluster] = figures
     return stats
 
 

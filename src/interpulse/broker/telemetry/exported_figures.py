@@ -84,11 +84,11 @@ class ExportedFigures:
 
     async def _read(self) -> Figures:
         config, topics = self._config(), self._topics()
-        delays = (await self._survey.look()).delays
+        survey = await self._survey.look()
         one_by_one = config.expose_topic_level_metrics_in_prometheus and len(topics) <= _TOPICS_MAX
         collected = TopicFigures(by_namespace=not one_by_one)
         async for topic in topics_in_turns(topics):
-            measured = topic.measure().with_delays(str(topic.name), delays)
+            measured = topic.measure().with_status(str(topic.name), survey.replicating, survey.delays)
             collected.add(topic.name, measured)
         of_broker = broker_figures(self._instruments, lookups_max=config.max_concurrent_lookup_request)
         return {**collected.finish(), **of_broker}

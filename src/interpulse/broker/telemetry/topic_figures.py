@@ -41,7 +41,7 @@ TOPIC_INSTRUMENTS: Final = (
     Instrument(f"{_TOPIC}compaction.compacted.entries.count", "updown", "{entry}", "Entries of the compacted ledger."),
     Instrument(f"{_TOPIC}compaction.compacted.entries.size", "updown", "{byte}", "Bytes of the compacted ledger."),
     Instrument(f"{_REPLICATION}message.backlog", "updown", "{message}", "Entries the remote cluster does not have."),
-    Instrument(f"{_REPLICATION}connected.count", "updown", "{subscriber}", "1 while the replication job reads."),
+    Instrument(f"{_REPLICATION}connected.count", "updown", "{subscriber}", "1 while the topic is copied."),
     Instrument(f"{_REPLICATION}message.age", "gauge", "{second}", "Age of the oldest message that is not there yet."),
 )
 

@@ -26,7 +26,7 @@ async def get_metrics(call: Call) -> Answer:
         cluster,
         topic_level=config.expose_topic_level_metrics_in_prometheus,
         consumer_level=config.expose_consumer_level_metrics_in_prometheus,
-        delays=survey.delays,
+        survey=survey,
     )
     write_broker(page, context.instruments, cluster, context.this_broker.broker_id.rpartition(":")[0])
     write_replication(page, context.replication_survey, survey, cluster)

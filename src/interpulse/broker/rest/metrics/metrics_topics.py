@@ -22,6 +22,7 @@ from interpulse.broker.live.measures import (
     TopicMeasure,
 )
 from interpulse.broker.live.registry.topic_tasks import AnyTopic, topics_in_turns
+from interpulse.broker.replication.replication_survey import Survey
 from interpulse.broker.rest.metrics.metrics_buckets import WriteFamilies, wait_buckets
 from interpulse.broker.rest.metrics.metrics_limits import QUOTA_TYPES, write_limits
 from interpulse.serving.exposition import Exposition, Kind, labelled
@@ -101,8 +102,8 @@ _OF_CONSUMER: Final[tuple[Row, ...]] = (
 )
 _OF_REPLICATION: Final[tuple[Row, ...]] = (
     ("pulsar_replication_backlog", "gauge", "Entries that the remote cluster does not have yet."),
-    ("pulsar_replication_connected_count", "gauge", "1 while the replication job reads this topic, else 0."),
-    ("pulsar_replication_disconnected_count", "gauge", "1 while the replication job does not read this topic, else 0."),
+    ("pulsar_replication_connected_count", "gauge", "1 while this topic is copied to the remote cluster, else 0."),
+    ("pulsar_replication_disconnected_count", "gauge", "1 while this topic is not copied to the remote cluster, else 0."),
     ("pulsar_replication_rate_out", "gauge", "Messages per second taken for the remote cluster."),
     ("pulsar_replication_throughput_out", "gauge", "Bytes per second taken for the remote cluster."),
     ("pulsar_replication_rate_expired", "gauge", "Messages per second that expire before the remote cluster has them."),
@@ -155,17 +156,18 @@ async def write_topics(
     *,
     topic_level: bool,
     consumer_level: bool = False,
-    delays: Mapping[tuple[str, str], float] = {},
+    survey: Survey | None = None,
 ) -> None:
     """Add what is loaded. Gives way to other work between topics, so the figures are of no single moment.
 
-    ``delays`` are those of replication in seconds, by topic and remote cluster.
+    ``survey`` is that of replication; None for nothing replicated.
     """
+    found = survey or Survey()
     one_by_one = topic_level and await _owners(topics, consumer_level=consumer_level) <= SERIES_OWNERS_MAX
     sums = _Sums(page, cluster)
     lines = _Lines(page, cluster, consumer_level=consumer_level) if one_by_one else None
     async for topic in topics_in_turns(topics):
-        measured = topic.measure().with_delays(str(topic.name), delays)
+        measured = topic.measure().with_status(str(topic.name), found.replicating, found.delays)
         sums.add(str(topic.name.namespace_name), measured)
         if lines is not None:
             lines.add(topic, measured)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.client import Client
+from interpulse.broker.live.topic import cursor_promises
+from interpulse.client import Client, EntryReader
+from interpulse.model.ids import EARLIEST
 from interpulse.model.names import TopicName
 from tests.support.joined_clusters import done
 from tests.support.rest_broker import RestBroker, rest_broker
@@ -18,6 +21,7 @@ from tests.support.waiting import eventually
 REPLICATION = "namespaces/demo/a/replication"
 BOTH = ["east", "west"]
 TOPIC = "persistent://demo/a/x"
+CURSOR_PATH = "persistent/demo/a/x/subscription/pulsar.repl.west"
 
 
 async def join(east: RestBroker, west: RestBroker) -> None:
@@ -207,6 +211,41 @@ async def test_status_reported_by_the_job_is_shown_until_the_cluster_leaves_the_
     assert [each["state"] for each in shown] == ["DISABLED"]
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", f"{CURSOR_PATH}/skip/2", None),
+        ("POST", f"{CURSOR_PATH}/skip_all", None),
+        ("POST", f"{CURSOR_PATH}/expireMessages/0", None),
+        ("POST", f"{CURSOR_PATH}/expireMessages", {"ledgerId": 0, "entryId": 1}),
+        ("POST", f"{CURSOR_PATH}/resetcursor", {"ledgerId": 0, "entryId": 2}),
+        ("POST", "namespaces/demo/a/clearBacklog/pulsar.repl.west", None),
+    ],
+    ids=["skip", "skip-all", "expire", "expire-upto", "reset", "clear-backlog"],
+)
+async def test_cursor_when_moved_then_the_answer_waits_until_no_task_sends_what_it_passed(
+    east: RestBroker, west: RestBroker, monkeypatch: pytest.MonkeyPatch, method: str, path: str, body: Any
+) -> None:
+    monkeypatch.setattr(cursor_promises, "HELD_S", 0.3)
+    await join(east, west)
+    await done(east, "POST", REPLICATION, BOTH)
+    async with Client(east.app.service_url) as client:
+        producer = await client.create_producer(TOPIC, batching_enabled=False)
+        ids = [await producer.send(b"%d" % number) for number in range(3)]
+        reader = EntryReader(
+            client.session, TopicName.parse(TOPIC), after=EARLIEST, replication_cursor="pulsar.repl.west"
+        )
+        await reader.open()
+        loop = asyncio.get_running_loop()
+        asked_at = loop.time()
+        assert (await reader.promised_position()).entry == -1
+        given = body and {**body, "ledgerId": ids[0].ledger}
+        await done(east, method, path, given)
+        assert loop.time() - asked_at >= 0.3
+        assert (await reader.promised_position()).entry >= 1
+        await reader.close()
+
+
 @pytest.mark.parametrize("partitions", [0, 2])
 async def test_replicator_when_the_job_reads_then_is_connected_only_while_the_status_says_so(
     west: RestBroker, partitions: int
@@ -216,7 +255,9 @@ async def test_replicator_when_the_job_reads_then_is_connected_only_while_the_st
     config = BrokerConfig(cluster_name="east")
     async with rest_broker(config, provisioning=True) as east, Client(east.app.service_url) as job:
         await join(east, west)
-        await done(east, "POST", "clusters/west", {"serviceUrl": west.web_url, "brokerServiceUrl": west.app.service_url})
+        await done(
+            east, "POST", "clusters/west", {"serviceUrl": west.web_url, "brokerServiceUrl": west.app.service_url}
+        )
         await done(east, "POST", REPLICATION, BOTH)
         path = "persistent/demo/a/x/partitions" if partitions else "persistent/demo/a/x"
         await done(east, "PUT", path, partitions or None)

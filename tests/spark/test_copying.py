@@ -2,11 +2,13 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from interpulse.client import DefaultCryptoKeyReader
 from interpulse.model.errors import ChecksumError, CryptoError, NotConnected
+from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
 from interpulse.spark.copying.copy_source import CopyDataSource, copy_options
 from interpulse.spark.copying.report_commit import ReportCommit
@@ -17,6 +19,7 @@ from interpulse.spark.writing.lane_writer import LaneWriter
 from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.spark.replication_job import wait_until
 from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver
 from tests.spark.test_stream_driver import drain, publish, read_all
 from tests.support.encryption_keys import new_keys
@@ -73,7 +76,11 @@ class Copy:
 
     def drain(self, kill_at=""):
         self.kill_at = kill_at
-        drain(StreamDriver(self.options, self.log, self.commit, kind=CopyDataSource, kill_at=kill_at))
+        driver = StreamDriver(self.options, self.log, self.commit, kind=CopyDataSource, kill_at=kill_at)
+        try:
+            drain(driver)
+        finally:
+            driver.reader.stop()  # a driver that is killed takes its consumers with it
 
     def commit(self, batch, tasks):
         rows = [row for task in tasks for each in task for row in each.column("report").to_pylist()]
@@ -235,10 +242,10 @@ def test_range_that_cannot_be_read_is_held_with_its_reason(broker, west, client,
 
 
 def damaged_at(topic, read=fetch._read_range):
-    async def read_range(session, options, item, buffer_bytes):
+    async def read_range(session, options, item, buffer_bytes, *admitted):
         if item.topic == topic:
             raise ChecksumError("the entry at 1:0 is damaged")
-        async for entries in read(session, options, item, buffer_bytes):
+        async for entries in read(session, options, item, buffer_bytes, *admitted):
             yield entries
 
     return read_range
@@ -257,3 +264,87 @@ def test_copy_without_lane_files_is_refused(broker, west, topic, tmp_path):
     del copy.options["target.statePath"]
     with pytest.raises(OptionError, match=r"target\.statePath"):
         copy.drain()
+
+
+CURSOR = "pulsar.repl.west"
+
+
+@pytest.fixture
+def cursor(broker, topic):
+    """A replication cursor at the beginning of the topic."""
+    broker.admin.topics.create_subscription(topic, CURSOR, MessageId(*EARLIEST))
+    return {"topic": topic, "predefinedSubscription": CURSOR, "startingOffsets": "subscription"}
+
+
+@pytest.mark.parametrize("kill_at", ["planned", "copying", "uncommitted", "written"])
+def test_copy_when_the_cursor_is_moved_before_a_batch_is_repeated_then_nothing_of_it_is_sent_any_more(
+    broker, west, client, there, topic, tmp_path, monkeypatch, cursor, kill_at
+):
+    """What an attempt has sent before stays, and the lane goes on behind it."""
+    copy = Copy(broker, west, tmp_path, **cursor)
+    copy.drain()  # the first batch reads nothing
+    publish(client, topic, range(200), batching_enabled=False)
+    with monkeypatch.context() as patched:
+        if kill_at == "copying":
+            patched.setattr(LaneWriter, "finish", killed)
+        with pytest.raises(Killed):
+            copy.drain(kill_at=kill_at)
+    sent = sorted(read_all(there, topic))
+    assert kill_at == "copying" or len(sent) == (0 if kill_at == "planned" else 200)
+    broker.admin.topics.skip_all(topic, CURSOR)
+    publish(client, topic, range(200, 220), batching_enabled=False)
+    copy.drain()
+    assert sorted(read_all(there, topic)) == [*sent, *range(200, 220)]
+    assert sum(summary["skipped"].get("passed", 0) for summary in copy.summaries if summary) == 200
+
+
+def test_copy_when_the_cursor_is_moved_into_a_batch_that_is_repeated_then_its_end_is_sent_once(
+    broker, west, client, there, topic, tmp_path, cursor
+):
+    publish(client, topic, range(200), batching_enabled=False)
+    copy = Copy(broker, west, tmp_path, **cursor)
+    with pytest.raises(Killed):
+        copy.drain(kill_at="uncommitted")  # all of it is sent
+    for index in range(4):
+        broker.admin.topics.skip(f"{topic}-partition-{index}", CURSOR, 10)
+    copy.drain()
+    publish(client, topic, range(200, 220), batching_enabled=False)
+    copy.drain()
+    assert sorted(read_all(there, topic)) == [*range(220)]
+    assert sum(summary["skipped"].get("passed", 0) for summary in copy.summaries) == 40
+
+
+def test_copy_when_skipped_entries_were_trimmed_then_a_repeated_batch_goes_on_behind_them(
+    broker, west, client, there, topic, tmp_path, cursor
+):
+    """Neither lost nor held: they were given up on the source."""
+    copy = Copy(broker, west, tmp_path, **cursor)
+    copy.drain()
+    publish(client, topic, range(100), batching_enabled=False)
+    with pytest.raises(Killed):
+        copy.drain(kill_at="planned")
+    broker.admin.topics.truncate(topic)
+    publish(client, topic, range(100, 120), batching_enabled=False)
+    copy.drain()
+    assert sorted(read_all(there, topic)) == [*range(100, 120)]
+
+
+def test_copy_when_entries_are_skipped_while_the_target_is_away_then_none_is_sent_after_the_answer(
+    broker, west, client, there, topic, tmp_path, cursor
+):
+    publish(client, topic, range(200), batching_enabled=False)
+    listed = tmp_path / "topics.json"
+    listed.write_text(json.dumps({"topics": [f"{topic}-partition-{index}" for index in range(4)], "held": []}))
+    source = {key: value for key, value in cursor.items() if key != "topic"}
+    copy = Copy(broker, west, tmp_path, topicsFile=str(listed), **source)
+    away = west.faults.refuse("PRODUCER", "ServiceNotReady", topic=topic)
+    with ThreadPoolExecutor(1) as pool:
+        copying = pool.submit(copy.drain)
+        wait_until(lambda: away.count >= 8)
+        broker.admin.topics.skip_all(topic, CURSOR)
+        publish(client, topic, range(200, 220), batching_enabled=False)
+        away.end()
+        copying.result(120)
+    wait_until(lambda: copy.drain() or not copy.files.held())
+    copy.drain()
+    assert sorted(read_all(there, topic)) == [*range(200, 220)]

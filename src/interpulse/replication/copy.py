@@ -26,6 +26,7 @@ __all__ = [
     "ORIGINAL_SEQUENCE",
     "SKIP_MARKER",
     "SKIP_NOT_ADDRESSED",
+    "SKIP_PASSED",
     "SKIP_REPLICATED",
     "SOURCE_POSITION",
     "EntryMarker",
@@ -44,6 +45,8 @@ MARK_PREFIXES = ("__MSG_PROP_REPL_", "__interpulse_")
 SKIP_REPLICATED = "replicated"
 SKIP_NOT_ADDRESSED = "not-addressed"
 SKIP_MARKER = "marker"
+SKIP_PASSED = "passed"
+"""The cursor on the source was moved past the entry: by time to live, or by an operator."""
 
 
 def skip_reason(

@@ -11,6 +11,7 @@ from interpulse.broker.binary.transport.sinks import BinaryConsumerSink, OpenCon
 from interpulse.broker.live.api import LiveTopic
 from interpulse.broker.live.dispatch.hash_ring import sticky_sharing
 from interpulse.broker.live.requests import InitialPosition, KeyRange, KeySharing, SubscribeRequest, SubType
+from interpulse.model.cursor_promise import CURSOR_PROPERTY
 from interpulse.model.errors import ConsumerNotFound, MetadataError, PulsarError, ServiceNotReady
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
@@ -123,9 +124,16 @@ async def on_seek(connection: CommandConnection, request: pb.CommandSeek) -> Non
 async def on_get_last_message_id(connection: CommandConnection, request: pb.CommandGetLastMessageId) -> None:
     opened = _opened(connection, request.consumer_id)
     last = await opened.topic.last_message(read_compacted=opened.consumer.read_compacted)
-    mark_delete = opened.topic.mark_delete_position(opened.consumer.subscription_name)
+    mark_delete = _mark_delete(opened)
     last_id = MessageId(*last.position, opened.topic.name.partition_index, last.batch_index)
     connection.output.send(commands.get_last_message_id_response(request.request_id, last_id, mark_delete))
+
+
+def _mark_delete(opened: OpenConsumer) -> Position:
+    """Of the replication cursor for which the consumer reads, if it names one, else of its subscription."""
+    cursor = opened.consumer.metadata.get(CURSOR_PROPERTY)
+    promised = None if cursor is None else opened.topic.promised_position(cursor)
+    return opened.topic.mark_delete_position(opened.consumer.subscription_name) if promised is None else promised
 
 
 async def on_consumer_stats(connection: CommandConnection, request: pb.CommandConsumerStats) -> None:

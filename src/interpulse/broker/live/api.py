@@ -155,6 +155,10 @@ class LiveConsumer(Protocol):
     def subscription_name(self) -> str:
         """The name of the subscription."""
 
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """The properties that its client gave it."""
+
     def flow(self, permits: int) -> None:
         """Grant ``permits`` more messages."""
 
@@ -229,6 +233,10 @@ class LiveTopic(Protocol):
 
     def mark_delete_position(self, subscription: str) -> Position:
         """Up to here everything is acknowledged; raises SubscriptionNotFound."""
+
+    def promised_position(self, cursor: str) -> Position | None:
+        """As :meth:`mark_delete_position` for a task that copies from this replication cursor, with the promise of
+        `model/cursor_promise.py`. None if it is no replication cursor; raises SubscriptionNotFound."""
 
     def stats(self) -> dict[str, Any]:
         """Pulsar's TopicStats as JSON."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any, Final
@@ -79,14 +79,14 @@ async def delete_subscription(call: Call) -> Answer:
 
 async def reset_to_time(call: Call) -> Answer:
     time_ms = call.number("time")
-    return await _on_each(call, lambda topic: topic.subscription(call.subscription).seek_to_time(time_ms))
+    return await _move_each(call, lambda topic: topic.subscription(call.subscription).seek_to_time(time_ms))
 
 
 async def reset_to_message(call: Call) -> Answer:
     """Continue with a message, of a batch with the one of the index; with ``excluded`` behind it."""
     body = call.object(RESET_POSITION)
     target, excluded = _message(body), body.get("excluded", False)
-    return await _on_each(
+    return await _move_each(
         call, lambda topic: backlog_operations.reset(topic, call.subscription, target, excluded=excluded)
     )
 
@@ -95,7 +95,7 @@ async def skip_all(call: Call) -> Answer:
     async def clear(topic: Topic) -> None:
         backlog_operations.clear(topic, call.subscription)
 
-    return await _on_each(call, clear)
+    return await _move_each(call, clear)
 
 
 async def skip(call: Call) -> Answer:
@@ -103,14 +103,14 @@ async def skip(call: Call) -> Answer:
     count = call.number("count")
     topic = await open_single(call, "Skip messages")
     backlog_operations.skip(topic, call.subscription, count)
-    return DONE
+    return await _when_settled(call, [topic])
 
 
 async def expire_by_time(call: Call) -> Answer:
     seconds, subscription = call.number("seconds"), call.subscription
     topics = [await open_persistent(call, topic.name) async for topic in open_each(call)]
     await expire_everywhere(partial(expire_older, topic, subscription, seconds) for topic in topics)
-    return DONE
+    return await _when_settled(call, topics)
 
 
 async def expire_by_position(call: Call) -> Answer:
@@ -120,7 +120,7 @@ async def expire_by_position(call: Call) -> Answer:
     topic = await open_single(call, "Expire message at position")
     last = await backlog_operations.behind(topic, target) if excluded else target
     expire_upto(topic, call.subscription, last.position)
-    return DONE
+    return await _when_settled(call, [topic])
 
 
 async def expire_all_by_time(call: Call) -> Answer:
@@ -181,6 +181,23 @@ async def set_properties(call: Call) -> Answer:
 async def _on_each(call: Call, act: Callable[[Topic], Awaitable[None]]) -> Answer:
     async for topic in open_each(call):
         await act(await open_persistent(call, topic.name))
+    return DONE
+
+
+async def _move_each(call: Call, move: Callable[[Topic], Awaitable[None]]) -> Answer:
+    """As `_on_each` for what moves the cursor of the subscription."""
+    moved: list[Topic] = []
+    async for topic in open_each(call):
+        moved.append(await open_persistent(call, topic.name))
+        await move(moved[-1])
+    return await _when_settled(call, moved)
+
+
+async def _when_settled(call: Call, topics: Iterable[Topic]) -> Answer:
+    """Answer when nothing that the cursor was moved past is replicated any more."""
+    for topic in topics:
+        if (found := topic.subscriptions.get(call.subscription)) is not None:
+            await found.settled()
     return DONE
 
 

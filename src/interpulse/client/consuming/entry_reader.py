@@ -18,6 +18,7 @@ from interpulse.client.closing import AsyncCloses
 from interpulse.client.connection_handler import ConnectionHandler
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
+from interpulse.model.cursor_promise import CURSOR_PROPERTY
 from interpulse.model.errors import (
     AlreadyClosed,
     ChecksumError,
@@ -104,8 +105,12 @@ class EntryReader(AsyncCloses):
         silence_ms: int = 2_000,
         poll_timeout_ms: int = 120_000,
         reconnect_timeout_ms: int | None = 0,
+        replication_cursor: str | None = None,
     ) -> None:
-        """``reconnect_timeout_ms`` limits how long it reconnects (None = no limit); 0: ``poll_timeout_ms`` does."""
+        """``reconnect_timeout_ms`` limits how long it reconnects (None = no limit); 0: ``poll_timeout_ms`` does.
+
+        ``replication_cursor``: what is read is copied to another cluster, from behind this cursor of the topic.
+        """
         self.topic = topic
         self.reached = after
         """Position of the last entry that arrived."""
@@ -121,6 +126,7 @@ class EntryReader(AsyncCloses):
         self._subscription_prefix = subscription_prefix
         self._checksum_verified = checksum_verified
         self._read_compacted = read_compacted
+        self._properties = {} if replication_cursor is None else {CURSOR_PROPERTY: replication_cursor}
         self._silence = silence_ms / 1000
         self._poll_timeout = poll_timeout_ms / 1000
         self._buffer: list[Entry | EntryRun] = []
@@ -212,12 +218,19 @@ class EntryReader(AsyncCloses):
 
     async def last_message_id(self) -> MessageId:
         """The last message of the topic now; entry -1 if it is empty."""
+        return message_id_from_wire((await self._ends()).last_message_id)
+
+    async def promised_position(self) -> Position:
+        """The mark-delete position of the replication cursor, with the promise of ``model.cursor_promise``."""
+        return position_from_wire((await self._ends()).consumer_mark_delete_position)
+
+    async def _ends(self) -> pb.CommandGetLastMessageIdResponse:
         connection = self._handler.connection
         if connection is None:
             raise NotConnected(f"the reader of {self.topic} has no connection at the moment")
         consumer_id = self._id
         answer = await connection.request(lambda request_id: commands.get_last_message_id(request_id, consumer_id))
-        return message_id_from_wire(answer.getLastMessageIdResponse.last_message_id)
+        return answer.getLastMessageIdResponse
 
     async def close(self) -> None:
         """Stop reading; nothing of the reader stays at the broker."""
@@ -250,6 +263,7 @@ class EntryReader(AsyncCloses):
             start=self.reached,
             force_topic_creation=False,
             read_compacted=self._read_compacted,
+            properties=self._properties,
         )
 
     def _restart(self) -> None:

@@ -10,6 +10,7 @@ from interpulse.client.closing import AsyncCloses
 from interpulse.client.producing.send_queue import (
     OutgoingEntry,
     OutgoingRun,
+    Permit,
     ProducerRequest,
     Receipt,
     RunReceipt,
@@ -38,8 +39,9 @@ class EntrySender(AsyncCloses):
     when they unload a topic; ours only closes its producers.) While another producer holds the name, opening and
     reconnecting wait up to ``takeover_timeout_ms`` and then fail with ProducerBusy; a session with ``outages``
     reconnects as long as those say. An entry without a receipt after
-    ``send_timeout_ms`` (0: never) fails with OperationTimeout. ``schema_of_topic``, instead of
-    ``schema``: it opens with the schema that the topic has at that time, as Pulsar's ``AUTO_PRODUCE_BYTES`` does.
+    ``send_timeout_ms`` (0: never) fails with OperationTimeout. ``permit`` is asked before entries are put on the wire,
+    for the first time or again; what it raises then ends the sender. ``schema_of_topic``, instead of ``schema``: it
+    opens with the schema that the topic has at that time, as Pulsar's ``AUTO_PRODUCE_BYTES`` does.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class EntrySender(AsyncCloses):
         send_timeout_ms: int = 0,
         properties: Mapping[str, str] | None = None,
         encrypted: bool = False,
+        permit: Permit | None = None,
     ) -> None:
         outages = session.outages
         request = ProducerRequest(
@@ -69,7 +72,8 @@ class EntrySender(AsyncCloses):
             waits_for_room=outages is not None and outages.waits_for_room,
             resend_after_error=False,
         )
-        self._send_queue = SendQueue(session, topic, request, send_timeout_ms=send_timeout_ms)
+        self._send_queue = SendQueue(session, topic, request, send_timeout_ms=send_timeout_ms, permit=permit)
+        self._permit = permit
         self._window_entries = window_entries
         self._window_bytes = window_bytes
 
@@ -151,6 +155,8 @@ class EntrySender(AsyncCloses):
         """As :meth:`send`, for an entry with its checksum as ``frames.build_entry`` makes it."""
         self._check_size(len(entry))
         await self._send_queue.room(entries_max=self._window_entries, bytes_max=self._window_bytes)
+        if self._permit is not None:
+            await self._permit(sequence_id)
         return self._send_queue.send(OutgoingEntry(entry, sequence_id, highest_sequence_id, num_messages, is_chunk))
 
     async def send_run(
@@ -171,6 +177,8 @@ class EntrySender(AsyncCloses):
                 after += 1
             room, bytes_room = self._window_entries - (after - start), self._window_bytes - size
             await self._send_queue.room(entries_max=room + 1, bytes_max=max(bytes_room, 1))
+            if self._permit is not None:
+                await self._permit(sequence_ids[start])
             group = slice(start, after)
             futures.append(self._send_queue.send_run(OutgoingRun(sequence_ids[group], counts[group], entries[group])))
             start = after

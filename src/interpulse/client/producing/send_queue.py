@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
@@ -210,12 +210,23 @@ class _UnconfirmedRun:
         return len(self._positions) == len(self._run.entries)
 
 
+Permit = Callable[[int], Awaitable[None]]
+"""Asked with the sequence id of an entry right before it is sent; raises the PulsarError that keeps it back."""
+
+
 class SendQueue:
     """One producer on one topic or partition. Open it, then :meth:`send`; :meth:`close` waits for nothing."""
 
     def __init__(
-        self, session: Session, topic: TopicName, request: ProducerRequest, *, send_timeout_ms: int = 0
+        self,
+        session: Session,
+        topic: TopicName,
+        request: ProducerRequest,
+        *,
+        send_timeout_ms: int = 0,
+        permit: Permit | None = None,
     ) -> None:
+        """``permit`` is asked before what is unconfirmed is sent again; see :data:`Permit`."""
         self.topic = topic
         self.name = request.name or ""
         self.last_sequence_id = -1
@@ -225,6 +236,7 @@ class SendQueue:
         self._session = session
         self._request = request
         self._send_timeout = send_timeout_ms / 1000
+        self._permit = permit
         self._id = session.next_id()
         self._epoch = 0
         self._topic_epoch: int | None = None
@@ -291,6 +303,7 @@ class SendQueue:
             if not self._request.waits_for_room:
                 self._fail_pending(refusal)  # as official clients do; what is sent from now on has its own chance
             raise
+        await self._check_permit(connection)
         self.name = answer.producer_name
         self.last_sequence_id = max(self.last_sequence_id, answer.last_sequence_id)
         self.schema, self.schema_version = schema, answer.schema_version
@@ -300,6 +313,17 @@ class SendQueue:
         self._handler.on_connected(connection)
         for unconfirmed in self._unconfirmed:
             connection.write(*unconfirmed.frames())
+
+    async def _check_permit(self, connection: Connection) -> None:
+        """Raises what keeps back the first of the unconfirmed entries, after closing the producer that is open."""
+        front = self._front()
+        if self._permit is None or front is None:
+            return
+        try:
+            await self._permit(front)
+        except BaseException:
+            self._session.spawn(connection.producers.close(self._id))
+            raise
 
     async def _schema_at(self, connection: Connection) -> SchemaInfo | None:
         if not self._request.schema_of_topic:

@@ -70,9 +70,9 @@ class RegisteredHandlers(Generic[L]):
     request id.
 
     An opening that its caller gives up, by a timeout or a cancellation, may still succeed at the broker. It is closed
-    once the broker has answered it, or ``patience_ms`` later: a broker of Apache Pulsar that is asked to close a producer
-    which it is still opening may keep the name for as long as the connection lives. These tasks belong to the connection:
-    its loss ends them, and it awaits them in :meth:`closed`.
+    once the broker has answered it, or ``patience_ms`` later: a broker of Apache Pulsar that is asked to close a
+    producer which it is still opening may keep the name for as long as the connection lives. These tasks belong to the
+    connection: its loss ends them, and it awaits them in :meth:`closed`.
     """
 
     def __init__(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import InputPartition
 
+from interpulse.model.ids import Position
 from interpulse.spark.copying.reports import report_batch
 from interpulse.spark.offsets import TopicRange
 from interpulse.spark.reading.read_options import ReadOptions
@@ -26,9 +28,13 @@ __all__ = ["CopyPartition", "CopyReader"]
 class CopyPartition(RangesPartition):
     """The work of one task, and where its lanes may start from."""
 
-    def __init__(self, ranges: Sequence[TopicRange], lanes: LaneStates) -> None:
+    def __init__(
+        self, ranges: Sequence[TopicRange], lanes: LaneStates, passed: Mapping[str, Position] | None = None
+    ) -> None:
+        """``passed``: where the cursor on the source stands, of ranges that it was moved into or past."""
         super().__init__(ranges)
         self.lanes = lanes
+        self.passed = passed or {}
 
 
 class CopyReader(PlannedStream):
@@ -43,9 +49,13 @@ class CopyReader(PlannedStream):
         assert self._target.state_path
         lanes = read_lane_states(LaneFiles(self._target.state_path))
         return [
-            CopyPartition(task.ranges, lanes.of({item.topic for item in task.ranges}))
+            CopyPartition(task.ranges, lanes.of({item.topic for item in task.ranges}), self._passed(task.ranges))
             for task in super().partitions(start, end)
         ]
+
+    def _passed(self, ranges: Sequence[TopicRange]) -> dict[str, Position]:
+        """A batch that is planned again may begin in front of the cursor, which somebody has moved meanwhile."""
+        return self.planner.passed({item.topic: item.after for item in ranges}, time.monotonic())
 
     @strip_traceback_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -56,5 +66,5 @@ class CopyReader(PlannedStream):
         if isinstance(partition, CopyPartition) and partition.ranges:
             task = stream_task()
             lanes = partition.lanes.below(task.batch)
-            reports = copy_ranges(self._options, self._target, partition.ranges, lanes, task)
+            reports = copy_ranges(self._options, self._target, partition.ranges, lanes, task, partition.passed)
             yield report_batch([*reports, *healed_here(), *earlier_attempts()])

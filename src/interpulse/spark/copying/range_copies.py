@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from interpulse.client.consuming.entry_reader import Entry, EntryRun
+from interpulse.client.consuming.entry_reader import Entry, EntryReader, EntryRun
+from interpulse.model.cursor_promise import REPLICATION_CURSORS
+from interpulse.model.ids import LATEST, Position
+from interpulse.model.names import TopicName
+from interpulse.spark.copying.source_marks import SourceMarks
 from interpulse.spark.lanes import LaneState, StreamTask
 from interpulse.spark.offsets import TopicRange
-from interpulse.spark.process_client import process_portal, relaxed_collector
-from interpulse.spark.reading.fetch import read_ranges
+from interpulse.spark.process_client import patiently, process_portal, relaxed_collector
+from interpulse.spark.reading.fetch import read_ranges, reading_session
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.sink import open_lanes
@@ -23,10 +27,14 @@ def copy_ranges(
     ranges: Sequence[TopicRange],
     lanes: Mapping[str, LaneState],
     task: StreamTask,
+    passed: Mapping[str, Position],
 ) -> list[LaneReport]:
-    """Copy the ranges; what became of each topic-partition, when every receipt is there. Raises the first failure."""
+    """Copy the ranges; what became of each topic-partition, when every receipt is there. Raises the first failure.
+
+    ``passed``: how far the cursor of the source was moved past the beginnings of ranges, as the driver knows it.
+    """
     with relaxed_collector():
-        return process_portal().call(lambda: _copy(source, target, ranges, lanes, task))
+        return process_portal().call(lambda: _copy(source, target, ranges, lanes, task, passed))
 
 
 async def _copy(
@@ -35,19 +43,49 @@ async def _copy(
     ranges: Sequence[TopicRange],
     lanes: Mapping[str, LaneState],
     task: StreamTask,
+    passed: Mapping[str, Position],
 ) -> list[LaneReport]:
-    writer = await open_lanes(target, lanes, task)
+    marks = await _source_marks(source, passed)
+    writer = await open_lanes(target, lanes, task, permit=marks.permit)
 
     async def take(item: TopicRange, arrived: Sequence[Entry | EntryRun]) -> None:
         await writer.copy(item.topic, arrived)
 
     async def refuse(item: TopicRange, reason: str) -> None:
-        writer.refuse(item.topic, item.after, reason)
+        writer.refuse(item.topic, item.after, item.upto, reason)
+
+    async def admit(item: TopicRange, reader: EntryReader) -> TopicRange:
+        mark = min(await marks.of(item.topic, reader.promised_position), item.upto)
+        if mark <= item.after:
+            return item
+        writer.pass_over(item.topic, item.after, mark)
+        return item._replace(after=mark)
 
     try:
-        await read_ranges(source, ranges, take, refuse, begin=lambda item: writer.expect(item.topic))
+        await read_ranges(source, ranges, take, refuse, begin=lambda item: writer.expect(item.topic), admit=admit)
         return await writer.finish()
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     finally:
         await writer.close()
+
+
+async def _source_marks(options: ReadOptions, passed: Mapping[str, Position]) -> SourceMarks:
+    """Brokers that keep replication cursors for us promise where they stand."""
+    cursor = options.predefined_subscription
+    if cursor is None or not cursor.startswith(REPLICATION_CURSORS):
+        return SourceMarks(passed, None)
+    session = await reading_session(options)
+
+    async def ask(topic: str) -> Position:
+        async with EntryReader(
+            session,
+            TopicName.parse(topic),
+            after=LATEST,
+            subscription_prefix=options.subscription_prefix,
+            replication_cursor=cursor,
+        ) as reader:
+            await reader.open()
+            return await reader.promised_position()
+
+    return SourceMarks(passed, lambda topic: patiently(session, lambda: ask(topic)))

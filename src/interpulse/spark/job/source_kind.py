@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.model.cursor_promise import REPLICATION_CURSORS
 from interpulse.model.errors import AuthorizationError, NotFound
 from interpulse.spark.job.pipeline_config import PipelineConfig
 
@@ -22,4 +23,4 @@ async def is_interpulse(admin: AdminClient) -> bool:
 
 async def cursor_name(admin: AdminClient, config: PipelineConfig, remote: str) -> str:
     """The durable cursor on the source. On a real Pulsar ``pulsar.repl.*`` belongs to its own replicator."""
-    return f"pulsar.repl.{remote}" if await is_interpulse(admin) else f"interpulse.{config.name}"
+    return f"{REPLICATION_CURSORS}{remote}" if await is_interpulse(admin) else f"interpulse.{config.name}"

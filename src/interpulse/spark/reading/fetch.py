@@ -38,7 +38,7 @@ from interpulse.spark.rows.decryption import Decryption
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["fetch_batches", "read_ranges"]
+__all__ = ["fetch_batches", "read_ranges", "reading_session"]
 
 log = logging.getLogger(__name__)
 
@@ -129,13 +129,17 @@ def _pieces(entries: Sequence[Entry], size: int) -> Iterator[Sequence[Entry]]:
 
 def _schema_of_version(options: ReadOptions, topic: str, version: bytes) -> SchemaInfo | None:
     async def ask() -> SchemaInfo | None:
-        session = await session_for(
-            options.service_url, options.operation_timeout_ms, options.access, Patience(options.outage_timeout_ms)
-        )
+        session = await reading_session(options)
         found = await patiently(session, lambda: session.lookup.schema(TopicName.parse(topic).base, version))
         return None if found is None else found.schema
 
     return process_portal().call(ask)
+
+
+async def reading_session(options: ReadOptions) -> Session:
+    """The session of this process with the source. Call it in the portal's loop."""
+    patience = Patience(options.outage_timeout_ms)
+    return await session_for(options.service_url, options.operation_timeout_ms, options.access, patience)
 
 
 async def _read_all(
@@ -168,21 +172,21 @@ async def read_ranges(
     take: Callable[[TopicRange, Sequence[Entry | EntryRun]], Awaitable[None]],
     refuse: Callable[[TopicRange, str], Awaitable[None]],
     begin: Callable[[TopicRange], None] = lambda item: None,
+    admit: Callable[[TopicRange, EntryReader], Awaitable[TopicRange]] | None = None,
 ) -> None:
     """Read ranges, a bounded number at a time: their entries to ``take``, in order for each range. Call it in the
-    portal's loop. ``begin`` is told of each range when its turn comes.
+    portal's loop. ``begin`` is told of each range when its turn comes. ``admit`` gets a range with its open reader and
+    returns what of it is to be read: its end, perhaps nothing.
 
     Where a list of topics says what is read, a range that cannot be read goes to ``refuse`` with the reason, and the
     others are read all the same. Raises an exception group of what else stopped the reading, or what ``take`` raised.
     """
-    session = await session_for(
-        options.service_url, options.operation_timeout_ms, options.access, Patience(options.outage_timeout_ms)
-    )
+    session = await reading_session(options)
     slots = asyncio.Semaphore(options.range_concurrency)
     buffer_bytes = max(options.fetch_buffer_bytes // min(len(ranges), options.range_concurrency), 64 * 1024)
 
     async def read_one(item: TopicRange) -> None:
-        async with slots, aclosing(_read_range(session, options, item, buffer_bytes)) as chunks:
+        async with slots, aclosing(_read_range(session, options, item, buffer_bytes, admit)) as chunks:
             begin(item)
             while True:
                 try:
@@ -203,7 +207,11 @@ async def read_ranges(
 
 
 async def _read_range(
-    session: Session, options: ReadOptions, item: TopicRange, buffer_bytes: int
+    session: Session,
+    options: ReadOptions,
+    item: TopicRange,
+    buffer_bytes: int,
+    admit: Callable[[TopicRange, EntryReader], Awaitable[TopicRange]] | None = None,
 ) -> AsyncGenerator[_Arrived, None]:
     outages = session.outages
     reader = EntryReader(
@@ -219,10 +227,17 @@ async def _read_range(
         silence_ms=max(2_000, options.poll_timeout_ms // 4),
         poll_timeout_ms=options.poll_timeout_ms,
         reconnect_timeout_ms=0 if outages is None else outages.timeout_ms,
+        replication_cursor=None if admit is None else options.predefined_subscription,
     )
     count, first = 0, None
     try:
         await patiently(session, reader.open)
+        if admit is not None and (left := await patiently(session, lambda: admit(item, reader))) != item:
+            if left.after < left.upto:
+                async with aclosing(_read_range(session, options, left, buffer_bytes)) as chunks:
+                    async for arrived in chunks:
+                        yield arrived
+            return
         while arrived := await reader.read_runs():
             count += sum(1 if isinstance(each, Entry) else len(each.positions) for each in arrived)
             first = first or _first_position(arrived[0])

@@ -259,6 +259,16 @@ class StreamPlanner:
             return end.acknowledged
         return EARLIEST
 
+    def passed(self, begins: Mapping[str, Position], now: float) -> dict[str, Position]:
+        """Where the subscription stands ahead of the beginnings of ranges that are about to be read."""
+        if not self._ends:  # a batch is planned again after a restart
+            self._refresh(now)
+        return {
+            topic: acknowledged
+            for topic, begin in begins.items()
+            if topic in self._ends and (acknowledged := self._ends[topic].acknowledged or EARLIEST) > begin
+        }
+
     def _moved_on(self, positions: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> dict[str, Position]:
         """Where the subscription stands ahead of the stream, which follows it.
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from interpulse.client.consuming.entry_reader import Entry, EntryRun
 from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.ids import Position
-from interpulse.replication.copy import EntryMarker, skip_reason
+from interpulse.replication.copy import SKIP_PASSED, EntryMarker, skip_reason
 from interpulse.spark.lanes import (
     NO_SEQUENCE,
     UNTOUCHED,
@@ -23,6 +23,7 @@ from interpulse.spark.lanes import (
     merged_lane_name,
     pack_sequence,
 )
+from interpulse.spark.offsets import entries_between
 from interpulse.spark.writing.lane import Lane, LaneSender, Target
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -153,9 +154,24 @@ class LaneWriter:
         except PulsarError as refusal:
             self._hold(lane.report, refusal)
 
-    def refuse(self, topic: str, after: Position, reason: str) -> None:
-        """The source could not read this topic-partition behind ``after``: it is held."""
-        self._note_hold(self._report(topic, after), reason)
+    def refuse(self, topic: str, after: Position, upto: Position, reason: str) -> None:
+        """Hold ``(after, upto]`` of a topic-partition, which the source could not read."""
+        report = self._report(topic, after)
+        self._claim(report, upto)
+        self._note_hold(report, reason)
+
+    def pass_over(self, topic: str, after: Position, upto: Position) -> None:
+        """Leave out ``(after, upto]``, the beginning of a range: the cursor on the source was moved past it.
+
+        Earlier attempts may have sent some of it.
+        """
+        report = self._report(topic, after)
+        report.skipped[SKIP_PASSED] += entries_between(after, upto)
+        self._claim(report, upto)
+
+    def _claim(self, report: LaneReport, upto: Position) -> None:
+        claimed = pack_sequence(upto.ledger, upto.entry + 1) - 1  # a cursor may stand in front of a ledger
+        report.state = report.state._replace(claimed=max(report.state.claimed, claimed))
 
     async def _take(
         self,
@@ -219,7 +235,8 @@ class LaneWriter:
         report.held = reason
         lane = self._lanes.get(report.topic)
         if lane is not None:
-            report.state = lane.held_state()
+            held = lane.held_state()
+            report.state = held._replace(claimed=max(held.claimed, report.state.claimed))
 
     async def _open(self, report: LaneReport, first: int) -> Lane:
         topic, name = report.topic, self._name(report.topic)

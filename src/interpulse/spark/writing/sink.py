@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -86,14 +86,20 @@ async def _open_writer(
 
 
 async def open_lanes(
-    options: WriteOptions, states: Mapping[str, LaneState], task: StreamTask, admin: AdminClient | None = None
+    options: WriteOptions,
+    states: Mapping[str, LaneState],
+    task: StreamTask,
+    admin: AdminClient | None = None,
+    *,
+    permit: Callable[[str, int], Awaitable[None]] | None = None,
 ) -> LaneWriter:
     """The lanes of one task that copies entries, before the first of them. Call it in the portal's loop.
 
-    ``admin`` is asked whether topics de-duplicate, unless ``assumeDeduplication`` says so.
+    ``admin`` is asked whether topics de-duplicate, unless ``assumeDeduplication`` says so. ``permit``: see
+    `BrokerTarget`.
     """
     return LaneWriter(
-        await _broker_target(options, admin),
+        await _broker_target(options, admin, permit),
         producer_name=sink_lane_name(options.producer_name, task.query_id, options.lane_epoch),
         source_cluster=options.source_cluster,
         target_cluster=options.target_cluster,
@@ -105,7 +111,9 @@ async def open_lanes(
     )
 
 
-async def _broker_target(options: WriteOptions, admin: AdminClient | None) -> BrokerTarget:
+async def _broker_target(
+    options: WriteOptions, admin: AdminClient | None, permit: Callable[[str, int], Awaitable[None]] | None = None
+) -> BrokerTarget:
     return BrokerTarget(
         await _target_session(options),
         window_bytes=options.max_pending_bytes,
@@ -115,6 +123,7 @@ async def _broker_target(options: WriteOptions, admin: AdminClient | None) -> Br
         is_deduplicating=options.assume_deduplication,
         topic_map=options.topic_map,
         is_copying=options.mode == "entry",
+        permit=permit,
     )
 
 

@@ -25,7 +25,8 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.entries import build_entry
-from tests.support.scripted_broker import ScriptedBroker
+from interpulse.wire.frames import Frame
+from tests.support.scripted_broker import Peer, ScriptedBroker
 from tests.support.waiting import eventually
 
 TOPIC = TopicName.parse("t")
@@ -539,15 +540,18 @@ async def test_acknowledgements_without_connection_wait_for_the_next_one(stage: 
 
 
 async def test_consumer_when_opening_is_cancelled_then_it_is_closed_at_the_broker(stage: Stage) -> None:
-    stage.broker.scripts[pb.BaseCommand.SUBSCRIBE] = lambda peer, frame: None
+    held: list[tuple[Peer, Frame]] = []
+    stage.broker.scripts[pb.BaseCommand.SUBSCRIBE] = lambda peer, frame: held.append((peer, frame))
     opening = asyncio.create_task(stage.open())
     await stage.broker.heard(pb.BaseCommand.SUBSCRIBE)
     opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    peer, frame = held[0]
+    peer.answer(frame)
     await stage.broker.heard(pb.BaseCommand.CLOSE_CONSUMER)
     (closed,) = stage.broker.all_of(pb.BaseCommand.CLOSE_CONSUMER)
     assert closed.close_consumer.consumer_id == stage.consumer_id
-    with pytest.raises(asyncio.CancelledError):
-        await opening
 
 
 async def acknowledged(broker: ScriptedBroker, count: int = 1) -> list[int]:

@@ -411,12 +411,36 @@ async def test_queue_when_the_broker_keeps_failing_then_comes_back_ever_more_slo
 async def test_queue_when_opening_is_cancelled_then_the_producer_is_closed_at_the_broker(
     broker: ScriptedBroker, session: Session
 ) -> None:
-    broker.scripts[pb.BaseCommand.PRODUCER] = lambda peer, frame: None
+    held: list[tuple[Peer, Frame]] = []
+    broker.scripts[pb.BaseCommand.PRODUCER] = lambda peer, frame: held.append((peer, frame))
     opening = asyncio.create_task(open_queue(session))
     await broker.heard(pb.BaseCommand.PRODUCER)
     opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    peer, frame = held[0]
+    peer.answer(frame)
     await broker.heard(pb.BaseCommand.CLOSE_PRODUCER)
     (opened,), (closed,) = map(broker.all_of, (pb.BaseCommand.PRODUCER, pb.BaseCommand.CLOSE_PRODUCER))
     assert opened.producer.producer_id == closed.close_producer.producer_id
-    with pytest.raises(asyncio.CancelledError):
-        await opening
+
+
+async def test_unconfirmed_when_its_permit_is_gone_at_the_reconnection_then_is_not_sent_again(
+    broker: ScriptedBroker, session: Session
+) -> None:
+    asked: list[int] = []
+
+    async def permit(sequence_id: int) -> None:
+        asked.append(sequence_id)
+        raise NotAllowed("it was skipped")
+
+    answer_once(broker, pb.BaseCommand.SEND, lambda peer, frame: peer.drop())
+    queue = SendQueue(session, TOPIC, ProducerRequest(), permit=permit)
+    await queue.open()
+    futures = [queue.send(OutgoingEntry(ENTRY, number)) for number in (4, 5)]
+    for future in futures:
+        with pytest.raises(NotAllowed, match="it was skipped"):
+            await future
+    await broker.heard(pb.BaseCommand.CLOSE_PRODUCER)  # its name is free again
+    assert (asked, broker.stored) == ([4], [])
+    await queue.close()

@@ -138,7 +138,7 @@ async def put_entries(writer, batch):
             raw = build_entry(metadata, payload)
             await writer.copy(topic, [Entry(Position(ledger, number), raw, parse_entry(raw))])
         else:
-            writer.refuse(topic, Position(ledger, number - 1), payload.decode())
+            writer.refuse(topic, Position(ledger, number - 1), Position(ledger, number), payload.decode())
 
 
 async def put_runs(writer, batch):

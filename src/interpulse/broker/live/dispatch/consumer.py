@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress, repeat
 from operator import itemgetter
 from typing import Any, Protocol
@@ -83,6 +83,10 @@ class Consumer:
     @property
     def subscription_name(self) -> str:
         return self._owner.name
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        return self.request.metadata
 
     @property
     def read_compacted(self) -> bool:

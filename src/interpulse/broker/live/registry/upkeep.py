@@ -17,13 +17,30 @@ log = logging.getLogger(__name__)
 async def maintain(topic: Topic) -> None:
     """Expire, trim, and drop subscriptions whose consumer did not come back."""
     await topic.subscription_set.follow_remotes()  # something may have kept new policies from coming into force
-    if topic.settings.message_ttl_seconds > 0:
-        for name in topic.backlog_names():
-            await expire(topic, name, topic.settings.message_ttl_seconds)
+    await _expire_by_policy(topic)
     topic.subscription_set.drop_idle_readers()
     silent_ms = topic.settings.deduplication_inactivity_minutes * 60_000
     topic.sequences.forget_inactive(topic.now_ms() - silent_ms, topic.producers.by_name)
     await trim(topic)
+
+
+async def _expire_by_policy(topic: Topic) -> None:
+    """Apply the time to live to subscriptions and, as Pulsar does since 4.0.4, to replication cursors.
+
+    What expires there never reaches the remote cluster, so it is logged.
+    """
+    seconds = topic.settings.message_ttl_seconds
+    if seconds <= 0:
+        return
+    for name in topic.backlog_names():
+        await expire(topic, name, seconds)
+    for name in topic.replication_cursors():
+        count = await expire(topic, name, seconds)
+        if count:
+            log.warning(
+                "entries expired before they were replicated topic=%s cluster=%s entries=%d messageTTL=%d",
+                *(topic.name, topic.remote_of(name), count, seconds),
+            )
 
 
 async def expire(topic: Topic, subscription: str, older_than_seconds: int) -> int:

@@ -308,6 +308,9 @@ class NonPersistentTopic:
     def mark_delete_position(self, subscription: str) -> Position:
         return EARLIEST
 
+    def promised_position(self, cursor: str) -> None:
+        return None
+
     # --- upkeep and ending; the same calls as on a persistent topic
 
     async def apply(self, settings: TopicSettings) -> None:

@@ -27,6 +27,7 @@ from interpulse.broker.live.dispatch.shared import SharedDispatch
 from interpulse.broker.live.requests import SubscribeRequest, SubType
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.timeline import bytes_after
+from interpulse.broker.live.topic.cursor_promises import CursorPromises
 from interpulse.broker.live.topic.topic_limits import TopicLimits
 from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed
 from interpulse.model.ids import MessageId, Position
@@ -109,6 +110,8 @@ class Subscription:
         self._made_for: SubscribeRequest | None = None
         """The request of the first consumer of this dispatch."""
         self._stored_changes = -1
+        self.promises = CursorPromises() if owner.remote_of(name) is not None else None
+        """Of a replication cursor."""
 
     # --- consumers
 
@@ -303,6 +306,8 @@ class Subscription:
 
     async def _reset(self, mark_delete: Position) -> None:
         self.cursor.reset(mark_delete)
+        if self.promises is not None:
+            self.promises.cursor_moved()
         if self.dispatch:
             self.dispatch.rewind()
         await self._owner.store_cursor(self)
@@ -314,6 +319,8 @@ class Subscription:
         if not self.cursor.acknowledge_upto(min(position, last)):
             return 0
         self.last_moved_ms = self.now_ms()
+        if self.promises is not None:
+            self.promises.cursor_moved()
         if self.dispatch:
             self.dispatch.skipped()
             self.pump()  # the skipped entries may have held up the others
@@ -326,6 +333,11 @@ class Subscription:
         self.expired.messages += count
         self.last_expired_ms = self.now_ms()
         return count
+
+    async def settled(self) -> None:
+        """Return when nothing that the cursor was moved past before this call is copied to another cluster any more."""
+        if self.promises is not None:
+            await self.promises.settled()
 
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
         """A consumer deletes the subscription; raises MetadataError if it is not alone."""

@@ -405,8 +405,19 @@ class Topic:
         """Those whose backlog may be cleared or expire as a whole: without compaction, which would miss newest keys."""
         return [name for name in self.subscription_names() if name != COMPACTION_CURSOR]
 
+    def replication_cursors(self) -> list[str]:
+        return sorted(name for name in self.subscriptions if self.remote_of(name) is not None)
+
     def mark_delete_position(self, subscription: str) -> Position:
         return self.subscription(subscription).cursor.mark_delete
+
+    def promised_position(self, cursor: str) -> Position | None:
+        if self.remote_of(cursor) is None:
+            return None
+        found = self.subscription(cursor)
+        if found.promises is not None:
+            found.promises.give()
+        return found.cursor.mark_delete
 
     def remote_of(self, subscription: str) -> str | None:
         """The remote cluster if this is a replication cursor."""

@@ -8,7 +8,7 @@ so that sums over a name count everything once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import add
 from typing import Final
 
@@ -103,7 +103,7 @@ _OF_CONSUMER: Final[tuple[Row, ...]] = (
 _OF_REPLICATION: Final[tuple[Row, ...]] = (
     ("pulsar_replication_backlog", "gauge", "Entries that the remote cluster does not have yet."),
     ("pulsar_replication_connected_count", "gauge", "1 while this topic is copied to the remote cluster, else 0."),
-    ("pulsar_replication_disconnected_count", "gauge", "1 while this topic is not copied to the remote cluster, else 0."),
+    ("pulsar_replication_disconnected_count", "gauge", "1 while it is not copied there, else 0."),
     ("pulsar_replication_rate_out", "gauge", "Messages per second taken for the remote cluster."),
     ("pulsar_replication_throughput_out", "gauge", "Bytes per second taken for the remote cluster."),
     ("pulsar_replication_rate_expired", "gauge", "Messages per second that expire before the remote cluster has them."),

@@ -9,6 +9,7 @@ from typing import Final
 
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.registry.topic_registry import AnyTopic, TopicRegistry
+from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.ownership.other_brokers import OtherBrokers
 from interpulse.broker.ownership.ownership import Bundle
@@ -162,6 +163,7 @@ class Bundles:
         it.
         """
         found: list[TopicName] = []
+        cleared: list[Subscription] = []
 
         async def clear(topic: AnyTopic) -> None:
             if not isinstance(topic, Topic):
@@ -170,8 +172,11 @@ class Bundles:
             for name in names:
                 backlog_operations.clear(topic, name)
                 found.append(topic.name)
+                cleared.append(topic.subscription(name))
 
         await self._on_each(namespace, bundle, clear)
+        for each in cleared:
+            await each.settled()
         if subscription is not None and not found:
             where = bundle or namespace
             raise SubscriptionNotFound(f"Subscription {subscription} not found: no topic of {where} has it")

@@ -84,7 +84,11 @@ async def _of_topic(look: Inspection, topic: str, wanted: Mapping[str, set[str]]
 
 def _state(stats: Mapping[str, Any], topic: str, name: str, wanted: set[str]) -> str:
     replication = stats.get("replication", {}).get(name.removeprefix("pulsar.repl."), {})
-    if replication.get("connected") or replication.get("outboundConnection") or stats.get("subscriptions", {}).get(name, {}).get("consumers"):
+    if (
+        replication.get("connected")
+        or replication.get("outboundConnection")
+        or stats.get("subscriptions", {}).get(name, {}).get("consumers")
+    ):
         return CONNECTED
     return KEPT if topic in wanted else LEFT
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
 
 from interpulse.client.admin.admin_client import AdminClient
@@ -132,11 +133,14 @@ class BrokerTarget:
         is_deduplicating: bool = False,
         topic_map: TopicMap | None = None,
         is_copying: bool = False,
+        permit: Callable[[str, int], Awaitable[None]] | None = None,
     ) -> None:
         """Unless it is known that topics de-duplicate, ``admin`` is asked, or without one the first entry tells.
 
         Topics are named as on the source; ``topic_map`` says what they are called here. ``is_copying``: entries are
         written as they were published, so that topics which demand encryption take those that are encrypted.
+        ``permit`` is asked with the topic-partition and the sequence id of an entry before it is sent, and raises what
+        keeps it back.
         """
         self._admin = admin
         self._session = session
@@ -144,6 +148,7 @@ class BrokerTarget:
         self._takeover_timeout_ms = takeover_timeout_ms
         self._is_deduplicating = is_deduplicating
         self._is_copying = is_copying
+        self._permit = permit
         self._map = topic_map or TopicMap()
         self._schemas = TargetSchemas(session, source, self._map)
         self._producer_names: dict[str, str] = {}
@@ -169,6 +174,7 @@ class BrokerTarget:
                 window_bytes=self._window_bytes,
                 takeover_timeout_ms=self._takeover_timeout_ms,
                 encrypted=self._is_copying,
+                permit=None if self._permit is None else partial(self._permit, topic),
             )
             async with AsyncExitStack() as refused:
                 await refused.enter_async_context(sender)

@@ -1,4 +1,4 @@
-"""Durable subscriptions without consumers expire (subscriptionExpirationTime)."""
+"""Upkeep of topics: what expires, and what makes room when the disk is short."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.registry import backlog_operations
+from interpulse.broker.live.registry import backlog_operations, upkeep
 from interpulse.broker.live.requests import InitialPosition
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.names import TopicName
@@ -133,3 +133,23 @@ async def test_room_when_it_is_short_then_what_retention_keeps_or_no_subscriptio
         backlog_operations.clear(topic, "s")
     await bench.registry.topic_tasks.free_disk_space()
     assert [ledger.entries for ledger in topic.log.ledgers] == [1]
+
+
+async def test_replication_cursor_when_its_backlog_outlives_the_time_to_live_then_moves_and_the_log_says_so(
+    bench: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in Pulsar since 4.0.4 (apache/pulsar#23975)."""
+    bench.settings = TopicSettings(remote_clusters=("west",), message_ttl_seconds=5)
+    topic = await bench.topic()
+    await bench.publish(topic, 0, 1, 2)
+    bench.clock.time_ms = 6_000  # what the bench publishes is of 1000 and later
+    await upkeep.maintain(topic)
+    assert topic.stats()["replication"]["west"]["replicationBacklog"] == 3
+    assert "expired" not in caplog.text
+    bench.clock.time_ms = 6_003
+    await upkeep.maintain(topic)
+    west = topic.stats()["replication"]["west"]
+    assert (west["replicationBacklog"], west["msgExpiredCount"]) == (0, 3)
+    assert f"expired before they were replicated topic={topic.name} cluster=west entries=3 messageTTL=5" in caplog.text
+    topic.tick(10)
+    assert topic.stats()["replication"]["west"]["msgRateExpired"] == 0.3

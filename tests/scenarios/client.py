@@ -18,6 +18,7 @@ import pytest
 
 from interpulse.client import AdminClient, Client, Message
 from interpulse.client.consuming.consumer import Consumer
+from interpulse.client.producing.producer import Producer
 from interpulse.model.errors import (
     AlreadyClosed,
     ConsumerBusy,
@@ -715,3 +716,28 @@ async def deleted_topics_end_their_readers(cluster: Cluster) -> None:
         with pytest.raises(TopicNotFound):
             await asyncio.wait_for(reader.read_batch(), 20)
         await reader.close()
+
+
+@scenario
+async def names_are_free_again_when_an_opening_is_cancelled_at_any_moment(cluster: Cluster) -> None:
+    """Whatever the broker is doing with the opening when its caller gives it up."""
+
+    async def cancelled_after(seconds: float, opening: Awaitable[Producer | Consumer]) -> None:
+        task = asyncio.ensure_future(opening)
+        await asyncio.wait([task], timeout=seconds)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await (await task).close()
+
+    async with connected(cluster) as client:
+        for attempt in range(40):
+            topic = new_topic()
+            for _ in range(3):
+                await cancelled_after(attempt / 4000, client.create_producer(topic, name="p"))
+                await cancelled_after(attempt / 4000, client.subscribe(topic, "s"))
+            async with (
+                await client.subscribe(topic, "s") as consumer,
+                await client.create_producer(topic, name="p") as producer,
+            ):
+                await producer.send(b"arrives")
+                assert [message.content for message in await take(consumer, 1)] == [b"arrives"]

@@ -1,9 +1,11 @@
 """The replication status of each topic: from the reports of the job, and from the broker's own records.
 
 A record is ``{topic, cluster, state, since, reason, remedy, nextRetryAt, lagEntries, lagMessages, lagSeconds,
-msgRateOut, msgThroughputOut, batchId, batchMs, provisioned, healedCount, healedReason, healedRemedy}``; there is one
-for each topic (or partition) and remote cluster. Times are milliseconds since 1970, rates are per second. The messages
-that wait are estimated. What healed is that of all topics of the cluster since the job started, and the newest of it.
+skippedEntries, msgRateOut, msgThroughputOut, batchId, batchMs, provisioned, healedCount, healedReason,
+healedRemedy}``; there is one for each topic (or partition) and remote cluster. Times are milliseconds since 1970, rates
+are per second. The messages that wait are estimated. ``skippedEntries`` were not copied since the job's query was
+started, because time to live or an operator moved the cursor past them. What healed is that of all topics of the
+cluster since the job started, and the newest of it.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ _FIELDS: Final = (
     "lagEntries",
     "lagMessages",
     "lagSeconds",
+    "skippedEntries",
     "msgRateOut",
     "msgThroughputOut",
     "batchId",
@@ -57,7 +60,7 @@ _FIELDS: Final = (
 )
 _LAG: Final = ("lagEntries", "lagMessages", "lagSeconds")
 _RATES: Final = ("msgRateOut", "msgThroughputOut")
-_NUMBERS: Final = ("since", "nextRetryAt", *_LAG, *_RATES, "batchId", "batchMs", "healedCount")
+_NUMBERS: Final = ("since", "nextRetryAt", *_LAG, "skippedEntries", *_RATES, "batchId", "batchMs", "healedCount")
 _TEXTS: Final = ("reason", "remedy", "provisioned", "healedReason", "healedRemedy")
 _FIELDS_OF_THE_PAST: Final = ("since", "remedy", "nextRetryAt", *_LAG, *_RATES)
 """Members of the last report that no longer hold once a topic is not held any more."""

@@ -37,6 +37,9 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
     for title, key in (("reason", "reason"), ("remedy", "remedy"), ("provisioned", "provisioned")):
         if record.get(key):
             yield f"  {title}: {record[key]}"
+    if record.get("skippedEntries"):
+        count = record["skippedEntries"]
+        yield f"  skipped: {count:,} entries, as time to live or an operator moved the cursor past them"
     if record.get("nextRetryAt"):
         yield f"  next retry: {_date(record['nextRetryAt'])}"
 

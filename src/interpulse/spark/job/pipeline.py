@@ -167,6 +167,7 @@ class Pipeline:
             "remedy": failure.remedy if failure else state.remedy,
             "nextRetryAt": None if retry_at is None else now_ms() + int(max(0.0, retry_at - time.monotonic()) * 1000),
             **self._lag_fields(name),
+            "skippedEntries": self._lag.passed(name),
             "msgRateOut": round(rate.messages, 3),
             "msgThroughputOut": round(rate.bytes, 3),
             "batchId": progress.batch_id if progress is not None else None,

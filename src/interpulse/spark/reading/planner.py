@@ -7,6 +7,7 @@ No sockets and no clock: the source cluster is asked through :class:`SourceView`
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -137,6 +138,9 @@ class StreamPlanner:
         self._throttle = Throttle()
         self._throttled: frozenset[str] = frozenset()
         self._charged: int | None = None
+        self._passed_upto: dict[str, Position] = {}
+        self._passed: Counter[str] = Counter()
+        """Entries that were not read because the subscription was moved past them, by topic-partition."""
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -197,7 +201,9 @@ class StreamPlanner:
         begins |= self._moved_on(start.positions, ends)
         again = {topic: item for topic, item in held.items() if topic in ends}
         # We never acknowledge behind the position of a hold: a cursor that stands there was moved by an operator.
-        begins |= {topic: max(item.after, ends[topic].acknowledged or EARLIEST) for topic, item in again.items()}
+        marks = {topic: max(item.after, ends[topic].acknowledged or EARLIEST) for topic, item in again.items()}
+        self._note_passed({topic: item.after for topic, item in again.items()}, marks)
+        begins |= marks
         after = {topic: begins.get(topic, start.positions.get(topic, EARLIEST)) for topic in ends}
         self._check_backwards({topic: position for topic, position in after.items() if topic not in begins}, ends)
         last = {topic: max(end.last, after[topic]) for topic, end in ends.items()}
@@ -263,11 +269,20 @@ class StreamPlanner:
         """Where the subscription stands ahead of the beginnings of ranges that are about to be read."""
         if not self._ends:  # a batch is planned again after a restart
             self._refresh(now)
-        return {
-            topic: acknowledged
-            for topic, begin in begins.items()
-            if topic in self._ends and (acknowledged := self._ends[topic].acknowledged or EARLIEST) > begin
-        }
+        marks = {topic: self._ends[topic].acknowledged or EARLIEST for topic in begins if topic in self._ends}
+        ahead = {topic: mark for topic, mark in marks.items() if mark > begins[topic]}
+        self._note_passed(begins, ahead)
+        return ahead
+
+    def _note_passed(self, begins: Mapping[str, Position], marks: Mapping[str, Position]) -> None:
+        """Log and count what is left out, each entry once."""
+        for topic, mark in marks.items():
+            begin = max(begins[topic], self._passed_upto.get(topic, EARLIEST))
+            count = entries_between(begin, mark)
+            if count:
+                log.warning("subscription was moved past entries topic=%s entries=%d upto=%s", topic, count, mark)
+                self._passed[topic] += count
+                self._passed_upto[topic] = mark
 
     def _moved_on(self, positions: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> dict[str, Position]:
         """Where the subscription stands ahead of the stream, which follows it.
@@ -277,7 +292,9 @@ class StreamPlanner:
         if self._options.starting_offsets != SUBSCRIPTION:
             return {}
         acknowledged = {topic: ends[topic].acknowledged or EARLIEST for topic in ends if topic in positions}
-        return {topic: position for topic, position in acknowledged.items() if position > positions[topic]}
+        ahead = {topic: position for topic, position in acknowledged.items() if position > positions[topic]}
+        self._note_passed(positions, ahead)
+        return ahead
 
     def _kept(self, start: StreamOffset, ends: Mapping[str, TopicEnd]) -> dict[str, Position]:
         """Topics whose end is not known just now keep their positions; those no longer selected are dropped."""
@@ -457,6 +474,8 @@ class StreamPlanner:
             topics[topic] = {"last": str(end.last), "done": str(done), "entries": entries, "ms": int(age * 1000)}
             if entries and topic in self._throttled:
                 topics[topic]["throttled"] = True
+            if topic in self._passed:
+                topics[topic]["passed"] = self._passed[topic]
         lagging = {topic: item for topic, item in topics.items() if item["entries"]}
         lag = {
             "entries": sum(item["entries"] for item in lagging.values()),

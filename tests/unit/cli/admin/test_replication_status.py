@@ -30,12 +30,15 @@ GOING = {**dict.fromkeys(HELD), "topic": "persistent://demo/a/y", "cluster": "we
 
 
 def test_status_says_where_why_what_to_do_and_when() -> None:
-    assert status_as_text([HELD, GOING]).splitlines() == [
+    skipping = {**GOING, "skippedEntries": 1200}
+    assert status_as_text([HELD, GOING, skipping]).splitlines() == [
         "persistent://demo/a/x -> west: HELD since 2023-11-14 22:13:20 UTC, 7 entries, 1.5 s behind",
         "  reason: x is a partitioned topic of 2 partitions there",
         "  remedy: make the partition counts equal",
         "  next retry: 2023-11-14 22:14:20 UTC",
         "persistent://demo/a/y -> west: REPLICATING",
+        "persistent://demo/a/y -> west: REPLICATING",
+        "  skipped: 1,200 entries, as time to live or an operator moved the cursor past them",
     ]
 
 

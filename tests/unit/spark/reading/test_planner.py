@@ -413,6 +413,22 @@ def test_held_topic_whose_cursor_an_operator_moved_goes_on_at_the_cursor():
     assert plan.latest_offset(StreamOffset({A: Position(3, 4)}, 16), 0).begins == {A: Position(3, 3)}
 
 
+def test_entries_that_the_cursor_was_moved_past_are_logged_and_counted_once(caplog):
+    source = Source(a={3: 9}, b={3: 9})
+    source.acknowledged, source.acknowledge = {A: Position(3, 4), B: Position(3, 1)}, lambda positions: None
+    plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
+    batch = {A: Position(3, 1), B: Position(3, 1)}
+    assert plan.passed(batch, 0) == plan.passed(batch, 0) == {A: Position(3, 4)}  # a batch that is planned again
+    source.acknowledged[A] = Position(3, 6)
+    end = plan.latest_offset(StreamOffset({A: Position(3, 4), B: Position(3, 1)}, 16), 1)
+    assert end.begins == {A: Position(3, 6)}
+    assert [topic.get("passed") for topic in plan.report(1)["topics"].values()] == [5, None]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"subscription was moved past entries topic={A} entries=3 upto=3:4",
+        f"subscription was moved past entries topic={A} entries=2 upto=3:6",
+    ]
+
+
 def test_topic_found_later_whose_cursor_stands_behind_its_last_message_did_not_go_backwards():
     source = Source(a={3: 5}, b={3: 5})
     source.acknowledged = {B: Position(4, -1)}

@@ -28,13 +28,15 @@ __all__ = ["BatchProgress", "ProgressListener", "TopicLag", "read_progress"]
 class TopicLag:
     """How far one topic-partition is behind: entries that are not copied yet, and the age of the oldest.
 
-    ``throttled``: more of it could be copied, if its rate allowed.
+    ``throttled``: more of it could be copied, if its rate allowed. ``passed``: entries that were not copied since the
+    query was started, because the cursor was moved past them.
     """
 
     done: Position
     entries: int = 0
     seconds: float = 0.0
     throttled: bool = False
+    passed: int = 0
 
 
 @dataclass(frozen=True)
@@ -99,10 +101,11 @@ def _object(value: object) -> dict[str, Any]:
 def _lag(done: Position, reported: Mapping[str, Any] | None) -> TopicLag:
     if reported is None:
         return TopicLag(done)
+    passed = int(reported.get("passed", 0))
     entries = entries_between(done, Position.parse(reported.get("last", str(EARLIEST))))
     if not entries:
-        return TopicLag(done)
-    return TopicLag(done, entries, int(reported.get("ms", 0)) / 1000, bool(reported.get("throttled")))
+        return TopicLag(done, passed=passed)
+    return TopicLag(done, entries, int(reported.get("ms", 0)) / 1000, bool(reported.get("throttled")), passed)
 
 
 class _EventsOfJava(JStreamingQueryListener):

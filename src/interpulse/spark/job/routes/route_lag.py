@@ -78,6 +78,11 @@ class RouteLag:
         lag = self.progress.topics.get(name) if self.progress is not None else None
         return (None, None) if lag is None else (lag.entries, round(lag.seconds, 3))
 
+    def passed(self, name: str) -> int:
+        """Entries that were not copied since the query was started, because the cursor was moved past them."""
+        lag = self.progress.topics.get(name) if self.progress is not None else None
+        return 0 if lag is None else lag.passed
+
     def is_throttled(self, name: str) -> bool:
         """Whether more of it waited, when Spark said something last, than its rate allowed."""
         lag = self.progress.topics.get(name) if self.progress is not None else None

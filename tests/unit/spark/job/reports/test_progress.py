@@ -40,6 +40,13 @@ def test_progress_arrives_as_one_text_and_says_which_topics_wait_for_their_rate(
     assert [(each.lag_entries, each.topics[TOPIC].throttled) for each in taken] == [(5, True)]
 
 
+def test_progress_tells_what_the_cursor_was_moved_past_also_of_topics_that_are_not_behind():
+    caught_up = {**LAG, "last": "3:4", "passed": 7}
+    for reported in ({**LAG, "passed": 7}, caught_up):
+        progress = read_progress(event(endOffset=END, latestOffset={**REPORT, "topics": {TOPIC: reported}}))
+        assert progress.topics[TOPIC].passed == 7
+
+
 def test_offsets_may_come_as_text():
     progress = read_progress(event(endOffset=json.dumps(END), latestOffset=json.dumps(REPORT)))
     assert progress.lag_entries == 5

@@ -370,8 +370,8 @@ async def test_entry_is_a_chunk_where_its_message_has_several(chunks, is_chunk):
     assert target.read_backs == is_chunk
 
 
-async def write_isolated(target, batches, states=None):
-    writer = LaneWriter(
+def isolating(target, states=None):
+    return LaneWriter(
         target,
         producer_name="lane",
         source_cluster="east",
@@ -379,6 +379,10 @@ async def write_isolated(target, batches, states=None):
         states=states or {},
         isolate=True,
     )
+
+
+async def write_isolated(target, batches, states=None):
+    writer = isolating(target, states)
     try:
         for batch in batches:
             await put(writer, batch)
@@ -417,6 +421,39 @@ async def test_isolated_topic_whose_source_cannot_be_read_on_is_held_whole():
     gone = rows(9)._replace(metadata=[b""], payloads=[b"it is gone"])
     report = (await write_isolated(target, [rows(7, 8), gone]))[TOPIC]
     assert (report.held, report.after, report.state.sequence_id) == ("it is gone", Position(5, 6), NO_SEQUENCE)
+
+
+@pytest.mark.parametrize("sent_before", [(), (0,), (0, 1, 2), (0, 1, 2, 3)], ids=len)
+@pytest.mark.parametrize("in_one_batch", [True, False])
+async def test_lane_goes_on_behind_what_it_passed_over_whatever_an_earlier_attempt_had_sent(sent_before, in_one_batch):
+    """The broker knows ids that no commit tells of: they are not those of another writer."""
+    target = FakeTarget()
+    if sent_before:
+        await write(target, rows(*sent_before))
+    writer = isolating(target)
+    writer.pass_over(TOPIC, Position(5, -1), Position(5, 2))
+    if in_one_batch:
+        await put(writer, rows(3))
+    [report] = await writer.finish()
+    await writer.close()
+    assert (report.held, report.skipped["passed"]) == (None, 3)
+    if not in_one_batch:
+        assert report.state == LaneState(NO_SEQUENCE, EARLIEST, claimed=ids(2)[0])
+        assert report.has_sequence  # it is recorded
+        report = (await write_isolated(target, [rows(3)], {TOPIC: report.state}))[TOPIC]
+    assert report.held is None
+    assert target.ids == [*ids(*sent_before), *([] if 3 in sent_before else ids(3))]
+
+
+async def test_range_that_cannot_be_read_claims_what_an_earlier_attempt_may_have_sent():
+    target = FakeTarget()
+    await write(target, rows(0, 1))
+    writer = isolating(target)
+    writer.refuse(TOPIC, Position(5, -1), Position(5, 4), "it is gone")
+    [report] = await writer.finish()
+    assert (report.held, report.state.claimed) == ("it is gone", ids(4)[0])
+    report = (await write_isolated(target, [rows(5)], {TOPIC: report.state}))[TOPIC]
+    assert (report.held, target.ids) == (None, ids(0, 1, 5))
 
 
 async def test_target_that_cannot_be_reached_holds_no_single_topic():

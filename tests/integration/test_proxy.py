@@ -178,11 +178,13 @@ def test_connected_when_a_client_looks_up_then_leaves_the_size_of_messages_to_br
         assert connected.feature_flags.supports_batch_lookup
         assert connected.feature_flags.supports_get_partitioned_metadata_without_auto_creation
         assert not connected.feature_flags.supports_topic_watchers
+        assert not connected.feature_flags.supports_repl_dedup_by_lid_and_eid
     with RawClient(proxy.service_url, greet=False) as client:
         client.send(greeting(place_of(behind.service_url)))
         connected = client.receive().command.connected
         assert connected.HasField("max_message_size")
         assert connected.feature_flags.supports_topic_watchers
+        assert connected.feature_flags.supports_repl_dedup_by_lid_and_eid
 
 
 # --- not an open relay

@@ -18,6 +18,7 @@ SCENARIOS = [
     "access_modes",
     "names_are_unique",
     "deduplication",
+    "deduplication_of_batches",
     "message_fields",
     "partitions",
     "terminated",

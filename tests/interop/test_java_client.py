@@ -16,11 +16,13 @@ TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 
 def test_java_client_when_it_talks_to_us_then_everything_works(
-    pulsar_broker: InProcessBroker, java_check: Callable[..., str]
+    pulsar_broker_factory: Callable[..., InProcessBroker], java_check: Callable[..., str]
 ) -> None:
+    """De-duplication is on: it drops nothing of batches, also of those by key, which Key_Shared has."""
+    broker = pulsar_broker_factory(brokerDeduplicationEnabled=True)
     said = dict(
         line.split(": ", 1)
-        for line in java_check("BrokerConversation.java", pulsar_broker.service_url).splitlines()
+        for line in java_check("BrokerConversation.java", broker.service_url).splitlines()
         if ": " in line
     )
     expected = {

@@ -417,6 +417,41 @@ def test_deduplication_when_on_then_a_repeated_sequence_id_is_stored_once(
     assert_silent(consumer)
 
 
+@pytest.mark.parametrize("batching", ["Default", "KeyBased"])
+def test_batches_when_deduplicated_then_every_acknowledged_message_is_stored_once(
+    open_client: OpenClient, cluster: Address, batching: str
+) -> None:
+    """Key-based batches interleave their ids; their number of messages says nothing of the last one."""
+    namespace = f"public/{uuid.uuid4()}"
+    call_admin(cluster, "PUT", f"namespaces/{namespace}", "{}")
+    call_admin(cluster, "POST", f"namespaces/{namespace}/deduplication", "true")
+    topic = f"persistent://{namespace}/batches"
+    consumer = open_client().subscribe(topic, "s")
+    options = {"batching_enabled": True, "batching_max_publish_delay_ms": 1000}
+    options |= {"batching_type": getattr(pulsar.BatchingType, batching), "producer_name": "fixed"}
+    sent: list[bytes] = []
+    results: list[pulsar.Result] = []
+    ledgers: list[int] = []
+
+    def on_answer(result: pulsar.Result, message_id: pulsar.MessageId) -> None:
+        results.append(result)
+        ledgers.append(message_id.ledger_id())
+
+    for keys in ("aaabaa", "ab", "bbbbbbbbbbbba", "c", "abcabcabc"):
+        client = open_client()
+        producer = client.create_producer(topic, **options)
+        assert producer.last_sequence_id() < len(sent)
+        for key in keys:
+            sent.append(b"%d" % len(sent))
+            producer.send_async(sent[-1], on_answer, partition_key=key, sequence_id=len(sent) - 1)
+        producer.flush()
+        client.close()
+    assert results == [pulsar.Result.Ok] * len(sent)
+    assert min(ledgers) >= 0, "none was taken for a duplicate"
+    assert sorted(values(receive(consumer, len(sent))), key=int) == sent
+    assert_silent(consumer)
+
+
 def test_absent_topic_when_creation_is_off_then_is_not_found_at_once(client: pulsar.Client, cluster: Address) -> None:
     namespace = f"public/{uuid.uuid4()}"
     call_admin(cluster, "PUT", f"namespaces/{namespace}", "{}")

@@ -44,13 +44,10 @@ pub struct Plain<'a> {
 }
 
 impl Plain<'_> {
-    /// The sequence id of the last message; None where one of them is below zero, as Java reads it.
+    /// The highest sequence id that is named; None where one is below zero, as Java reads it.
     #[must_use]
     pub fn last_sequence_id(&self) -> Option<u64> {
-        let last = match self.highest_sequence_id {
-            Some(highest) => highest.max(self.sequence_id),
-            None => self.sequence_id.checked_add(self.batch_messages.unwrap_or(1).saturating_sub(1))?,
-        };
+        let last = self.highest_sequence_id.unwrap_or(0).max(self.sequence_id);
         (last >> 63 == 0).then_some(last)
     }
 }
@@ -96,7 +93,7 @@ pub fn plain(mut metadata: &[u8]) -> Option<Plain<'_>> {
     (required == 7).then_some(found)
 }
 
-/// The producer name of a plain entry, and the sequence id of its last message.
+/// The producer name of a plain entry, and the highest sequence id that it names.
 #[must_use]
 pub fn last_of(entry: &[u8]) -> Option<(&str, u64)> {
     let found = plain(parts(entry)?.metadata)?;

@@ -12,9 +12,11 @@ a topic was reloaded.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
+from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.commands.encoding import varint
@@ -32,7 +34,9 @@ __all__ = [
     "EntryMarker",
     "is_copied_by_lane",
     "renumber",
+    "replicator_position",
     "skip_reason",
+    "source_positions",
 ]
 
 SOURCE_POSITION = "__MSG_PROP_REPL_SOURCE_POSITION"
@@ -41,6 +45,9 @@ ORIGINAL_PRODUCER = "__interpulse_producer"
 ORIGINAL_SEQUENCE = "__interpulse_seq"
 MARK_PREFIXES = ("__MSG_PROP_REPL_", "__interpulse_")
 """What the names of properties begin with that a copy has and its original has not."""
+
+_POSITION: Final = re.compile(r"(\d{1,19}):(\d{1,19})", re.ASCII)
+_NUMBER_MAX: Final = 2**63 - 1
 
 SKIP_REPLICATED = "replicated"
 SKIP_NOT_ADDRESSED = "not-addressed"
@@ -76,6 +83,31 @@ def _comes_from(cluster: str, metadata: pb.MessageMetadata, here: str) -> bool:
 def is_copied_by_lane(metadata: pb.MessageMetadata, source_cluster: str, target_cluster: str) -> bool:
     """Whether a lane wrote this entry of ``target_cluster`` from ``source_cluster``, wherever it was published."""
     return f".{source_cluster}-->{target_cluster}." in f"{metadata.producer_name}."
+
+
+def source_positions(metadata: pb.MessageMetadata) -> list[Position]:
+    """Return the source positions that an entry names, oldest first; what is no position is left out.
+
+    The last one is that of the original. Earlier ones are of other topics: applications pass on the properties of
+    replicated messages, and each replicator appends its own.
+    """
+    found = []
+    for item in metadata.properties:
+        match = _POSITION.fullmatch(str(item.value)) if item.key == SOURCE_POSITION else None  # bytes if no UTF-8
+        if match is not None and max(position := Position(*map(int, match.groups()))) <= _NUMBER_MAX:
+            found.append(position)
+    return found
+
+
+def replicator_position(metadata: pb.MessageMetadata) -> Position | None:
+    """Return the source position of an entry that one of Pulsar's replicators wrote (4.0.4 and later), else None.
+
+    The entries of a lane name one too, but have a producer name and sequence ids of their own.
+    """
+    if not metadata.replicated_from or any(item.key == ORIGINAL_PRODUCER for item in metadata.properties):
+        return None
+    positions = source_positions(metadata)
+    return positions[-1] if positions else None
 
 
 class EntryMarker:

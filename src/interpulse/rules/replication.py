@@ -30,6 +30,7 @@ __all__ = [
     "effective_replication_clusters",
     "is_copied_by_default",
     "remote_clusters",
+    "replicator_name",
     "sending_cluster",
 ]
 
@@ -63,6 +64,11 @@ def sending_cluster(producer: str, replicator_prefix: str) -> str | None:
     """
     route = producer.removeprefix(f"{replicator_prefix}.")
     return None if route == producer else route.partition("-->")[0]
+
+
+def replicator_name(replicator_prefix: str, source: str, target: str) -> str:
+    """Return the producer name of Pulsar's own replicator from one cluster to another."""
+    return f"{replicator_prefix}.{source}-->{target}"
 
 
 def check_replication_clusters(

@@ -70,7 +70,7 @@ class Codec(NamedTuple):
     message_counts: Callable[[Sequence[bytes]], Sequence[int]]
     """Entries -> the messages of each; 0 of a marker, a chunk, and one that is not plain, as of `sticky_keys`."""
     last_sequences: Callable[[Sequence[bytes]], tuple[str, Sequence[int]] | None]
-    """Entries -> the producer name that is in all of them, and the sequence id of the last message of each.
+    """Entries -> the producer name that is in all of them, and the highest sequence id that each names.
 
     None if they have several names, or one is not plain, or has a number that is below zero.
     """

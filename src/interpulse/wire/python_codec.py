@@ -163,16 +163,14 @@ def take_receipts(
 
 
 def last_sequences(entries: Sequence[bytes]) -> tuple[str, Sequence[int]] | None:
-    """The producer name that is in all entries, and the sequence id of the last message of each."""
+    """The producer name that is in all entries, and the highest sequence id that each names."""
     names: set[str] = set()
     numbers: list[int] = []
     for entry in entries:
         metadata = _plain_metadata(entry)
         if metadata is None:
             return None
-        last = metadata.sequence_id + metadata.num_messages_in_batch - 1
-        if metadata.HasField("highest_sequence_id"):
-            last = max(metadata.sequence_id, metadata.highest_sequence_id)
+        last = max(metadata.sequence_id, metadata.highest_sequence_id)
         if last >= _SIGN:
             return None
         names.add(metadata.producer_name)

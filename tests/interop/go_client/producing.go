@@ -17,6 +17,7 @@ func init() {
 	register("access_modes", accessModes)
 	register("names_are_unique", namesAreUnique)
 	register("deduplication", deduplication)
+	register("deduplication_of_batches", deduplicationOfBatches)
 	register("message_fields", messageFields)
 	register("partitions", partitions)
 	register("terminated", terminated)
@@ -118,6 +119,44 @@ func deduplication(r *bench) {
 		equal("message", receiveText(consumer), want)
 	}
 	expectNothing(consumer)
+}
+
+func deduplicationOfBatches(r *bench) {
+	for _, kind := range []pulsar.BatcherBuilderType{pulsar.DefaultBatchBuilder, pulsar.KeyBasedBatchBuilder} {
+		topic := r.topic(fmt.Sprint(kind))
+		check(r.admin.Topics().Create(r.topicName(topic), 0))
+		check(r.admin.Topics().SetDeduplicationStatus(r.topicName(topic), true))
+		eventually("de-duplication", func() bool {
+			enabled, err := r.admin.Topics().GetDeduplicationStatus(r.topicName(topic))
+			return err == nil && enabled
+		})
+		consumer := r.consumer(pulsar.ConsumerOptions{Topic: topic})
+		count, wanted := 0, map[string]bool{}
+		for _, keys := range []string{"aaabaa", "ab", "bbbbbbba", "c", "abcabc"} {
+			producer := r.producer(pulsar.ProducerOptions{
+				Topic: topic, Name: "p", BatcherBuilderType: kind, BatchingMaxPublishDelay: time.Second,
+			})
+			answers := make(chan error, len(keys))
+			for _, key := range keys {
+				text := fmt.Sprint(count)
+				wanted[text], count = true, count+1
+				message := pulsar.ProducerMessage{Payload: []byte(text), Key: string(key)}
+				producer.SendAsync(context.Background(), &message,
+					func(_ pulsar.MessageID, _ *pulsar.ProducerMessage, err error) { answers <- err })
+			}
+			check(producer.Flush())
+			for range keys {
+				check(<-answers)
+			}
+			producer.Close()
+		}
+		for range count {
+			text := receiveText(consumer)
+			require(wanted[text], "message %s twice, or not sent", text)
+			delete(wanted, text)
+		}
+		expectNothing(consumer)
+	}
 }
 
 func messageFields(r *bench) {

@@ -15,7 +15,9 @@ from interpulse.replication.copy import (
     EntryMarker,
     is_copied_by_lane,
     renumber,
+    replicator_position,
     skip_reason,
+    source_positions,
 )
 from interpulse.wire import pulsar_api_pb2 as pb
 
@@ -179,3 +181,33 @@ def test_copy_of_what_a_pulsar_replicated_names_its_producer():
         ORIGINAL_PRODUCER: "app",
         ORIGINAL_SEQUENCE: "7",
     }
+
+
+def positions(*values):
+    return [pb.KeyValue(key=SOURCE_POSITION, value=value) for value in values]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ((), []),
+        (("12:845",), [HERE]),
+        (("0:0", f"{2**63 - 1}:{2**63 - 1}"), [Position(0, 0), Position(2**63 - 1, 2**63 - 1)]),
+        (("12", "12:", ":845", "12:845:1", "+1:2", "-1:-1", "a:b", "", "\u0661:2", f"{2**63}:0", "12:845"), [HERE]),
+    ],
+    ids=["none", "one", "several", "what-is-no-position"],
+)
+def test_source_positions_in_their_order(values, expected):
+    assert source_positions(metadata(properties=[pb.KeyValue(key="k", value="1:1"), *positions(*values)])) == expected
+
+
+def test_source_position_in_bytes_that_are_no_text_is_none():
+    raw = metadata().SerializeToString() + b"\x22\x25\x0a\x1f" + SOURCE_POSITION.encode() + b"\x12\x02\xff\xfe"
+    assert source_positions(pb.MessageMetadata.FromString(raw)) == []
+
+
+def test_replicator_position_is_the_last_one_of_an_entry_that_a_replicator_wrote():
+    assert replicator_position(metadata(replicated_from="east", properties=positions("70:1", "12:845"))) == HERE
+    assert replicator_position(metadata(replicated_from="east")) is None
+    assert replicator_position(metadata(properties=positions("12:845"))) is None, "an application passed it on"
+    assert replicator_position(marked(metadata())) is None, "a lane numbers its entries"

@@ -521,7 +521,7 @@ def test_run_when_the_other_end_sends_it_then_is_a_frame(codec: Codec) -> None:
     ("entries", "found"),
     [
         ([ENTRY], ("p", [7])),
-        ([ENTRY, BATCH, entry_of(highest_sequence_id=5), entry_of(highest_sequence_id=9)], ("p", [7, 9, 7, 9])),
+        ([ENTRY, BATCH, entry_of(highest_sequence_id=5), entry_of(highest_sequence_id=9)], ("p", [7, 7, 7, 9])),
         ([entry_of(), build_entry(METADATA + b"\x0a\x01q\x10\x09", b"")], None),
         ([build_entry(METADATA + b"\x0a\x01q\x10\x09", b"")] * 2, ("q", [9, 9])),
         ([entry_of(highest_sequence_id=2**63)], None),
@@ -529,7 +529,7 @@ def test_run_when_the_other_end_sends_it_then_is_a_frame(codec: Codec) -> None:
         ([ENTRY, entry_of(marker_type=1)], None),
         ([], None),
     ],
-    ids=["one", "several", "names", "last-counts", "below-zero", "no-checksum", "marker", "none"],
+    ids=["one", "batch-is-not-counted", "names", "last-counts", "below-zero", "no-checksum", "marker", "none"],
 )
 def test_last_sequences_when_entries_are_plain_then_one_name_and_their_numbers(
     codec: Codec, entries: list[bytes], found: object

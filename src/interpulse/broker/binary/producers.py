@@ -112,11 +112,13 @@ async def _open(connection: CommandConnection, request: pb.CommandProducer) -> O
     if request.initial_subscription_name and topic.is_persistent:
         await _create_initial_subscription(live, request.initial_subscription_name)
     sink = BinaryProducerSink(connection, request, topic.partition_index)
-    producer = await live.add_producer(_live_request(connection, request, replicator), sink)
+    live_request = _live_request(connection, request, replicator)
+    producer = await live.add_producer(live_request, sink)
     schema_version = b"" if version is None else version_to_bytes(version)
     if topic.is_persistent:
         _check_disk_space_again(context, producer)
-    opened = OpenProducer(producer, live, sink, sink.publishes, schema_version, producer.publish)
+    publish = producer.publish_copy if live_request.by_source_position else producer.publish
+    opened = OpenProducer(producer, live, sink, sink.publishes, schema_version, publish)
     if connection.lost:
         producer.close()
     else:
@@ -158,10 +160,21 @@ def _live_request(connection: CommandConnection, request: pb.CommandProducer, re
         address=connection.address,
         client_version=connection.client_version,
         remote=replicator,
+        by_source_position=_is_known_by_source_position(connection, request),
         remote_cluster=(
             sending_cluster(request.producer_name, connection.context.replicator_prefix) if replicator else None
         ),
     )
+
+
+def _is_known_by_source_position(connection: CommandConnection, request: pb.CommandProducer) -> bool:
+    """Return whether the client may be a replicator that expects source positions in receipts.
+
+    Its role does not matter: it expects them because the broker announces the feature. All Java clients announce it,
+    so it is the entries that tell replicators apart from others of such a name.
+    """
+    is_named_so = request.producer_name.startswith(connection.context.replicator_prefix)
+    return is_named_so and connection.knows_source_positions and TopicName.parse(request.topic).is_persistent
 
 
 def _this_task() -> asyncio.Task[None]:

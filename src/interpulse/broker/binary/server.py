@@ -195,5 +195,6 @@ class BinaryServer:
             supports_topic_watchers=watchers,
             supports_topic_watcher_reconcile=watchers,
             supports_get_partitioned_metadata_without_auto_creation=True,
+            supports_repl_dedup_by_lid_and_eid=True,
             supports_batch_lookup=self._context.lookups.batches_supported or None,
         )

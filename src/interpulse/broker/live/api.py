@@ -129,6 +129,21 @@ class LiveProducer(Protocol):
         ``highest_sequence_id`` is -1 when the client sent none.
         """
 
+    def publish_copy(
+        self,
+        sequence_id: int,
+        highest_sequence_id: int,
+        num_messages: int,
+        entry: bytes | memoryview,
+        is_chunk: bool = False,
+        marker: bool = False,
+    ) -> None:
+        """As `publish`, of a replicator: an entry that names its source position is known by it.
+
+        Its receipt has the ledger as sequence id and the entry as the highest one; that of a replication marker has
+        2^63, which the wire reads as -2^63.
+        """
+
     def publish_all(self, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
         """As `publish` for entries of one whole message each; False if each has to be published by itself."""
 

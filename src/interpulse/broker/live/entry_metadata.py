@@ -107,10 +107,14 @@ def entry_metadata_in(metadata: pb.MessageMetadata) -> EntryMetadata:
 
 
 def last_sequence_id_of(metadata: pb.MessageMetadata) -> int:
-    """The sequence id of the last message in an entry; ids in a batch rise by one unless the metadata knows better."""
+    """Return the highest sequence id that the metadata names.
+
+    The ids of a batch are never counted up from its first one: key-based batches interleave, and clients may number
+    whole batches.
+    """
     if metadata.HasField("highest_sequence_id"):
         return max(signed(metadata.sequence_id), signed(metadata.highest_sequence_id))
-    return signed(metadata.sequence_id) + max(metadata.num_messages_in_batch, 1) - 1
+    return signed(metadata.sequence_id)
 
 
 def sticky_slot_of(entry: bytes) -> int:

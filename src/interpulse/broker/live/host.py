@@ -44,6 +44,9 @@ class TopicHost(Protocol):
     def layout(self) -> Layout: ...
 
     @property
+    def cluster(self) -> str: ...
+
+    @property
     def replicator_prefix(self) -> str: ...
 
     @property

@@ -94,6 +94,9 @@ class ProducerRequest:
     remote: bool = False
     """The producer is the replicator of another cluster."""
 
+    by_source_position: bool = False
+    """The client expects source positions in the receipts of entries that name one (feature flag 6)."""
+
     remote_cluster: str | None = None
     """That cluster, as far as the name says it: then it counts for no limit, and is shown apart."""
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.replication.copy import MARK_PREFIXES, SOURCE_POSITION, is_copied_by_lane, skip_reason
+from interpulse.replication.copy import MARK_PREFIXES, is_copied_by_lane, skip_reason, source_positions
 from interpulse.spark.arrow_frames import arrow_schema
 from interpulse.spark.lanes import pack_sequence
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -146,8 +145,8 @@ class PositionDigests:
     def _copy(self, row: Mapping[str, Any], metadata: pb.MessageMetadata) -> Digest | None:
         if not self._is_copy(metadata) or metadata.HasField("marker_type"):
             return None
-        marks = [item.value for item in metadata.properties if item.key == SOURCE_POSITION]
-        return self._of(row, metadata, pack_sequence(*Position.parse(marks[-1])) if marks else None)
+        positions = source_positions(metadata)
+        return self._of(row, metadata, pack_sequence(*positions[-1]) if positions else None)
 
     def _is_copy(self, metadata: pb.MessageMetadata) -> bool:
         if metadata.replicated_from == self.source_cluster:

@@ -85,12 +85,16 @@ class FakeProducer:
         self.name = request.name or "standalone-0-1"
         self.ready, self.topic_epoch, self.last_sequence_id = True, None, -1
         self.published: list[tuple[Any, ...]] = []
+        self.copied: list[tuple[Any, ...]] = []
         self.runs: list[tuple[list[int], list[bytes]]] = []
         self.takes_runs = False
         self.closed = False
 
     def publish(self, *arguments: Any) -> None:
         self.published.append(arguments)
+
+    def publish_copy(self, *arguments: Any) -> None:
+        self.copied.append(arguments)
 
     def publish_all(self, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
         if self.takes_runs:

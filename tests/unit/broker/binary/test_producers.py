@@ -67,6 +67,37 @@ async def test_producer_when_its_name_only_begins_like_a_replicators_then_is_of_
     assert (producer.request.remote, producer.request.remote_cluster) == (True, None)
 
 
+@pytest.mark.parametrize(
+    ("name", "announced", "topic", "expected"),
+    [
+        ("pulsar.repl.east-->west", True, TOPIC, True),
+        ("pulsar.repl.east-->west", False, TOPIC, False),
+        ("pulsar.repl.east-->west", True, TOPIC.replace("persistent", "non-persistent"), False),
+        ("me", True, TOPIC, False),
+    ],
+    ids=["replicator", "flag-not-announced", "not-persistent", "other-name"],
+)
+async def test_replicator_when_it_announces_source_positions_then_its_entries_are_known_by_them(
+    dial: Any, name: str, announced: bool, topic: str, expected: bool
+) -> None:
+    client = dial()
+    await client.greet(supports_repl_dedup_by_lid_and_eid=announced)
+    await client.ask(commands.producer(1, 1, topic, name=name))
+    producer = client.context.topic.producers[0]
+    assert producer.request.by_source_position is expected
+    client.send(commands.send(1, 7, ENTRY), commands.send(1, 8, ENTRY, num_messages=2))
+    assert [row[:3] for row in (producer.copied if expected else producer.published)] == [(7, -1, 1), (8, -1, 2)]
+    assert not (producer.published if expected else producer.copied)
+
+
+async def test_receipt_of_a_replication_marker_has_the_lowest_number_as_highest_id(client: Any) -> None:
+    producer = await client.open_producer()
+    client.send(commands.send(1, 7, ENTRY))
+    producer.sink.receipts(1, [(7, 2**63, 11, 12)])
+    (answer,) = await client.answers()
+    assert answer.command.send_receipt.highest_sequence_id - 2**64 == -(2**63), "as Java reads it"
+
+
 async def test_producer_when_schema_is_given_then_its_version_is_told(client: Any) -> None:
     schema = SchemaInfo(SchemaType.STRING)
     success = await client.ask(commands.producer(1, 1, TOPIC, schema=schema))

@@ -43,6 +43,7 @@ async def test_server_when_client_greets_then_announces_only_what_it_does(
     assert (connected.protocol_version, connected.max_message_size) == (21, 1234567)
     flags = connected.feature_flags
     assert flags.supports_get_partitioned_metadata_without_auto_creation
+    assert flags.supports_repl_dedup_by_lid_and_eid
     assert flags.supports_topic_watchers == flags.supports_topic_watcher_reconcile == watchers
     assert not flags.supports_scalable_topics
     assert server.connection_count == 1

@@ -31,6 +31,10 @@ class CommandConnection(SinkConnection, SessionConnection, WatchingConnection, P
     def receives_broker_entry_metadata(self) -> bool:
         """Whether the client understands broker entry metadata, and the broker exposes it."""
 
+    @property
+    def knows_source_positions(self) -> bool:
+        """True if the client announces that its replicators expect source positions in receipts (feature flag 6)."""
+
     def settle(self, work: Coroutine[Any, Any, None]) -> None:
         """Work on the credentials of the client; most is done at once, what waits goes on as a task."""
 

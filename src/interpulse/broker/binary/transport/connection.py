@@ -204,6 +204,11 @@ class ClientConnection(asyncio.Protocol):
         """Whether the client understands broker entry metadata, and the broker exposes it."""
         return self.limits.broker_entry_metadata_exposed and self._protocol.peer_flags.supports_broker_entry_metadata
 
+    @property
+    def knows_source_positions(self) -> bool:
+        """True if the client announces that its replicators expect source positions in receipts (feature flag 6)."""
+        return self._protocol.peer_flags.supports_repl_dedup_by_lid_and_eid
+
     def accept(self) -> None:
         """Accept the client, then handle the commands that it sent behind CONNECT."""
         self.let_in = True

@@ -1,17 +1,24 @@
 """The de-duplication of the entries of one topic. Pure.
 
 Per producer name two numbers are kept: the highest sequence id *pushed* (given to the log) and the highest
-*persisted* (durable). A new entry is judged by the sequence id of its last message:
+*persisted* (durable). A new entry is judged by the highest sequence id that was sent with it:
 
 * above everything pushed: it is new;
 * not above what is persisted: it is a duplicate, and is answered as stored with the position -1:-1;
 * between the two: the first attempt is still on its way and may fail, so the producer has to try again.
 
 A batch that overlaps what is stored only in part is new: storing some messages twice is better than losing the others.
+For the same reason no id is inferred. A SEND command has the first id of a batch, the last one or both, depending on
+the client, and the ids between them may belong to other batches.
+
 The numbers survive a restart: a snapshot of the persisted ones lies beside the cursors of the topic, and the entries
-after it are read again. Both sides must come to the same numbers, or an entry is taken for a duplicate after a restart
-that was none before; for batches, whose SEND command holds the first or the last id depending on the client, both
-therefore ask the metadata of the entry. Of a chunked message only the last chunk counts, markers never do.
+after it are read again. What their metadata names is never more than what their SEND commands did, so no entry becomes
+a duplicate by a restart; a batch of a client that has its last id in SEND alone may be stored twice then. Of a chunked
+message only the last chunk counts, markers never do.
+
+Entries of Pulsar's replicators are judged by their position on the source cluster where both brokers know how to
+(feature flag 6): sequence ids of several producers come in any order there. The same states are used, with a position
+as one number; the name is the replicator's.
 """
 
 from __future__ import annotations
@@ -25,14 +32,17 @@ from typing import Final
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.cursors.cursor_records import CursorRecord
 
-__all__ = ["Deduplication", "DeduplicationSnapshot", "SequenceState", "Verdict"]
+__all__ = ["Deduplication", "DeduplicationSnapshot", "SequenceState", "Verdict", "source_number"]
 
 NAMES_PERSISTED_MAX = 10_000
 """More names are not written down, the longest silent are left out (brokerDeduplicationMaxNumberOfProducers)."""
 
-
 _SEQUENCE_ID_MAX: Final = 2**63 - 1
 """What the wire has above is below zero."""
+
+_LEDGER_SUFFIX: Final = "_LID"
+_ENTRY_SUFFIX: Final = "_EID"
+"""Pulsar's snapshots have two numbers for a replicator, under its name and these."""
 
 
 class Verdict(Enum):
@@ -41,6 +51,16 @@ class Verdict(Enum):
     NEW = "new"
     DUPLICATE = "duplicate"
     IN_FLIGHT = "in flight"
+
+
+def source_number(position: Position) -> int:
+    """Return a position on a source cluster as one number, which rises with the position."""
+    return position.ledger << 64 | position.entry
+
+
+def _source_position(number: int) -> Position:
+    """Return the position that `source_number` made this number of."""
+    return Position(number >> 64, number & (1 << 64) - 1)
 
 
 class SequenceState:
@@ -70,6 +90,11 @@ class SequenceState:
         if last > self.persisted:
             self.persisted = last
 
+    def restore(self, last: int) -> None:
+        """Count an entry that was found in the log."""
+        self.confirm(last)
+        self.pushed = max(self.pushed, last)
+
 
 @dataclass(frozen=True, slots=True)
 class DeduplicationSnapshot:
@@ -78,22 +103,38 @@ class DeduplicationSnapshot:
     position: Position = EARLIEST
     sequences: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Per producer name: highest persisted sequence id, and when it was last active in ms."""
+    sources: dict[str, Position] = field(default_factory=dict)
+    """Per replicator: the highest persisted position on its source cluster."""
 
     def record(self) -> CursorRecord:
         """As it lies among the cursors of the topic, under ``pulsar.dedup``."""
+        numbers = {name: last for name, (last, _) in self.sequences.items()}
+        for name, (ledger, entry) in self.sources.items():
+            numbers[name + _LEDGER_SUFFIX] = ledger
+            numbers[name + _ENTRY_SUFFIX] = entry
         return CursorRecord(
             self.position,
-            numbers={name: last for name, (last, _) in self.sequences.items()},
+            numbers=numbers,
             active_ms={name: active for name, (_, active) in self.sequences.items()},
         )
 
     @classmethod
-    def of(cls, record: CursorRecord, now_ms: int) -> DeduplicationSnapshot:
-        """A name whose last activity was not written down is taken for active now."""
-        active_ms = record.active_ms
-        return cls(
-            record.mark_delete, {name: (last, active_ms.get(name, now_ms)) for name, last in record.numbers.items()}
-        )
+    def of(cls, record: CursorRecord, now_ms: int, *, replicator_prefix: str) -> DeduplicationSnapshot:
+        """A name whose last activity was not written down is taken for active now.
+
+        ``replicator_prefix`` begins the names of replicators; one of their two numbers without the other is nothing.
+        """
+        numbers, active_ms = dict(record.numbers), record.active_ms
+        sources = {}
+        for key in record.numbers:
+            if not key.startswith(replicator_prefix) or not key.endswith((_LEDGER_SUFFIX, _ENTRY_SUFFIX)):
+                continue
+            number = numbers.pop(key)
+            name = key.removesuffix(_LEDGER_SUFFIX)
+            if name != key and (entry := record.numbers.get(name + _ENTRY_SUFFIX)) is not None:
+                sources[name] = Position(number, entry)
+        sequences = {name: (last, active_ms.get(name, now_ms)) for name, last in numbers.items()}
+        return cls(record.mark_delete, sequences, sources)
 
 
 class Deduplication:
@@ -103,6 +144,7 @@ class Deduplication:
         self._states = {
             name: SequenceState(persisted, active_ms) for name, (persisted, active_ms) in snapshot.sequences.items()
         }
+        self._sources = {name: SequenceState(source_number(last)) for name, last in snapshot.sources.items()}
         self.snapshot_position = snapshot.position
         """Where the last stored snapshot stands; entries up to here need not be kept for a restart."""
 
@@ -116,6 +158,13 @@ class Deduplication:
             state = self._states[producer_name] = SequenceState()
         return state
 
+    def source(self, replicator: str) -> SequenceState:
+        """The live state of a replicator, in numbers of `source_number`."""
+        state = self._sources.get(replicator)
+        if state is None:
+            state = self._sources[replicator] = SequenceState()
+        return state
+
     def last_sequence_id(self, producer_name: str) -> int:
         """The highest persisted sequence id, -1 if the name is not known."""
         state = self._states.get(producer_name)
@@ -125,8 +174,11 @@ class Deduplication:
         """Count an entry that was found in the log after the snapshot."""
         state = self.state(producer_name)
         state.active_ms = now_ms
-        state.confirm(last)
-        state.pushed = max(state.pushed, last)
+        state.restore(last)
+
+    def replay_source(self, replicator: str, position: Position) -> None:
+        """Count an entry of a replicator that was found in the log after the snapshot."""
+        self.source(replicator).restore(source_number(position))
 
     def touch(self, producer_name: str, now_ms: int) -> None:
         """A producer of this name was connected until now."""
@@ -139,10 +191,17 @@ class Deduplication:
         known = [(name, state) for name, state in self._states.items() if state.persisted >= 0]
         if len(known) > NAMES_PERSISTED_MAX:
             known = sorted(known, key=lambda each: each[1].active_ms)[-NAMES_PERSISTED_MAX:]
-        return DeduplicationSnapshot(position, {name: (state.persisted, state.active_ms) for name, state in known})
+        sequences = {name: (state.persisted, state.active_ms) for name, state in known}
+        sources = {
+            name: _source_position(state.persisted) for name, state in self._sources.items() if state.persisted >= 0
+        }
+        return DeduplicationSnapshot(position, sequences, sources)
 
     def forget_inactive(self, before_ms: int, connected: Container[str]) -> int:
-        """Drop names without a producer that were last active before ``before_ms``; how many."""
+        """Drop names without a producer that were last active before ``before_ms``; how many.
+
+        Replicators stay: their source may send again what it sent long ago.
+        """
         gone = [name for name, state in self._states.items() if name not in connected and state.active_ms < before_ms]
         for name in gone:
             del self._states[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from interpulse.broker.live.api import ProducerSink
 from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor
@@ -15,12 +15,14 @@ from interpulse.broker.live.entry_metadata import (
     last_sequence_id_of,
     message_metadata_of,
 )
-from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState, Verdict
+from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState, Verdict, source_number
 from interpulse.broker.live.producing.publish_limits import PublishLimits
 from interpulse.broker.live.requests import AccessMode, ProducerRequest
 from interpulse.broker.live.stats import TrafficMeter, iso_time
 from interpulse.model.errors import PersistenceError, ProducerFenced, PulsarError
 from interpulse.model.ids import EARLIEST, Position
+from interpulse.replication.copy import source_positions
+from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.ids import signed
 
@@ -29,11 +31,32 @@ __all__ = ["PendingPublish", "PendingRun", "Producer", "ProducerOwner"]
 _DUPLICATE = EARLIEST
 """The position that tells a producer its entry was stored before."""
 
+_REPLICATION_MARKERS: Final = (
+    pb.REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST,
+    pb.REPLICATED_SUBSCRIPTION_SNAPSHOT_RESPONSE,
+    pb.REPLICATED_SUBSCRIPTION_SNAPSHOT,
+    pb.REPLICATED_SUBSCRIPTION_UPDATE,
+)
+_MARKER_RECEIPT: Final = 1 << 63
+"""The highest sequence id in the receipt of a replication marker: -2^63, as the wire has it."""
+
 _MODE_LABELS = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")
 
 
+class CopySource(NamedTuple):
+    """Where an entry of a replicator comes from, and what its receipt says (feature flag 6)."""
+
+    receipt: tuple[int, int]
+    """Sequence id and highest sequence id."""
+    number: int = -1
+    """The position on the source cluster, as `source_number` has it; a marker has none."""
+
+
 class PendingPublish(NamedTuple):
-    """A publish that is answered once everything up to its position is durable. ``entry`` None = nothing to store."""
+    """A publish that is answered once everything up to its position is durable. ``entry`` None = nothing to store.
+
+    The sequence ids are those of the receipt.
+    """
 
     position: Position
     producer: Producer
@@ -158,6 +181,7 @@ class Producer:
         entry: bytes | memoryview,
         is_chunk: bool = False,
         marker: bool = False,
+        source: CopySource | None = None,
     ) -> None:
         owner, interceptor = self._owner, self._interceptor
         stored = entry = bytes(entry)  # copied here only if it is a view
@@ -172,18 +196,17 @@ class Producer:
                 limits.check(entry, is_chunk=is_chunk, is_marker=marker)
             if num_messages != 1 or is_chunk or marker:
                 metadata = _published_metadata(num_messages, entry, is_chunk, marker)
-            if owner.deduplication is not None and (metadata is None or metadata.ends_message):
-                sequence, last = self._sequence_of(entry, sequence_id, highest_sequence_id, num_messages)
+            if source is not None:
+                sequence_id, highest_sequence_id = source.receipt
+            if owner.deduplication is not None and (metadata is None or _is_judged(metadata, source)):
+                sequence, last = self._sequence_of(entry, sequence_id, highest_sequence_id, source)
                 if not self._is_new(sequence, last):
                     return self._answer(sequence_id, highest_sequence_id, None)
             if interceptor is not None:
                 stored = interceptor.intercept(entry, metadata)
             owner.append(stored, metadata, self, sequence_id, highest_sequence_id, num_messages, sequence, last)
         except PulsarError as error:
-            if self.leaving:
-                self.pending_count -= 1
-                return None
-            return self._answer(sequence_id, highest_sequence_id, error)
+            return self._refuse(sequence_id, highest_sequence_id, error)
         published = self.published
         published.messages += num_messages
         published.bytes += len(entry)
@@ -191,11 +214,23 @@ class Producer:
             self.sink.throttle(wait_ms)
         return None
 
+    def publish_copy(
+        self,
+        sequence_id: int,
+        highest_sequence_id: int,
+        num_messages: int,
+        entry: bytes | memoryview,
+        is_chunk: bool = False,
+        marker: bool = False,
+    ) -> None:
+        source = _copy_source(entry, sequence_id, marker=marker)
+        self.publish(sequence_id, highest_sequence_id, num_messages, entry, is_chunk, marker, source)
+
     def publish_all(self, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
         owner = self._owner
         if self.closed or not self.ready or self._interceptor is not None:
             return False
-        if owner.publish_limits is not None:
+        if owner.publish_limits is not None or self.request.by_source_position:
             return False
         sequence = None
         if owner.deduplication is not None:
@@ -271,23 +306,29 @@ class Producer:
         else:
             self._owner.answer_in_turn(self, sequence_id, highest_sequence_id, error)
 
-    def _sequence_of(
-        self, entry: bytes, sequence_id: int, highest_sequence_id: int, num_messages: int
-    ) -> tuple[SequenceState, int]:
-        """Whose sequence ids count, and the last one of the entry.
+    def _refuse(self, sequence_id: int, highest_sequence_id: int, error: PulsarError) -> None:
+        """Answer with an error, unless the client sends this again to its next producer."""
+        if self.leaving:
+            self.pending_count -= 1
+        else:
+            self._answer(sequence_id, highest_sequence_id, error)
 
-        A replicator of another cluster passes on what many producers wrote: there the name in the entry counts, as it
-        does when the state is rebuilt from the log.
+    def _sequence_of(
+        self, entry: bytes, sequence_id: int, highest_sequence_id: int, source: CopySource | None
+    ) -> tuple[SequenceState, int]:
+        """Return whose sequence ids count, and the highest one of the entry.
+
+        A replicator of another cluster passes on what many producers wrote: there the source position counts, or else
+        the name in the entry, as they do when the state is rebuilt from the log.
         """
         deduplication = self._owner.deduplication
         assert deduplication is not None
+        if source is not None:
+            return deduplication.source(self.name), source.number
         if self.request.remote:
             metadata = message_metadata_of(entry)
             return deduplication.state(metadata.producer_name), last_sequence_id_of(metadata)
-        sequence = self._own_sequence(deduplication)
-        if num_messages != 1:
-            return sequence, last_sequence_id_of(message_metadata_of(entry))
-        return sequence, max(signed(sequence_id), signed(highest_sequence_id))
+        return self._own_sequence(deduplication), max(signed(sequence_id), signed(highest_sequence_id))
 
     def _sequence_of_all(
         self, deduplication: Deduplication, sequence_ids: Sequence[int], entries: Sequence[bytes]
@@ -336,6 +377,27 @@ class Producer:
     def tick(self, seconds: float) -> None:
         """Compute the rates of the last period."""
         self.published.tick(seconds)
+
+
+def _is_judged(metadata: EntryMetadata, source: CopySource | None) -> bool:
+    """Return whether the entry has a number of its own: every chunk has its source position."""
+    return metadata.ends_message if source is None else not metadata.is_marker
+
+
+def _copy_source(entry: bytes | memoryview, sequence_id: int, *, marker: bool) -> CopySource | None:
+    """Return where an entry of a replicator comes from, None if it does not say so.
+
+    The receipt has the position that the replicator finds first. It looks no further, although the last one is its own.
+    """
+    try:
+        metadata = message_metadata_of(entry)
+    except PersistenceError:
+        return None
+    if marker:
+        is_replication = metadata.marker_type in _REPLICATION_MARKERS
+        return CopySource((sequence_id, _MARKER_RECEIPT)) if is_replication else None
+    positions = source_positions(metadata)
+    return CopySource(positions[0], source_number(positions[-1])) if positions else None
 
 
 def _published_metadata(num_messages: int, entry: bytes, is_chunk: bool, marker: bool) -> EntryMetadata:

@@ -11,6 +11,8 @@ from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
+from interpulse.replication.copy import replicator_position
+from interpulse.rules.replication import replicator_name
 from interpulse.storage.api import Log, LogEntry
 from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorRecord
 
@@ -33,7 +35,10 @@ class SequenceKeeper:
     A snapshot is due after some number of entries, or some time after an entry; it is stored together with the cursors.
     """
 
-    def __init__(self, log: Log, state: TopicStateStore, owner: SequenceOwner) -> None:
+    def __init__(
+        self, log: Log, state: TopicStateStore, owner: SequenceOwner, *, replicator_prefix: str, cluster: str
+    ) -> None:
+        """``replicator_prefix`` begins the names of replicators, which end with ``cluster``, the local one."""
         self.deduplication: Deduplication | None = None
         self.snapshot_due = False
         self.entries_interval = 1000
@@ -43,6 +48,8 @@ class SequenceKeeper:
         self._log = log
         self._state = state
         self._owner = owner
+        self._replicator_prefix = replicator_prefix
+        self._cluster = cluster
         self._entries_since = 0
         self._complete_ms = 0
 
@@ -53,7 +60,7 @@ class SequenceKeeper:
 
     async def resume(self, stored: CursorRecord, now_ms: int) -> None:
         """Know everything up to the end of the log, from a stored snapshot and the entries after it."""
-        snapshot = DeduplicationSnapshot.of(stored, now_ms)
+        snapshot = DeduplicationSnapshot.of(stored, now_ms, replicator_prefix=self._replicator_prefix)
         deduplication = Deduplication(snapshot)
         position = snapshot.position
         while position < self._log.last_position:
@@ -62,7 +69,7 @@ class SequenceKeeper:
             if not entries:
                 break
             for entry in entries:
-                _replay(deduplication, entry, now_ms)
+                self._replay(deduplication, entry, now_ms)
             self._entries_since += len(entries)
             position = entries[-1].position
         self.deduplication = deduplication
@@ -120,11 +127,15 @@ class SequenceKeeper:
         """Entries after this position are needed after a restart; None = none are."""
         return self.deduplication.snapshot_position if self.deduplication is not None else None
 
-
-def _replay(deduplication: Deduplication, found: LogEntry, now_ms: int) -> None:
-    try:
-        metadata = message_metadata_of(found.entry)
-    except PersistenceError:
-        return  # bytes that are no message have no producer either
-    if entry_metadata_in(metadata).ends_message:
-        deduplication.replay(metadata.producer_name, last_sequence_id_of(metadata), now_ms)
+    def _replay(self, deduplication: Deduplication, found: LogEntry, now_ms: int) -> None:
+        try:
+            metadata = message_metadata_of(found.entry)
+        except PersistenceError:
+            return  # bytes that are no message have no producer either
+        kind = entry_metadata_in(metadata)
+        position = None if kind.is_marker else replicator_position(metadata)
+        if position is not None:
+            name = replicator_name(self._replicator_prefix, metadata.replicated_from, self._cluster)
+            deduplication.replay_source(name, position)
+        elif kind.ends_message:
+            deduplication.replay(metadata.producer_name, last_sequence_id_of(metadata), now_ms)

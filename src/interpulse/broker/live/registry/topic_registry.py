@@ -99,7 +99,7 @@ class TopicRegistry:
         self.now_ms = clock.now_ms
         self.broker_entry_fields = broker_entry_fields
         self.read_buffer_limiter = ReadBufferLimiter(read_bytes_max)
-        self._cluster = cluster
+        self.cluster = cluster
         self._logs = logs
         self._ownership = ownership
         self.serving = None if ownership is None else ownership.serving
@@ -306,7 +306,7 @@ class TopicRegistry:
 
     def generate_producer_name(self) -> str:
         self._names_given += 1
-        return f"{self._cluster}-{self._starts}-{self._names_given - 1}"
+        return f"{self.cluster}-{self._starts}-{self._names_given - 1}"
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._begin(work)

@@ -158,7 +158,9 @@ class Topic:
         self.publish_limits: PublishLimits | None = None
         self.backlog_keeper = BacklogKeeper(seen)
         self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, counters.last_index)
-        self.sequences = SequenceKeeper(topic_log, state, seen)
+        self.sequences = SequenceKeeper(
+            topic_log, state, seen, replicator_prefix=host.replicator_prefix, cluster=host.cluster
+        )
         self._host = host
         self._state = state
         self._pending: list[PendingPublish | PendingRun] = []

@@ -9,7 +9,7 @@ from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.client.session import Session
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
-from interpulse.replication.copy import SOURCE_POSITION
+from interpulse.replication.copy import source_positions
 from interpulse.spark.writing.target.broker_target import last_position
 from interpulse.wire import pulsar_api_pb2 as pb
 
@@ -66,7 +66,7 @@ async def copied_entries(
 
 
 def _copied(there: Position, metadata: pb.MessageMetadata) -> CopiedEntry | None:
-    for item in metadata.properties:
-        if item.key == SOURCE_POSITION:
-            return CopiedEntry(there, Position.parse(item.value), metadata.replicated_from, metadata.producer_name)
-    return None
+    positions = source_positions(metadata)
+    if not positions:
+        return None
+    return CopiedEntry(there, positions[-1], metadata.replicated_from, metadata.producer_name)

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from enum import Enum
+from typing import NamedTuple
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpulse.broker.live.producing.deduplication import Deduplication, DeduplicationSnapshot, SequenceState, Verdict
+from interpulse.broker.live.entry_metadata import last_sequence_id_of
+from interpulse.broker.live.producing.deduplication import (
+    Deduplication,
+    DeduplicationSnapshot,
+    SequenceState,
+    Verdict,
+    source_number,
+)
 from interpulse.model.ids import Position
-from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, JSON_CURSORS
+from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, JSON_CURSORS, CursorRecord
+from interpulse.wire import pulsar_api_pb2 as pb
 
 HERE = Position(1, 1)
+PREFIX = "pulsar.repl"
+EAST = "pulsar.repl.east-->west"
+
+
+def restored(record: CursorRecord) -> DeduplicationSnapshot:
+    return DeduplicationSnapshot.of(record, now_ms=0, replicator_prefix=PREFIX)
 
 
 @pytest.mark.parametrize(
@@ -57,19 +74,138 @@ def test_state_when_a_producer_repeats_its_batches_then_each_is_stored_once(atte
     assert stored == sorted(set(stored))
 
 
+class Batch(NamedTuple):
+    """A batch as it is sent: what SEND names of it, and what its metadata names."""
+
+    messages: tuple[int, ...]
+    sent: int
+    metadata: pb.MessageMetadata
+
+
+class Numbering(Enum):
+    """How clients name batches: highest id that SEND names, first id and highest id of the metadata."""
+
+    FIRST = "C++ since 4.1, Go"
+    LAST_IN_SEND = "C++ before 4.1"
+    LAST = "Java, key-based"
+    BOTH = "Java"
+    PER_BATCH = "one number for each batch"
+
+    def batches(self, flushed: list[list[int]], sent_before: int) -> list[Batch]:
+        """The batches of one flush, in the order in which the client sends them."""
+        found = []
+        for count, messages in enumerate(sorted(flushed, key=self._order)):
+            first, last = messages[0], messages[-1]
+            metadata = pb.MessageMetadata(
+                producer_name="p", sequence_id=first, publish_time=1, num_messages_in_batch=len(messages)
+            )
+            sent = first if self is Numbering.FIRST else last
+            if self is Numbering.LAST:
+                metadata.sequence_id = last
+            elif self is Numbering.BOTH:
+                metadata.highest_sequence_id = last
+            elif self is Numbering.PER_BATCH:
+                metadata.sequence_id = sent = sent_before + count
+            found.append(Batch(tuple(messages), sent, metadata))
+        return found
+
+    def _order(self, messages: list[int]) -> int:
+        return messages[0] if self is Numbering.FIRST else messages[-1]
+
+
+@given(
+    st.sampled_from(Numbering),
+    st.lists(st.tuples(st.lists(st.sampled_from("aab"), min_size=1, max_size=6), st.integers(0, 3)), max_size=12),
+)
+def test_batches_when_topics_and_connections_break_then_nothing_acknowledged_is_missing(
+    numbering: Numbering, flushes: list[tuple[list[str], int]]
+) -> None:
+    """Each flush makes a batch per key, whose ids interleave; the broker stores some of its batches and crashes.
+
+    A broker that comes back knows what it stored from the metadata alone. The client sends the rest again.
+    """
+    by_keys = numbering is not Numbering.BOTH  # Java's key-based batches name their last id
+    stored: list[Batch] = []
+    state, following, batches_sent = SequenceState(), 0, 0
+    for keys, stored_count in flushes:
+        ids = range(following, following := following + len(keys))
+        by_key: dict[str, list[int]] = {}
+        for number, key in zip(ids, keys, strict=True):
+            by_key.setdefault(key if by_keys else "", []).append(number)
+        waiting = numbering.batches([*by_key.values()], batches_sent)
+        batches_sent += len(waiting)
+        for batch in waiting[:stored_count]:
+            assert state.judge(batch.sent) is Verdict.NEW
+            stored.append(batch)
+        state = SequenceState()
+        for batch in stored:
+            state.restore(last_sequence_id_of(batch.metadata))
+        for batch in waiting:
+            verdict = state.judge(batch.sent)
+            assert verdict is Verdict.NEW or batch in stored, "an acknowledged batch is missing"
+            if verdict is Verdict.NEW:
+                assert batch not in stored or numbering is Numbering.LAST_IN_SEND
+                stored.append(batch)
+                state.confirm(batch.sent)
+    assert {number for batch in stored for number in batch.messages} == set(range(following))
+
+
 def test_snapshot_holds_what_is_persisted_and_nothing_that_is_only_pushed() -> None:
     deduplication = Deduplication(DeduplicationSnapshot())
     deduplication.state("a").judge(4)
     deduplication.state("a").confirm(4)
     deduplication.state("a").judge(5)
     deduplication.state("b").judge(1)
-    snapshot = DeduplicationSnapshot.of(deduplication.snapshot(HERE).record(), now_ms=0)
+    snapshot = restored(deduplication.snapshot(HERE).record())
     assert snapshot.position == HERE
     assert snapshot.sequences == {"a": (4, 0)}
-    restored = Deduplication(snapshot)
-    assert restored.last_sequence_id("a") == 4
-    assert restored.state("a").judge(5) is Verdict.NEW
-    assert restored.last_sequence_id("b") == -1
+    again = Deduplication(snapshot)
+    assert again.last_sequence_id("a") == 4
+    assert again.state("a").judge(5) is Verdict.NEW
+    assert again.last_sequence_id("b") == -1
+
+
+def test_source_number_rises_with_the_position() -> None:
+    rising = [(0, 0), (0, 2**63 - 1), (1, 0), (2**63 - 1, 2**63 - 1)]
+    numbers = [source_number(Position(*each)) for each in rising]
+    assert numbers == sorted(set(numbers))
+
+
+def test_snapshot_holds_the_source_position_of_replicators_in_two_numbers_as_pulsar_does() -> None:
+    deduplication = Deduplication(DeduplicationSnapshot())
+    deduplication.source(EAST).judge(source_number(Position(12, 2**40)))
+    deduplication.source(EAST).confirm(source_number(Position(12, 2**40)))
+    deduplication.source(EAST).judge(source_number(Position(13, 0)))
+    deduplication.source("pulsar.repl.north-->west").judge(1)
+    deduplication.replay("x_LID", 3, now_ms=0)
+    record = deduplication.snapshot(HERE).record()
+    assert record.numbers == {"x_LID": 3, f"{EAST}_LID": 12, f"{EAST}_EID": 2**40}
+    encoded = JSON_CURSORS.encode(DEDUPLICATION_CURSOR, record)
+    snapshot = restored(JSON_CURSORS.decode(DEDUPLICATION_CURSOR, encoded))
+    assert (snapshot.sequences, snapshot.sources) == ({"x_LID": (3, 0)}, {EAST: Position(12, 2**40)})
+    again = Deduplication(snapshot).source(EAST)
+    assert again.judge(source_number(Position(12, 2**40))) is Verdict.DUPLICATE
+    assert again.judge(source_number(Position(13, 0))) is Verdict.NEW
+
+
+@pytest.mark.parametrize("key", [f"{EAST}_LID", f"{EAST}_EID"])
+def test_snapshot_with_half_a_source_position_knows_none(key: str) -> None:
+    snapshot = restored(CursorRecord(HERE, numbers={key: 7}))
+    assert (snapshot.sequences, snapshot.sources) == ({}, {})
+
+
+def test_replay_of_a_replicator_then_the_highest_position_counts() -> None:
+    deduplication = Deduplication(DeduplicationSnapshot(HERE, sources={EAST: Position(3, 9)}))
+    deduplication.replay_source(EAST, Position(3, 12))
+    deduplication.replay_source(EAST, Position(3, 10))
+    assert deduplication.source(EAST).judge(source_number(Position(3, 12))) is Verdict.DUPLICATE
+    assert deduplication.source(EAST).judge(source_number(Position(3, 13))) is Verdict.NEW
+
+
+def test_forget_inactive_then_replicators_stay() -> None:
+    deduplication = Deduplication(DeduplicationSnapshot(HERE, {"a": (1, 10)}, {EAST: Position(3, 9)}))
+    assert deduplication.forget_inactive(1000, ()) == 1
+    assert deduplication.snapshot(HERE).sources == {EAST: Position(3, 9)}
 
 
 def test_replay_when_an_entry_follows_the_snapshot_then_it_counts_as_persisted() -> None:
@@ -90,7 +226,5 @@ def test_forget_inactive_when_a_name_is_connected_then_it_stays() -> None:
 
 
 def test_snapshot_of_partition_that_was_never_opened_knows_nothing() -> None:
-    snapshot = DeduplicationSnapshot.of(
-        JSON_CURSORS.decode(DEDUPLICATION_CURSOR, b'{"markDeletePosition":"-1:-1"}'), now_ms=0
-    )
-    assert snapshot.sequences == {}
+    snapshot = restored(JSON_CURSORS.decode(DEDUPLICATION_CURSOR, b'{"markDeletePosition":"-1:-1"}'))
+    assert (snapshot.sequences, snapshot.sources) == ({}, {})

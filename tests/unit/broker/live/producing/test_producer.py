@@ -10,6 +10,11 @@ from interpulse.broker.live.registry import upkeep
 from interpulse.broker.live.requests import AccessMode
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import PersistenceError, ProducerFenced
+from interpulse.model.ids import Position
+from interpulse.wire import pulsar_api_pb2 as pb
+
+EAST = "pulsar.repl.east-->c"
+"""The replicator of east that sends to the bench's cluster."""
 
 EXCLUSIVE, WAIT, FENCING = AccessMode.EXCLUSIVE, AccessMode.WAIT_FOR_EXCLUSIVE, AccessMode.EXCLUSIVE_WITH_FENCING
 
@@ -184,23 +189,57 @@ class TestDeduplication:
         await publish(producer, 9, 10)
         assert [row[2:] for row in sink.received] == [(1, 0), (-1, -1), (1, 1)]
 
-    @pytest.mark.parametrize("id_in_command", [5, 7])
-    async def test_batch_of_a_client_that_sends_its_first_or_its_last_id_is_known_after_a_crash(
-        self, bench: Any, make_entry: Any, settle: Any, id_in_command: int
+    @pytest.mark.parametrize("by_runs", [False, True])
+    @pytest.mark.parametrize(
+        ("sent", "twice"),
+        [
+            pytest.param([(0, -1, 5, {}), (3, -1, 1, {})], (), id="key-based, first id: C++ since 4.1, Go"),
+            pytest.param([(3, -1, 1, {}), (5, -1, 5, {"sequence_id": 0})], (5,), id="key-based, last id: C++ before"),
+            pytest.param([(3, -1, 1, {}), (5, -1, 5, {})], (), id="key-based, last id: Java"),
+            pytest.param([(0, 4, 5, {"highest_sequence_id": 4}), (5, -1, 1, {})], (), id="both ids: Java"),
+            pytest.param([(0, -1, 3, {}), (1, -1, 9, {}), (2, -1, 1, {}), (3, -1, 4, {})], (), id="per batch"),
+            pytest.param([(0, -1, 9, {}), (9, -1, 2, {}), (11, -1, 1, {}), (12, -1, 1, {})], (), id="shrinking"),
+            pytest.param([(0, -1, 1, {}), (1, -1, 2, {}), (3, -1, 30, {}), (33, -1, 1, {})], (), id="growing"),
+        ],
+    )
+    async def test_batches_of_every_numbering_are_stored_once_also_after_a_crash(
+        self, bench: Any, make_entry: Any, settle: Any, sent: Any, twice: tuple[int, ...], by_runs: bool
     ) -> None:
-        """C++ clients before 4.1 put the last id of a batch into SEND, later ones the first."""
+        """``sent``: sequence id, highest one and message count of SEND, and what differs in the metadata.
+
+        A client that has the last id of a batch in SEND alone may have that batch stored ``twice``, never dropped.
+        """
+
+        async def send(producer: Any) -> None:
+            for sequence_id, highest, count, different in sent:
+                fields = {"num_messages_in_batch": count, **different}
+                entry = make_entry(fields.pop("sequence_id", sequence_id), **fields)
+                if not (by_runs and count == 1 and producer.publish_all([sequence_id], [entry])):
+                    producer.publish(sequence_id, highest, count, entry)
+                await settle()
+
         topic = await bench.topic()
-        for crashed in (False, True):
-            producer, sink = await bench.producer(topic)
-            producer.publish(id_in_command, -1, 3, make_entry(5, num_messages_in_batch=3))
+        producer, sink = await bench.producer(topic)
+        await send(producer)
+        assert [row[2:] for row in sink.received] == [(1, number) for number in range(len(sent))]
+        await send(producer)
+        assert [row[2:] for row in sink.received[len(sent) :]] == [(-1, -1)] * len(sent)
+        await bench.crash()
+        topic = await bench.topic()
+        producer, sink = await bench.producer(topic)
+        await send(producer)
+        assert [max(row[:2]) for row in sink.received if row[2] >= 0] == [*twice]
+
+    async def test_batches_of_a_replicator_that_interleave_are_all_stored(
+        self, bench: Any, make_entry: Any, settle: Any
+    ) -> None:
+        """A real broker before 4.0.4, or one that a lane copies from: the metadata has what the client named."""
+        topic = await bench.topic()
+        producer, sink = await bench.producer(topic, EAST, remote=True)
+        for first, count in [(0, 5), (3, 1), (6, 4)]:
+            producer.publish(first, -1, count, make_entry(first, num_messages_in_batch=count))
             await settle()
-            producer.publish(id_in_command + 3, -1, 3, make_entry(8, num_messages_in_batch=3))
-            await settle()
-            assert [row[2] for row in sink.received] == ([-1, -1] if crashed else [1, 1])
-            if not crashed:
-                await bench.crash()
-                topic = await bench.topic()
-                assert topic.deduplication.last_sequence_id("p") == 10
+        assert [row[2:] for row in sink.received] == [(1, 0), (1, 1), (1, 2)]
 
     async def test_lane_of_batched_entries_counts_entries(self, bench: Any, make_entry: Any, settle: Any) -> None:
         """A replication job sends whole entries; both ids are the packed position, whatever is inside."""
@@ -305,3 +344,145 @@ class TestDeduplication:
         await upkeep.maintain(topic)
         assert topic.deduplication.last_sequence_id("silent") == -1
         assert topic.deduplication.last_sequence_id("connected") == 1
+
+
+class TestReplicator:
+    """Of a real broker, which knows its entries by their source positions (feature flag 6)."""
+
+    @pytest.fixture(autouse=True)
+    def enabled(self, bench: Any) -> None:
+        bench.settings = TopicSettings(deduplication_enabled=True, deduplication_entries_interval=3)
+
+    @pytest.fixture
+    async def replicator(self, bench: Any) -> tuple[Any, Any]:
+        return await self.connect(bench)
+
+    async def connect(self, bench: Any) -> tuple[Any, Any]:
+        topic = await bench.topic()
+        producer, sink = await bench.producer(topic, EAST, remote=True, by_source_position=True)
+        return producer, sink
+
+    def copy(self, bench: Any, number: int, *positions: str, **metadata: Any) -> bytes:
+        pairs = [pb.KeyValue(key="__MSG_PROP_REPL_SOURCE_POSITION", value=value) for value in positions]
+        entry: bytes = bench.entry(number, **{"replicated_from": "east", "properties": pairs, **metadata})
+        return entry
+
+    async def send(self, bench: Any, producer: Any, *rows: tuple[str, int, str]) -> None:
+        for origin, number, position in rows:
+            producer.publish_copy(number, -1, 1, self.copy(bench, number, position, producer=origin))
+            await bench.settle()
+
+    async def test_low_ids_of_several_producers_in_any_order_are_all_stored(
+        self, bench: Any, replicator: tuple[Any, Any]
+    ) -> None:
+        producer, sink = replicator
+        rows = [("a", 7, "5:0"), ("b", 0, "5:1"), ("a", 3, "5:2"), ("b", 0, "6:0"), ("a", 3, "8:0")]
+        await self.send(bench, producer, *rows)
+        assert sink.received == [(5, 0, 1, 0), (5, 1, 1, 1), (5, 2, 1, 2), (6, 0, 1, 3), (8, 0, 1, 4)]
+
+    async def test_repeats_are_dropped_also_after_a_crash(self, bench: Any, replicator: tuple[Any, Any]) -> None:
+        producer, sink = replicator
+        rows = [("a", 0, "5:0"), ("b", 0, "5:1"), ("a", 0, "5:3"), ("b", 1, "5:4"), ("a", 1, "9:0")]
+        await self.send(bench, producer, *rows[:3])
+        await bench.registry.flush()
+        await self.send(bench, producer, *rows[3:], *rows)
+        repeated = [(5, 0, -1, -1), (5, 1, -1, -1), (5, 3, -1, -1), (5, 4, -1, -1), (9, 0, -1, -1)]
+        assert sink.received[5:] == repeated
+        await bench.crash()
+        assert (await bench.topic()).sequences.needed_from == Position(1, 2), "two entries were read again"
+        producer, sink = await self.connect(bench)
+        assert producer.last_sequence_id == -1
+        await self.send(bench, producer, *rows, ("b", 0, "9:1"))
+        assert sink.received == [*repeated, (9, 1, 2, 0)]
+        await bench.registry.flush()
+        await bench.restart()
+        producer, sink = await self.connect(bench)
+        await self.send(bench, producer, ("b", 0, "9:1"))
+        assert sink.received == [(9, 1, -1, -1)]
+
+    async def test_names_of_the_source_are_free_for_producers_of_this_cluster(
+        self, bench: Any, replicator: tuple[Any, Any], publish: Any
+    ) -> None:
+        producer, _ = replicator
+        await self.send(bench, producer, ("a", 50, "5:0"))
+        await bench.crash()
+        local, sink = await bench.producer(await bench.topic(), "a")
+        assert local.last_sequence_id == -1
+        await publish(local, 1)
+        assert sink.received == [(1, -1, 2, 0)]
+
+    async def test_repeat_of_an_entry_in_flight_is_refused(self, bench: Any, replicator: tuple[Any, Any]) -> None:
+        producer, sink = replicator
+        for _ in range(2):
+            producer.publish_copy(4, -1, 1, self.copy(bench, 4, "5:0"))
+        await bench.settle()
+        assert sink.received == [(5, 0, 1, 0)]
+        assert [type(error) for _, error in sink.failures] == [PersistenceError]
+
+    async def test_each_chunk_has_a_position_of_its_own(self, bench: Any, replicator: tuple[Any, Any]) -> None:
+        producer, sink = replicator
+        for again in (False, True):
+            for chunk in range(3):
+                fields = {"uuid": "a-4", "num_chunks_from_msg": 3, "chunk_id": chunk}
+                producer.publish_copy(4, -1, 1, self.copy(bench, 4, f"5:{chunk}", **fields), True)
+                await bench.settle()
+            assert [row[2] for row in sink.received[-3:]] == ([-1, -1, -1] if again else [1, 1, 1])
+
+    async def test_replication_markers_are_all_stored_with_a_receipt_that_says_so(
+        self, bench: Any, replicator: tuple[Any, Any]
+    ) -> None:
+        producer, sink = replicator
+        for _ in range(2):
+            producer.publish_copy(3, -1, 1, bench.entry(3, marker_type=10, replicated_from="east"), False, True)
+        producer.publish_copy(3, -1, 1, bench.entry(3, marker_type=20), False, True)
+        await bench.settle()
+        assert sink.received == [(3, 2**63, 1, 0), (3, 2**63, 1, 1), (3, -1, 1, 2)]
+
+    async def test_receipts_have_source_positions_also_while_deduplication_is_off(self, bench: Any) -> None:
+        bench.settings = TopicSettings()
+        producer, sink = await self.connect(bench)
+        await self.send(bench, producer, ("a", 7, "5:3"), ("a", 7, "5:3"))
+        assert sink.received == [(5, 3, 1, 0), (5, 3, 1, 1)]
+
+    @pytest.mark.parametrize("position", ["5", "5:", ":5", "-1:-1", "5:3:1", "", "x:y", f"{2**63}:1"])
+    async def test_entry_without_a_position_then_its_producer_and_sequence_id_count(
+        self, bench: Any, replicator: tuple[Any, Any], position: str
+    ) -> None:
+        producer, sink = replicator
+        await self.send(bench, producer, ("a", 7, position), ("b", 7, position), ("a", 7, position))
+        assert sink.received == [(7, -1, 1, 0), (7, -1, 1, 1), (7, -1, -1, -1)]
+
+    async def test_position_that_an_application_passed_on_is_only_answered(
+        self, bench: Any, replicator: tuple[Any, Any]
+    ) -> None:
+        """Dead letters have the properties of their originals; a replicator looks for the first in its receipts."""
+        producer, sink = replicator
+        for number, passed_on in enumerate(["40:7", "40:6", "3:0"]):
+            producer.publish_copy(number, -1, 1, self.copy(bench, number, passed_on, f"9:{number}"))
+            await bench.settle()
+        assert sink.received == [(40, 7, 1, 0), (40, 6, 1, 1), (3, 0, 1, 2)]
+        await bench.crash()
+        producer, sink = await self.connect(bench)
+        await self.send(bench, producer, ("a", 0, "9:2"), ("a", 0, "9:3"))
+        assert [row[2] for row in sink.received] == [-1, 2]
+
+    async def test_run_is_given_back_because_each_entry_has_a_receipt_of_its_own(
+        self, bench: Any, replicator: tuple[Any, Any]
+    ) -> None:
+        producer, _ = replicator
+        assert not producer.publish_all([1, 2], [self.copy(bench, number, f"5:{number}") for number in (1, 2)])
+
+    async def test_lane_that_used_the_name_does_not_stand_in_the_way(self, bench: Any) -> None:
+        """Its entries have source positions too, perhaps of a cluster in between or of one that was rebuilt."""
+        lane, sink = await bench.producer(await bench.topic(), EAST, remote=True)
+        original = pb.KeyValue(key="__interpulse_producer", value="a")
+        position = pb.KeyValue(key="__MSG_PROP_REPL_SOURCE_POSITION", value="70:1")
+        packed = 70 << 32 | 1
+        entry = bench.entry(packed, producer=EAST, replicated_from="east", properties=[position, original])
+        lane.publish(packed, -1, 1, entry)
+        await bench.settle()
+        await bench.crash()
+        producer, sink = await self.connect(bench)
+        assert producer.last_sequence_id == packed
+        await self.send(bench, producer, ("a", 0, "5:0"))
+        assert sink.received == [(5, 0, 2, 0)]

@@ -24,7 +24,7 @@ from interpulse.spark.job.selection import RemoteSelection, select
 from tests.support.cli_cluster import CliCluster
 from tests.support.pipeline_turns import copy_log, is_ready
 
-__all__ = ["Cluster", "Pair", "provision_as_job", "replicate_as_job", "until"]
+__all__ = ["Cluster", "Pair", "backlog", "provision_as_job", "replicate_as_job", "replicating", "until"]
 
 T = TypeVar("T")
 Record = dict[str, Any]
@@ -106,6 +106,22 @@ class Pair:
         self.source.know(down.target)
         self.source.run(f"tenants update {self.tenant} -c {down.both}")
         return down
+
+
+def replicating(pair: Pair, topic: str) -> Callable[[], bool]:
+    """Return a question: is the replicator of a real source connected? It begins with what is published then."""
+
+    def connected() -> bool:
+        code, output, _ = pair.source.attempt(f"topics stats {topic}")
+        return code == 0 and bool(json.loads(output)["replication"].get(pair.target.name, {}).get("connected"))
+
+    return connected
+
+
+def backlog(pair: Pair, topic: str) -> int:
+    """Return how much the replicator of a real source has had no receipt for."""
+    behind: int = pair.source.json(f"topics stats {topic}")["replication"][pair.target.name]["replicationBacklog"]
+    return behind
 
 
 def until(question: Callable[[], T], expected: T, *, seconds: float = PATIENCE_S) -> None:

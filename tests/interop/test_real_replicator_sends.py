@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pulsar
@@ -16,7 +15,7 @@ from interpulse.model.errors import OperationTimeout
 from interpulse.sync import Client, Consumer, Producer
 from interpulse.testing import InProcessBroker
 from tests.interop.real_pulsar import Address
-from tests.interop.replicated_pairs import Cluster, Pair, until
+from tests.interop.replicated_pairs import Cluster, Pair, backlog, replicating, until
 from tests.spark.replication_job import stored_entries
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -45,22 +44,6 @@ def publish(cluster: Cluster, topic: str, values: range, origin: str) -> None:
         for value in values:
             producer.send_async(f"{origin} {value}".encode(), key=f"k{value % 7}")
         producer.flush()
-
-
-def replicating(pair: Pair, topic: str) -> Callable[[], bool]:
-    """Whether the real one's replicator is connected: it begins with what is published from then on."""
-
-    def connected() -> bool:
-        code, output, _ = pair.source.attempt(f"topics stats {topic}")
-        return code == 0 and bool(json.loads(output)["replication"].get(pair.target.name, {}).get("connected"))
-
-    return connected
-
-
-def backlog(pair: Pair, topic: str) -> int:
-    """How much the real one's replicator has not had a receipt for."""
-    behind: int = pair.source.json(f"topics stats {topic}")["replication"][pair.target.name]["replicationBacklog"]
-    return behind
 
 
 def messages(cluster: Cluster, *topics: str) -> list[Message]:

@@ -111,6 +111,7 @@ def test_interleaved_low_ids_of_several_producers_all_arrive_once_while_either_s
     in_order = contents(pair.source, topic)
     assert sorted(in_order) == list(range(4 * in_round))
     assert contents(pair.target, topic) == in_order, "each once, in the order of the source"
+    assert stored_entries(pair.target, topic) > len(in_order), "no marker came"
 
     pair.target.run(f"namespaces set-deduplication {pair.namespace} --disable")
     publish(pair.source, topic, numbers)

@@ -16,6 +16,7 @@ from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.storage.api import LogEntry
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.ack_sets import of_batch
 from interpulse.wire.codec import codec
 from interpulse.wire.entries import metadata_in, parse_entry
 from interpulse.wire.errors import RemoteProtocolError
@@ -34,6 +35,7 @@ __all__ = [
     "message_metadata_of",
     "sticky_slot_of",
     "sticky_slots_of",
+    "waiting_in",
 ]
 
 _CACHED_MAX = 50_000
@@ -115,6 +117,14 @@ def last_sequence_id_of(metadata: pb.MessageMetadata) -> int:
     if metadata.HasField("highest_sequence_id"):
         return max(signed(metadata.sequence_id), signed(metadata.highest_sequence_id))
     return signed(metadata.sequence_id)
+
+
+def waiting_in(entry: bytes, mask: int) -> int:
+    """Return the bits of an acknowledgement mask that are messages of this entry.
+
+    Its own metadata has their number: SEND may leave it out, and then messages that still wait would be cut off.
+    """
+    return of_batch(mask, entry_metadata_of(entry).message_count)
 
 
 def sticky_slot_of(entry: bytes) -> int:

@@ -19,13 +19,13 @@ from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.compaction.compacted_reads import horizon_ahead, read_on
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.hash_ring import within
-from interpulse.broker.live.entry_metadata import EntryMetadataCache, sticky_slot_of
+from interpulse.broker.live.entry_metadata import EntryMetadataCache, sticky_slot_of, waiting_in
 from interpulse.broker.live.requests import KeyRange
 from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, Log, LogEntry, NotReadableNow
-from interpulse.wire.ack_sets import of_batch, words_of
+from interpulse.wire.ack_sets import words_of
 
 __all__ = ["READ_BYTES_MAX", "READ_ENTRIES_MAX", "EntryFeed", "FeedSource", "read_patiently"]
 
@@ -223,7 +223,7 @@ class EntryFeed:
         mask = cursor.waiting_mask(position)
         if not mask:
             return Delivery(position, entry, 0, (), metadata.message_count)
-        waiting = of_batch(mask, metadata.message_count)
+        waiting = waiting_in(entry, mask)
         return Delivery(position, entry, 0, words_of(waiting), waiting.bit_count())
 
 

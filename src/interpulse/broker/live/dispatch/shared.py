@@ -21,10 +21,11 @@ from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries, deli
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.entry_feed import READ_ENTRIES_MAX, EntryFeed, FeedSource
 from interpulse.broker.live.dispatch.replay_reads import ReplayReads
+from interpulse.broker.live.entry_metadata import waiting_in
 from interpulse.broker.live.requests import SubType
 from interpulse.model.ids import Position
 from interpulse.rules.unacked import subscription_blocked
-from interpulse.wire.ack_sets import of_batch, words_of
+from interpulse.wire.ack_sets import words_of
 
 __all__ = ["SharedDispatch"]
 
@@ -353,8 +354,8 @@ class SharedDispatch:
         return list(map(self._delivery, positions, entries, counts))
 
     def _delivery(self, position: Position, entry: bytes, redelivery_count: int) -> Delivery:
-        messages = self._source.entry_metadata.get(position, entry).message_count
-        waiting = of_batch(self._cursor.waiting_mask(position), messages)
-        if waiting:
+        mask = self._cursor.waiting_mask(position)
+        if mask and (waiting := waiting_in(entry, mask)):
             return Delivery(position, entry, redelivery_count, words_of(waiting), waiting.bit_count())
+        messages = self._source.entry_metadata.get(position, entry).message_count
         return Delivery(position, entry, redelivery_count, (), messages)

@@ -360,6 +360,23 @@ async def test_cumulative_acknowledgement_is_refused(bench: Any, join: Any) -> N
         consumer.acknowledge_cumulative(Position(1, 0))
 
 
+@pytest.mark.parametrize("sub_type", ["SHARED", "FAILOVER"])
+async def test_part_of_a_batch_acknowledged_when_send_did_not_count_it_then_the_others_come_again(
+    bench: Any, sub_type: str
+) -> None:
+    """Without a number SEND says one message; the metadata says five."""
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic, sub_type=getattr(bench, sub_type))
+    producer, _ = await bench.producer(topic)
+    producer.publish(0, -1, 1, bench.entry(0, num_messages_in_batch=5))
+    await bench.settle()
+    [delivery] = sink.take()
+    consumer.acknowledge(delivery.position, [0b01001])
+    consumer.redeliver()
+    [again] = sink.take()
+    assert (again.ack_set, again.message_count) == ((0b01001,), 2)
+
+
 async def test_part_of_a_batch_acknowledged_then_unacknowledged_messages_fall(bench: Any, join: Any) -> None:
     topic = await bench.topic()
     consumer, sink = await join(topic)

@@ -172,10 +172,13 @@ def renumber(
 ) -> bytes:
     """The metadata of an entry that is published anew: under another name, its messages counted from ``sequence_id``.
 
-    ``metadata`` is ``raw`` parsed, ``schema_version`` the one where it is published, if any.
+    ``metadata`` is ``raw`` parsed, ``schema_version`` the one where it is published, if any. The source position of a
+    replicated entry goes: a broker would take it for that of a replicator, whose entries are known by it.
     """
     highest = sequence_id + metadata.num_messages_in_batch - 1
     kept = _for_target(raw, metadata, schema_version)
+    if replicator_position(metadata) is not None:
+        kept = _without_position(kept)
     return b"".join((kept, text_field(1, producer_name), b"\x10", varint(sequence_id), b"\xc0\x01", varint(highest)))
 
 
@@ -192,6 +195,14 @@ def _without(raw: bytes, *fields: str) -> bytes:
     metadata: Any = pb.MessageMetadata.FromString(raw)
     for name in fields:
         metadata.ClearField(name)
+    return bytes(metadata.SerializePartialToString())
+
+
+def _without_position(raw: bytes) -> bytes:
+    metadata: Any = pb.MessageMetadata.FromString(raw)
+    own = [item for item in metadata.properties if item.key != SOURCE_POSITION]
+    del metadata.properties[:]
+    metadata.properties.extend(own)
     return bytes(metadata.SerializePartialToString())
 
 

@@ -211,3 +211,10 @@ def test_replicator_position_is_the_last_one_of_an_entry_that_a_replicator_wrote
     assert replicator_position(metadata(replicated_from="east")) is None
     assert replicator_position(metadata(properties=positions("12:845"))) is None, "an application passed it on"
     assert replicator_position(marked(metadata())) is None, "a lane numbers its entries"
+
+
+def test_entry_published_anew_is_not_taken_for_one_of_the_replicator():
+    copied = metadata(replicated_from="east", properties=[pb.KeyValue(key="k", value="v"), *positions("12:845")])
+    anew = pb.MessageMetadata.FromString(renumber(copied.SerializeToString(), copied, "sink", 40))
+    assert replicator_position(anew) is None
+    assert (anew.replicated_from, [(item.key, item.value) for item in anew.properties]) == ("east", [("k", "v")])

@@ -6,13 +6,11 @@ but for unions of several types, which become a struct with ``member0``, ``membe
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from decimal import Decimal
-from functools import partial
 from typing import Any, Final, TypeAlias
 
 from pyspark.sql.types import (
@@ -37,7 +35,7 @@ from pyspark.sql.types import (
 
 from interpulse.spark.options.option import OptionError
 
-__all__ = ["avro_shaper", "avro_type", "json_shaper", "parse_definition", "with_values_as_defaults"]
+__all__ = ["avro_shaper", "avro_type", "parse_definition", "with_values_as_defaults"]
 
 _KINDS: Final[dict[str, DataType]] = {
     "null": NullType(),
@@ -58,9 +56,7 @@ _LOGICAL: Final[dict[str, DataType]] = {
     "local-timestamp-millis": TimestampNTZType(),
     "local-timestamp-micros": TimestampNTZType(),
 }
-_TICKS_PER_SECOND: Final = {"millis": 1000, "micros": 1_000_000}
 _NUMBERS: Final = ({"int", "long"}, {"float", "double"})
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Shape: TypeAlias = Callable[[Any], Any]
 """Makes what Arrow takes of one value that was read."""
@@ -300,65 +296,3 @@ def _reread(value: Any, written: Any, read: Any) -> Any:
     fastavro.schemaless_writer(payload, written, value)
     payload.seek(0)
     return fastavro.schemaless_reader(payload, read, None)
-
-
-# ---- What JSON holds
-
-
-def json_shaper(parsed: Any) -> Shape:
-    """Makes the value of a JSON schema of what ``json.loads`` gives.
-
-    As Jackson writes them: bytes are base64, times are numbers of ticks or ISO 8601, fields may be absent.
-    """
-    return _json_shape(parsed, _Names()) or _same
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _json_shape(parsed: Any, names: _Names) -> Shape | None:
-    schema = names.resolved(parsed)
-    if isinstance(schema, list):
-        return _union_shape(schema, names, _json_shape)
-    kind = schema["type"]
-    if isinstance(kind, dict | list):
-        return _json_shape(kind, names)
-    if "logicalType" in schema:
-        return _json_logical(schema["logicalType"])
-    if kind in ("bytes", "fixed"):
-        return lambda text: None if text is None else base64.b64decode(text, validate=True)
-    if kind == "array":
-        return _list_shape(_json_shape(schema["items"], names))
-    if kind == "map":
-        return _map_shape(_json_shape(schema["values"], names))
-    if kind in ("record", "error"):
-        shapes = {each["name"]: _json_shape(each["type"], names) for each in schema["fields"]}
-        known = _record_shape({name: shape for name, shape in shapes.items() if shape is not None}) or _same
-        return partial(_json_record, known)
-    return None
-
-
-def _json_record(shape: Shape, value: Any) -> Any:
-    if value is not None and not isinstance(value, dict):
-        raise ValueError(f"{value!r:.80} is no JSON object")
-    return shape(value)
-
-
-def _json_logical(logical: str) -> Shape:
-    if logical == "decimal":
-        return lambda number: None if number is None else Decimal(str(number))
-    if logical == "date":
-        return lambda day: date.fromisoformat(day) if isinstance(day, str) else day
-    ticks = _TICKS_PER_SECOND[logical.rpartition("-")[2]]
-    return partial(_json_moment, ticks, logical.startswith("local"))
-
-
-def _json_moment(ticks: int, is_local: bool, value: Any) -> datetime | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        moment = datetime.fromisoformat(value)
-    else:
-        moment = _EPOCH + timedelta(microseconds=round(value * 1_000_000 / ticks))
-    return moment.replace(tzinfo=None) if is_local else moment

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.spark.schemas.avro_arrays import record_reader
 from interpulse.spark.schemas.avro_columns import avro_shaper, parse_definition
+from interpulse.spark.schemas.json_payloads.definition import non_null_branches, parse_json_definition, resolved_types
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,25 +27,60 @@ _MARK_BYTES: Final = 8
 def bulk_decoder(written: SchemaInfo, wanted: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
     """Fills the columns from payloads that were written by one schema and are read as another; None: there is no such
     way for these schemas and columns."""
-    if wanted.type is SchemaType.JSON and all(_is_plain_json(field.type) for field in columns):
-        return _json_decoder(columns)
+    if wanted.type is SchemaType.JSON:
+        return _json_decoder(wanted, columns)
     if wanted.type is SchemaType.AVRO and written.definition == wanted.definition:
         return _avro_decoder(wanted, columns)
     return None
 
 
-def _is_plain_json(kind: pa.DataType) -> bool:
-    """Arrow's reader means the same as ours by these types."""
+_PLAIN_JSON: Final = frozenset({"boolean", "int", "long", "float", "double", "string", "enum"})
+
+
+def _is_plain_json(schema: Any) -> bool:
+    """Return True for a resolved type of which Arrow's reader takes no value that ours refuses or reads otherwise.
+
+    Symbols are looked at afterwards, where they are fields.
+    """
+    branches = non_null_branches(schema)
+    if len(branches) != 1 or "logicalType" in branches[0]:
+        return False
+    kind = branches[0]["type"]
+    if kind == "array":
+        items = non_null_branches(branches[0]["items"])
+        return _is_plain_json(items) and items[0]["type"] != "enum" and not _symbols_of(items[0])
+    if kind in ("record", "error"):
+        return all(_is_plain_json(each["type"]) for each in branches[0]["fields"])
+    return kind in _PLAIN_JSON
+
+
+def _symbols_of(schema: Any) -> dict[str, Any]:
+    """The symbols of a record's enumerations by their fields, in records of it by theirs."""
+    found: dict[str, Any] = {}
+    for each in schema.get("fields", ()):
+        branch = non_null_branches(each["type"])[0]
+        if symbols := branch["symbols"] if branch["type"] == "enum" else _symbols_of(branch):
+            found[each["name"]] = symbols
+    return found
+
+
+def _has_known_symbols(column: pa.Array, symbols: Any) -> bool:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    if pa.types.is_struct(kind):
-        return all(_is_plain_json(field.type) for field in kind)
-    if pa.types.is_list(kind):
-        return _is_plain_json(kind.value_type)
-    return kind in (pa.bool_(), pa.int64(), pa.float64(), pa.string())
+    if isinstance(symbols, dict):
+        return all(_has_known_symbols(pc.struct_field(column, name), inner) for name, inner in symbols.items())
+    known = pc.is_in(column.drop_null(), pa.array(symbols, pa.string()))
+    return pc.all(known, min_count=0).as_py() is True
 
 
-def _json_decoder(columns: pa.Schema) -> BulkDecode:
+def _json_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
+    resolved = resolved_types(parse_json_definition(schema.definition))
+    fields = {} if isinstance(resolved, list) else {each["name"]: each for each in resolved.get("fields", ())}
+    if not all(name in fields and _is_plain_json(fields[name]["type"]) for name in columns.names):
+        return None
+    symbols = _symbols_of({"fields": [fields[name] for name in columns.names]})
+
     def decode(values: pa.Array) -> list[pa.Array] | None:
         import pyarrow.json as pj
 
@@ -60,7 +96,10 @@ def _json_decoder(columns: pa.Schema) -> BulkDecode:
         )
         if table.num_rows != len(payloads):
             return None
-        return [table.column(name).combine_chunks() for name in columns.names]
+        found = {name: table.column(name).combine_chunks() for name in columns.names}
+        if not all(_has_known_symbols(found[name], known) for name, known in symbols.items()):
+            return None
+        return list(found.values())
 
     return decode
 

@@ -13,6 +13,7 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schema_compatibility.key_value import key_value_parts
 from interpulse.spark.options.option import OptionError
 from interpulse.spark.schemas.avro_columns import avro_type, parse_definition
+from interpulse.spark.schemas.json_payloads.definition import parse_json_definition
 from interpulse.spark.schemas.primitives import PRIMITIVES
 
 __all__ = ["check_same_schemas", "payload_fields", "schema_identity"]
@@ -57,8 +58,10 @@ def _field(name: str, schema: SchemaInfo) -> StructField:
 
 
 def _type_of(schema: SchemaInfo) -> DataType:
-    if schema.type in _DEFINED_IN_AVRO:
+    if schema.type is SchemaType.AVRO:
         return avro_type(parse_definition(schema.definition))
+    if schema.type is SchemaType.JSON:
+        return avro_type(parse_json_definition(schema.definition))
     if schema.type in PRIMITIVES:
         return PRIMITIVES[schema.type].type
     raise OptionError(f"a part of a KEY_VALUE schema is {schema.type.name}: read with valueSchema=raw")

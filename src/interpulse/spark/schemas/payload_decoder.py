@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schema_compatibility.key_value import key_value_parts
-from interpulse.spark.schemas.avro_columns import avro_shaper, json_shaper, parse_definition, with_values_as_defaults
+from interpulse.spark.schemas.avro_columns import avro_shaper, parse_definition, with_values_as_defaults
 from interpulse.spark.schemas.bulk_decoders import BulkDecode, bulk_decoder
+from interpulse.spark.schemas.json_payloads.reader import json_reader
 from interpulse.spark.schemas.payload_columns import payload_fields
 from interpulse.spark.schemas.primitives import PRIMITIVES
 
@@ -261,7 +260,7 @@ def _decoder(written: SchemaInfo, wanted: SchemaInfo) -> _Decode:
     if wanted.type is SchemaType.AVRO:
         return _avro_decoder(written, wanted)
     if wanted.type is SchemaType.JSON:
-        return _json_decoder(wanted)
+        return json_reader(wanted.definition)
     if written.type is not wanted.type:
         raise UnreadablePayload(f"a part of the pair has schema type {written.type.name}, not {wanted.type.name}")
     return PRIMITIVES[wanted.type].decode
@@ -288,9 +287,3 @@ def _of_any_name(reader: Any, writer: Any) -> Any:
     if not isinstance(reader, dict) or not isinstance(writer, dict) or "name" not in writer:
         return reader
     return {**reader, "aliases": [*reader.get("aliases", ()), writer["name"]]}
-
-
-def _json_decoder(wanted: SchemaInfo) -> _Decode:
-    shape = json_shaper(parse_definition(wanted.definition))
-    exact = b'"decimal"' in wanted.definition
-    return lambda raw: shape(json.loads(raw, parse_float=Decimal if exact else None))

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import io
-import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructField, StructType
@@ -17,6 +13,8 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schema_compatibility.key_value import key_value_parts
 from interpulse.spark.schemas.avro_arrays import WriteRecords, record_writer
 from interpulse.spark.schemas.avro_columns import parse_definition
+from interpulse.spark.schemas.json_payloads.definition import is_of_java
+from interpulse.spark.schemas.json_payloads.writer import json_writer
 from interpulse.spark.schemas.payload_columns import payload_fields
 from interpulse.spark.schemas.primitives import PRIMITIVES
 
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EncodedRow", "RowEncoder"]
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_TICK: Final = {"millis": timedelta(milliseconds=1), "micros": timedelta(microseconds=1)}
 _WIDER: Final = {
     "tinyint": {"smallint", "int", "bigint"},
     "smallint": {"int", "bigint"},
@@ -152,11 +148,9 @@ def _part(raw: bytes | None) -> bytes:
 def _encoder(schema: SchemaInfo) -> _Encode:
     if schema.type in PRIMITIVES:
         return PRIMITIVES[schema.type].encode
-    parsed = parse_definition(schema.definition)
     if schema.type is SchemaType.JSON:
-        shape = _shape(parsed, _JSON_LEAVES)
-        return lambda value: json.dumps(shape(value), separators=(",", ":"), ensure_ascii=False).encode()
-    return _avro_encoder(parsed)
+        return json_writer(schema.definition, for_java=is_of_java(schema.properties))
+    return _avro_encoder(parse_definition(schema.definition))
 
 
 def _avro_encoder(parsed: Any) -> _Encode:
@@ -172,36 +166,7 @@ def _avro_encoder(parsed: Any) -> _Encode:
     return encode
 
 
-# ---- Values of Arrow as what fastavro and JSON take
-
-
-def _ticks(unit: str) -> _Shape:
-    def ticks(value: datetime) -> int:
-        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // _TICK[unit]
-
-    return ticks
-
-
-def _number(value: Decimal) -> int | float:
-    return int(value) if value == value.to_integral_value() else float(value)
-
-
-def _days(value: date) -> int:
-    return (value - _EPOCH.date()).days
-
-
-def _base64(value: bytes) -> str:
-    return base64.b64encode(value).decode()
-
-
-_JSON_LEAVES: Final[dict[str, _Shape]] = {
-    "bytes": _base64,
-    "fixed": _base64,
-    "decimal": _number,
-    "date": _days,
-    **{f"{kind}-{unit}": _ticks(unit) for kind in ("timestamp", "local-timestamp") for unit in _TICK},
-}
+# ---- Values of Arrow as what fastavro takes
 
 
 def _same(value: Any) -> Any:

@@ -1,13 +1,11 @@
-"""Avro definitions as types of Spark, and what JSON spells as values."""
+"""Avro definitions as types of Spark."""
 
 import json
-from datetime import UTC, date, datetime
-from decimal import Decimal
 
 import pytest
 
 from interpulse.spark.options.option import OptionError
-from interpulse.spark.schemas.avro_columns import avro_type, json_shaper, parse_definition
+from interpulse.spark.schemas.avro_columns import avro_type, parse_definition
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
 POINT = {"type": "record", "name": "Point", "fields": [{"name": "x", "type": "int"}]}
@@ -63,27 +61,3 @@ def test_record_that_holds_itself_has_no_type():
 def test_what_is_no_definition_is_refused():
     with pytest.raises(OptionError, match=r"no Avro definition.*valueSchema=raw"):
         parse_definition(b'{"type": "object"}')
-
-
-@pytest.mark.parametrize(
-    ("kind", "spelled", "value"),
-    [
-        ("bytes", "AP8=", b"\x00\xff"),
-        (DECIMAL, 1.25, Decimal("1.25")),
-        ({"type": "int", "logicalType": "date"}, "2024-02-29", date(2024, 2, 29)),
-        ({"type": "long", "logicalType": "timestamp-millis"}, 1500, datetime(1970, 1, 1, 0, 0, 1, 500_000, UTC)),
-        (
-            {"type": "long", "logicalType": "timestamp-micros"},
-            "1970-01-01T00:00:01Z",
-            datetime(1970, 1, 1, 0, 0, 1, 0, UTC),
-        ),
-        ({"type": "long", "logicalType": "local-timestamp-micros"}, 1, datetime(1970, 1, 1, 0, 0, 0, 1)),
-        (["null", "int", "string"], "a", {"member1": "a"}),
-        (["null", "boolean", "int"], 1, {"member1": 1}),
-        ({"type": "map", "values": "bytes"}, {"a": "AA=="}, {"a": b"\x00"}),
-        ({"type": "array", "items": ["null", POINT, "string"]}, [{"x": 1}, None], [{"member0": {"x": 1}}, None]),
-        ({"type": "record", "name": "R", "fields": [{"name": "b", "type": ["null", "bytes"]}]}, {}, {}),
-    ],
-)
-def test_json_as_a_value(kind, spelled, value):
-    assert json_shaper(parsed(kind))(spelled) == value

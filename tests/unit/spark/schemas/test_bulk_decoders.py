@@ -111,3 +111,35 @@ def test_unusual_payloads_are_read_one_by_one(kind: SchemaType, first: bytes, se
 def test_good_payloads_after_a_corrupt_batch_have_no_corrupt_bytes() -> None:
     found = rows(SchemaType.JSON, [json.dumps(GOOD).encode()], bulk=True, corrupt_column="bad")
     assert found == [{**GOOD, "bad": None}]
+
+
+COLOURS = {
+    "type": "record",
+    "name": "Painted",
+    "fields": [
+        {"name": "colour", "type": ["null", {"type": "enum", "name": "Colour", "symbols": ["RED", "GREEN"]}]},
+        {"name": "part", "type": {"type": "record", "name": "Part", "fields": [{"name": "colour", "type": "Colour"}]}},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("payload", "found"),
+    [
+        (b'{"colour": "GREEN", "part": {"colour": "RED"}}', ["GREEN", "RED"]),
+        (b'{"colour": null, "part": {"colour": 1}}', [None, "GREEN"]),
+        (b'{"colour": "BLUE", "part": {"colour": "RED"}}', 'column colour: "BLUE" does not fit ENUM'),
+        (b'{"colour": "RED", "part": {"colour": "BLUE"}}', r'column part\.colour: "BLUE" does not fit ENUM'),
+    ],
+)
+def test_symbols_read_at_once_are_those_of_the_schema(payload: bytes, found: Any) -> None:
+    schema = SchemaInfo(SchemaType.JSON, json.dumps(COLOURS).encode())
+    fields = payload_fields(schema)
+    assert fields is not None
+    decoder = PayloadDecoder(schema, fields, lambda topic, version: None)
+    if isinstance(found, str):
+        with pytest.raises(UnreadablePayload, match=found):
+            decoder.arrays(payloads_of([payload]))
+    else:
+        columns = decoder.arrays(payloads_of([payload]))
+        assert [columns["colour"].to_pylist()[0], columns["part"].to_pylist()[0]["colour"]] == found

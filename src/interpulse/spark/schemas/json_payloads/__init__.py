@@ -1,0 +1,1 @@
+"""Payloads of JSON schemas, as Java's client reads and writes them."""

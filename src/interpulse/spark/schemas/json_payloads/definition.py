@@ -1,0 +1,114 @@
+"""Definitions of JSON schemas: Avro, with the types that Java's client writes otherwise than their definition says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from interpulse.spark.options.option import OptionError
+from interpulse.spark.schemas.avro_columns import parse_definition
+
+__all__ = ["is_of_java", "is_pairs", "non_null_branches", "parse_json_definition", "resolved_types"]
+
+_JAVA_TIMES: Final = frozenset(
+    {
+        "java.util.Date",
+        "java.sql.Date",
+        "java.sql.Timestamp",
+        "java.time.OffsetDateTime",
+        "java.time.ZonedDateTime",
+    }
+)
+"""Records without fields to Avro. Jackson writes the first three as milliseconds, the others as seconds."""
+
+_TIMES_OF_DAY: Final = {"time-millis": 1000, "time-micros": 1_000_000}
+
+
+def parse_json_definition(definition: bytes) -> Any:
+    """The definition with names resolved, as ``parse_definition`` gives it.
+
+    Moments of Java's classes are timestamps, with the name of the class as ``java-class``; a time of day keeps its
+    ticks per second as ``dayTicks``. Raises OptionError if it is no definition.
+    """
+    try:
+        body = json.loads(definition)
+    except ValueError as error:
+        raise OptionError(f"the topic's schema is no Avro definition: {error}; read with valueSchema=raw") from None
+    return parse_definition(json.dumps(_with_java_types(body)).encode())
+
+
+def _with_java_types(schema: Any) -> Any:
+    if isinstance(schema, str):
+        return _moment(schema) if schema in _JAVA_TIMES else schema
+    if isinstance(schema, list):
+        return [_with_java_types(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if len(schema) == 1 and isinstance(schema.get("type"), str):
+        return _with_java_types(schema["type"])
+    if schema.get("type") == "record" and (name := _full_name(schema)) in _JAVA_TIMES and not schema.get("fields"):
+        return _moment(name)
+    if schema.get("logicalType") in _TIMES_OF_DAY:
+        return {**schema, "dayTicks": _TIMES_OF_DAY[schema["logicalType"]]}
+    changed = {key: _with_java_types(schema[key]) for key in ("type", "items", "values") if key in schema}
+    if isinstance(fields := schema.get("fields"), list):
+        changed["fields"] = [_with_java_types_in(each) for each in fields]
+    return {**schema, **changed}
+
+
+def _with_java_types_in(field: Any) -> Any:
+    if not isinstance(field, dict) or "type" not in field:
+        return field
+    return {**field, "type": _with_java_types(field["type"])}
+
+
+def _full_name(schema: Mapping[str, Any]) -> str:
+    name, namespace = schema.get("name", ""), schema.get("namespace")
+    return f"{namespace}.{name}" if namespace and "." not in name else str(name)
+
+
+def _moment(java_class: str) -> dict[str, Any]:
+    return {"type": "long", "logicalType": "timestamp-millis", "java-class": java_class}
+
+
+def resolved_types(parsed: Any) -> Any:
+    """A parsed definition in which each name stands as its type, unions as lists, and all other types as mappings."""
+    return _resolved(parsed, {})
+
+
+def _resolved(parsed: Any, known: dict[str, Any]) -> Any:
+    if isinstance(parsed, str):
+        return known.get(parsed, {"type": parsed})
+    if isinstance(parsed, list):
+        return [_resolved(branch, known) for branch in parsed]
+    if isinstance(parsed["type"], dict | list):
+        return _resolved(parsed["type"], known)
+    schema = dict(parsed)
+    for key in ("items", "values"):
+        if key in schema:
+            schema[key] = _resolved(schema[key], known)
+    if "fields" in schema:
+        schema["fields"] = [{**each, "type": _resolved(each["type"], known)} for each in schema["fields"]]
+    if "name" in schema:
+        known[schema["name"]] = schema
+    return schema
+
+
+def non_null_branches(schema: Any) -> list[Any]:
+    """The types of a resolved union but null; of another type that one."""
+    return [branch for branch in (schema if isinstance(schema, list) else [schema]) if branch["type"] != "null"]
+
+
+def is_pairs(schema: Mapping[str, Any]) -> bool:
+    """Return True for a Java map whose keys are no strings: an array of pairs to Avro, an object in JSON."""
+    items = schema.get("items")
+    if not isinstance(items, dict) or items["type"] != "record":
+        return False
+    names = [each["name"] for each in items["fields"]]
+    return names == ["key", "value"] and items["name"].startswith("org.apache.avro.reflect.Pair")
+
+
+def is_of_java(properties: Mapping[str, str]) -> bool:
+    """Return True for the properties of a schema that Java's client has made of a class."""
+    return "__jsr310ConversionEnabled" in properties

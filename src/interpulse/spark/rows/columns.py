@@ -24,6 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import TopicName
 from interpulse.spark.options.option import OptionError
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -37,6 +38,7 @@ __all__ = [
     "check_schema",
     "key_of",
     "key_of_metadata",
+    "micros_of",
     "read_schema",
     "value_of",
 ]
@@ -79,8 +81,20 @@ class Column(NamedTuple):
     of_entry: bool = False
 
 
-def _micros(milliseconds: int) -> int | None:
-    return milliseconds * 1000 if milliseconds else None
+def micros_of(milliseconds: int) -> int | None:
+    """Return a time of metadata in microseconds; None for 0, which is unset. One before 1970 travels with 2^64 added.
+
+    Raises InvalidRequest for a time that no TIMESTAMP holds.
+    """
+    if not milliseconds:
+        return None
+    micros = signed(milliseconds) * 1000
+    if not -(1 << 63) <= micros < 1 << 63:
+        raise InvalidRequest(
+            f"a message has the time {micros // 1000} ms in its metadata, which no TIMESTAMP holds: leave the columns "
+            f"of times out with includeColumns"
+        )
+    return micros
 
 
 def _own(message: Message) -> pb.MessageMetadata | pb.SingleMessageMetadata:
@@ -135,7 +149,7 @@ def _index(message: Message) -> int | None:
 def _broker_time(message: Message) -> int | None:
     if message.broker is None or not message.broker.HasField("broker_timestamp"):
         return None
-    return _micros(message.broker.broker_timestamp)
+    return micros_of(message.broker.broker_timestamp)
 
 
 _SHARED: Final[dict[str, Column]] = {
@@ -143,7 +157,7 @@ _SHARED: Final[dict[str, Column]] = {
     "__partition": Column(_INT, lambda message: message.partition if message.partition >= 0 else None, of_entry=True),
     "__ledgerId": Column(_LONG, lambda message: message.ledger, of_entry=True),
     "__entryId": Column(_LONG, lambda message: message.entry, of_entry=True),
-    "__publishTime": Column(_TIME, lambda message: _micros(message.outer.publish_time), of_entry=True),
+    "__publishTime": Column(_TIME, lambda message: micros_of(message.outer.publish_time), of_entry=True),
     "__producerName": Column(_TEXT, lambda message: message.outer.producer_name, of_entry=True),
     "__sequenceId": Column(_LONG, _sequence_id),
     "__replicatedFrom": Column(_TEXT, lambda message: message.outer.replicated_from or None, of_entry=True),
@@ -157,7 +171,7 @@ _MESSAGE_COLUMNS: Final[dict[str, Column]] = {
     "__topic": _SHARED["__topic"],
     "__messageId": Column(_BINARY, _message_id),
     "__publishTime": _SHARED["__publishTime"],
-    "__eventTime": Column(_TIME, lambda message: _micros(_own(message).event_time)),
+    "__eventTime": Column(_TIME, lambda message: micros_of(_own(message).event_time)),
     "__messageProperties": Column(
         MapType(_TEXT, _TEXT), lambda message: [(item.key, item.value) for item in _own(message).properties]
     ),
@@ -165,7 +179,7 @@ _MESSAGE_COLUMNS: Final[dict[str, Column]] = {
     "__batchIndex": Column(_INT, lambda message: message.batch_index if message.batch_index >= 0 else None),
     "__orderingKey": Column(_BINARY, _ordering_key),
     "__schemaVersion": Column(_BINARY, lambda message: message.outer.schema_version or None, of_entry=True),
-    "__deliverAt": Column(_TIME, lambda message: _micros(message.outer.deliver_at_time)),
+    "__deliverAt": Column(_TIME, lambda message: micros_of(message.outer.deliver_at_time)),
     "__encrypted": Column(_FLAG, lambda message: bool(message.outer.encryption_keys), of_entry=True),
 }
 _MESSAGE_DEFAULT: Final = (
@@ -196,7 +210,7 @@ _KAFKA_COLUMNS: Final[dict[str, Column]] = {
     "topic": Column(_TEXT, _kafka_topic, of_entry=True),
     "partition": Column(_INT, lambda message: max(message.partition, 0), of_entry=True),
     "offset": Column(_LONG, _kafka_offset),
-    "timestamp": Column(_TIME, lambda message: message.outer.publish_time * 1000, of_entry=True),
+    "timestamp": Column(_TIME, lambda message: micros_of(message.outer.publish_time) or 0, of_entry=True),
     "timestampType": Column(_INT, lambda message: 0, of_entry=True),
     "headers": Column(
         ArrayType(StructType([StructField("key", _TEXT), StructField("value", _BINARY)])),

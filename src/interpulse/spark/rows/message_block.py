@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from interpulse.spark.rows.columns import Message, key_of_metadata
+from interpulse.spark.rows.columns import Message, key_of_metadata, micros_of
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.codec import codec
 from interpulse.wire.errors import RemoteProtocolError
@@ -175,7 +175,7 @@ def _event_times(blocks: Sequence[MessageBlock], kind: pa.DataType) -> pa.Array:
     times = _of_singles(blocks, lambda single: single.event_time, 0)
     if times is None or not any(times):
         return pa.nulls(_count(blocks), kind)
-    return pa.array([time * 1000 if time else None for time in times], pa.int64()).cast(kind)
+    return pa.array(map(micros_of, times), pa.int64()).cast(kind)
 
 
 def _properties(blocks: Sequence[MessageBlock], kind: pa.MapType) -> pa.Array:

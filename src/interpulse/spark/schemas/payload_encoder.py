@@ -55,6 +55,7 @@ class RowEncoder:
         problems = list(_misfits(columns, fields, ""))
         if problems:
             raise IncompatibleSchema(f"the rows do not fit the schema of {topic}: {'; '.join(problems)}")
+        self.makes_keys = schema.type is SchemaType.KEY_VALUE and _is_separated(schema)
         self._encode = _row_encoder(schema, fields)
         self._encode_all = _bulk_encoder(schema, columns)
 
@@ -131,7 +132,7 @@ def _is_record(schema: SchemaInfo) -> bool:
 
 def _pair_encoder(schema: SchemaInfo) -> Callable[[Mapping[str, Any]], EncodedRow]:
     encode_key, encode_value = (_encoder(part) for part in key_value_parts(schema))
-    separated = schema.properties.get("kv.encoding.type", "INLINE").upper() == "SEPARATED"
+    separated = _is_separated(schema)
 
     def encoded(row: Mapping[str, Any]) -> EncodedRow:
         key = None if row.get("key") is None else encode_key(row["key"])
@@ -139,6 +140,10 @@ def _pair_encoder(schema: SchemaInfo) -> Callable[[Mapping[str, Any]], EncodedRo
         return EncodedRow(value, key) if separated else EncodedRow(_part(key) + _part(value))
 
     return encoded
+
+
+def _is_separated(schema: SchemaInfo) -> bool:
+    return schema.properties.get("kv.encoding.type", "INLINE").upper() == "SEPARATED"
 
 
 def _part(raw: bytes | None) -> bytes:

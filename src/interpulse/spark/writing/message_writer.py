@@ -147,7 +147,13 @@ class MessageWriter:
         if self._encoders is None or message.row is None:
             return message
         await self._topics.partitions(message.topic)  # which may create it
-        encoded = (await self._encoders.encoder(message.topic)).encode(message.row)
+        encoder = await self._encoders.encoder(message.topic)
+        encoded = encoder.encode(message.row)
+        if encoder.makes_keys and message.key is not None:
+            raise InvalidRequest(
+                f"column __key: the schema of {message.topic} keeps its column key there, so a row has no other key: "
+                f"leave __key out"
+            )
         if encoded.key is not None:
             return message._replace(value=encoded.value, key=encoded.key, key_is_text=False)
         return message._replace(value=encoded.value)
@@ -203,9 +209,10 @@ class MessageWriter:
     async def _partition_of(self, message: OutgoingMessage, keyless: dict[str, int]) -> str:
         """The topic-partition of a row: as it says, by key, else where the other ``keyless`` ones of its topic go."""
         count = await self._topics.partitions(message.topic)
-        if count == 0:
-            return message.topic
         index = message.partition
+        if count == 0:
+            self._check_plain(message.topic, index)
+            return message.topic
         if index is None and message.key is not None:
             index = self._router.choose(_routing_key(message), count)
         if index is None:
@@ -213,8 +220,25 @@ class MessageWriter:
                 keyless[message.topic] = self._opening.keyless_partition(count)
             index = keyless[message.topic]
         if not 0 <= index < count:
-            raise InvalidRequest(f"{message.topic} has {count} partitions, a row asks for {index}")
+            where = self._partition_column
+            raise InvalidRequest(f"{where}: {message.topic} has {count} partitions, a row asks for {index}")
         return _partition(message.topic, index)
+
+    @property
+    def _partition_column(self) -> str:
+        return "column partition" if self._options.column_style == "kafka" else "column __partition"
+
+    def _check_plain(self, topic: str, index: int | None) -> None:
+        """A topic without partitions takes rows that ask for none; a partition those that ask for itself.
+
+        Reading in Kafka's style gives a topic without partitions number 0, so rows with it are written back.
+        """
+        if index is None or index == TopicName.parse(topic).partition_index:
+            return
+        if index or self._options.column_style != "kafka":
+            raise InvalidRequest(
+                f"{self._partition_column}: {topic} has no partitions, a row asks for {index}: leave the column null"
+            )
 
     async def finish(self) -> list[LaneReport]:
         return [await publisher.finish() for publisher in self._publishers.values()]

@@ -32,7 +32,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch, unpack_batch
 from interpulse.wire.compression import compress, decompress
 from interpulse.wire.entries import build_entry
-from interpulse.wire.ids import signed
+from interpulse.wire.ids import signed, unsigned
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -197,7 +197,8 @@ def outgoing_messages(
 ) -> list[OutgoingMessage]:
     """The messages of an Arrow batch; ``record`` are the columns to encode, ``numbered``: with ids of the user's own.
 
-    Raises InvalidRequest for a row without a topic, or with a cluster that has no name.
+    Raises InvalidRequest for a row without a topic, with a property that has no value or comes twice, or with a cluster
+    that has no name.
     """
     import pyarrow as pa
 
@@ -209,7 +210,8 @@ def outgoing_messages(
             return [None] * count
         values = batch.column(name)
         if pa.types.is_timestamp(values.type):
-            values = values.cast(pa.timestamp("ms", tz=values.type.tz), safe=False).cast(pa.int64())
+            micros = values.cast(pa.timestamp("us", tz=values.type.tz)).cast(pa.int64()).to_pylist()
+            return [None if each is None else each // 1000 for each in micros]
         return list(values.to_pylist())
 
     key_is_text = "__key" in names and pa.types.is_string(batch.schema.field("__key").type)
@@ -228,7 +230,6 @@ def _outgoing(row: Mapping[str, Any], topic: str | None, key_is_text: bool) -> O
     if not target:
         raise InvalidRequest("a row has no topic: set the option topic or fill the column __topic")
     key = row["__key"]
-    properties = row["__messageProperties"] or {}
     clusters = row["__replicateTo"] or ()
     if not all(clusters):
         raise InvalidRequest(f"column __replicateTo: {clusters} names a cluster without a name")
@@ -240,13 +241,30 @@ def _outgoing(row: Mapping[str, Any], topic: str | None, key_is_text: bool) -> O
         key=_as_bytes(key),
         key_is_text=key_is_text,
         event_time_ms=row["__eventTime"] or 0,
-        properties=dict(properties),
+        properties=_properties(row["__messageProperties"] or ()),
         ordering_key=row["__orderingKey"],
         deliver_at_ms=row["__deliverAt"] or 0,
         producer_name=row.get("__producerName"),
         sequence_id=row.get("__sequenceId"),
         replicate_to=tuple(clusters),
     )
+
+
+def _properties(pairs: Iterable[tuple[str | None, str | None]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name is None or value is None or name in found:
+            raise InvalidRequest(f"column __messageProperties (headers): {_property_problem(name, value)}")
+        found[name] = value
+    return found
+
+
+def _property_problem(name: str | None, value: str | None) -> str:
+    if name is None:
+        return "the name of a property is null: leave it out, for example with map_filter"
+    if value is None:
+        return f"property {name} is null: leave it out, for example with map_filter, or write an empty string"
+    return f"property {name} comes twice, and messages keep one of each name: rename one, or join the values"
 
 
 def _as_bytes(value: bytes | str | None) -> bytes | None:
@@ -338,7 +356,7 @@ def _describe(target: pb.MessageMetadata | pb.SingleMessageMetadata, message: Ou
     if message.value is None:
         target.null_value = True
     if message.event_time_ms:
-        target.event_time = message.event_time_ms
+        target.event_time = unsigned(message.event_time_ms)
     if message.ordering_key is not None:
         target.ordering_key = message.ordering_key
     for name, value in message.properties.items():
@@ -381,7 +399,7 @@ def _stored(source: pb.MessageMetadata | pb.SingleMessageMetadata, value: bytes 
         is_text=False,
         key=key,
         key_is_text=key is not None and not source.partition_key_b64_encoded,
-        event_time_ms=source.event_time,
+        event_time_ms=signed(source.event_time),
         properties={pair.key: pair.value for pair in source.properties},
         ordering_key=source.ordering_key if source.HasField("ordering_key") else None,
         deliver_at_ms=0,

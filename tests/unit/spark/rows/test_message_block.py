@@ -18,7 +18,7 @@ SINGLES = st.builds(
     payload=st.binary(max_size=40) | st.sampled_from([b"x" * 127, b"x" * 128, b"x" * 16_383, b"x" * 16_384]),
     sequence_id=st.none() | st.integers(0, 2**63),
     key=st.none() | st.text(max_size=4),
-    event_time=st.sampled_from([0, 0, 1_769_860_800_000]),
+    event_time=st.sampled_from([0, 0, 1_769_860_800_000, 2**64 - 1501]),
     properties=st.just({}) | st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2),
     null_value=st.sampled_from([False, False, True]),
     compacted_out=st.sampled_from([False, False, False, True]),

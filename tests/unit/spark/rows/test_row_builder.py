@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from interpulse.client.consuming.entry_reader import Entry
-from interpulse.model.errors import NotSupported
+from interpulse.model.errors import InvalidRequest, NotSupported
 from interpulse.model.ids import Position
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS, Layout, read_schema
 from interpulse.spark.rows.row_builder import RowBuilder
@@ -158,3 +158,12 @@ def test_columns_of_payloads_stand_where_they_are_wanted():
     assert found.schema.names == ["__entryId", "text"]
     assert found.column("text").to_pylist() == ["v0", "v2", "payload"]
     assert decoder.places == ["12:7:0", "12:7:2", "12:8"]
+
+
+def test_event_time_before_1970_is_negative_on_the_wire():
+    assert rows(entry(event_time=2**64 - 1501))[0]["__eventTime"].timestamp() == -1.501
+
+
+def test_time_that_no_column_holds_is_named():
+    with pytest.raises(InvalidRequest, match=r"has the time 1706933106789000000 ms in its metadata.*includeColumns"):
+        rows(entry(event_time=1_706_933_106_789_000_000))

@@ -4,10 +4,10 @@ import asyncio
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from interpulse.model.errors import IncompatibleSchema
-from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.errors import IncompatibleSchema, InvalidRequest
+from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text
 from interpulse.spark.schemas.column_schemas import schema_of_columns
 from interpulse.spark.schemas.payload_encoder import RowEncoder
 from interpulse.spark.writing import message_writer
@@ -44,8 +44,9 @@ class Publishers:
 
     columns = COLUMNS
 
-    def __init__(self, schema=None):
+    def __init__(self, schema=None, count=2):
         self.schema = schema
+        self.count = count
         self.opened = {}
         self.turn = 0
 
@@ -60,7 +61,7 @@ class Publishers:
         return self.turn % count
 
     async def partitions(self, topic):
-        return 2
+        return self.count
 
     async def encoder(self, topic):
         return RowEncoder(topic, schema_of_columns(COLUMNS, SchemaType.AVRO), COLUMNS)
@@ -71,8 +72,8 @@ def first_alone(batch, *given, **options):
     return [None] if len(batch) == 1 else 1 / 0
 
 
-def sent(batches, *, at_once, encodes=False, schema=None, **options):
-    publishers = Publishers(schema)
+def sent(batches, *, at_once, encodes=False, schema=None, count=2, **options):
+    publishers = Publishers(schema, count)
     given = parse_write_options({"service.url": "pulsar://x:1", **options})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(message_writer, "now_ms", lambda: 99)
@@ -123,3 +124,63 @@ def test_text_is_refused_at_once_by_a_topic_of_numbers():
     batch = pa.record_batch({"value": ["a"] * 50})
     with pytest.raises(IncompatibleSchema, match="column value holds text"):
         sent([batch], at_once=True, topic=TOPIC, schema=SchemaInfo(SchemaType.INT32))
+
+
+def rows_of(**columns):
+    return pa.record_batch(
+        {"value": [b"x"], **{name: pa.array([value], kind) for name, (value, kind) in columns.items()}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("topic", "index", "options", "said"),
+    [
+        (TOPIC, 3, {"count": 0}, "column __partition: .*/t has no partitions, a row asks for 3: leave the column null"),
+        (TOPIC, 0, {"count": 0}, "has no partitions, a row asks for 0"),
+        (f"{TOPIC}-partition-1", 2, {"count": 0}, "t-partition-1 has no partitions, a row asks for 2"),
+        (TOPIC, 2, {}, "column __partition: .*/t has 2 partitions, a row asks for 2"),
+        (TOPIC, -1, {}, "has 2 partitions, a row asks for -1"),
+    ],
+)
+def test_partition_that_a_topic_does_not_have_is_refused(topic, index, options, said):
+    with pytest.raises(InvalidRequest, match=said):
+        sent([rows_of(__partition=(index, pa.int32()))], at_once=False, topic=topic, **options)
+
+
+@pytest.mark.parametrize(
+    ("topic", "index", "options", "place"),
+    [
+        (TOPIC, None, {"count": 0}, TOPIC),
+        (f"{TOPIC}-partition-1", 1, {"count": 0}, f"{TOPIC}-partition-1"),
+        (TOPIC, 1, {}, f"{TOPIC}-partition-1"),
+    ],
+)
+def test_partition_that_a_topic_has_is_taken(topic, index, options, place):
+    assert [*sent([rows_of(__partition=(index, pa.int32()))], at_once=False, topic=topic, **options)] == [place]
+
+
+def test_rows_read_in_the_style_of_kafka_are_written_back_to_a_topic_without_partitions():
+    options = {"at_once": False, "topic": TOPIC, "count": 0, "columnStyle": "kafka"}
+    assert [*sent([rows_of(partition=(0, pa.int32()))], **options)] == [TOPIC]
+    with pytest.raises(InvalidRequest, match=r"column partition: .* a row asks for 1"):
+        sent([rows_of(partition=(1, pa.int32()))], **options)
+
+
+def test_key_beside_a_schema_that_keeps_its_own_there_is_refused():
+    properties = {"key.schema.type": "STRING", "value.schema.type": "INT32", "kv.encoding.type": "SEPARATED"}
+    schema = SchemaInfo(
+        SchemaType.KEY_VALUE, definition_from_text(SchemaType.KEY_VALUE, '{"key": "", "value": ""}'), properties
+    )
+    columns = StructType([StructField("key", StringType()), StructField("value", IntegerType())])
+    publishers = Publishers(schema)
+    publishers.columns = columns
+
+    async def encoder(topic):
+        return RowEncoder(topic, schema, columns)
+
+    publishers.encoder = encoder
+    options = parse_write_options({"service.url": "pulsar://x:1", "topic": TOPIC})
+    writer = MessageWriter(options, publishers, publishers, publishers)
+    batch = pa.record_batch({"key": ["k"], "value": pa.array([1], pa.int32()), "__key": ["other"]})
+    with pytest.raises(InvalidRequest, match=r"column __key: the schema of .*/t keeps its column key there"):
+        asyncio.run(writer.write(batch))

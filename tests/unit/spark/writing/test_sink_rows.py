@@ -5,8 +5,10 @@ import pytest
 from pyspark.sql.types import ArrayType, BinaryType, DayTimeIntervalType, LongType, StringType, StructField, StructType
 
 from interpulse.model.errors import InvalidRequest
+from interpulse.model.ids import Position
 from interpulse.spark.options.option import OptionError
-from interpulse.spark.writing.sink_rows import build_messages, check_write_schema, outgoing_messages
+from interpulse.spark.writing.lane import StoredEntry
+from interpulse.spark.writing.sink_rows import build_messages, check_write_schema, outgoing_messages, stored_messages
 from interpulse.spark.writing.write_options import parse_write_options
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import unpack_batch
@@ -112,3 +114,37 @@ def test_compressed_batch_names_its_size():
     parsed = built(messages(), codec=pb.ZSTD)
     assert parsed.metadata.compression == pb.ZSTD
     assert parsed.metadata.uncompressed_size > 0
+
+
+PROPERTIES = pa.map_(pa.string(), pa.string())
+
+
+@pytest.mark.parametrize(
+    ("pairs", "said"),
+    [
+        (
+            [("a", "x"), ("b", None)],
+            r"column __messageProperties \(headers\): property b is null: leave it out.*map_filter",
+        ),
+        (
+            [("a", "x"), ("b", "y"), ("a", "z")],
+            "property a comes twice, and messages keep one of each name",
+        ),
+    ],
+)
+def test_properties_that_messages_cannot_have_are_named(pairs, said):
+    with pytest.raises(InvalidRequest, match=said):
+        outgoing_messages(pa.record_batch({"value": ["a"], "__messageProperties": pa.array([pairs], PROPERTIES)}), "t")
+
+
+def test_event_times_before_1970_are_negative_as_in_java():
+    times = pa.array([-1_500_001, -1], pa.timestamp("us", tz="UTC"))
+    given = messages(__eventTime=times)
+    assert [message.event_time_ms for message in given] == [-1501, -1]
+    entry = built(given)
+    single = next(iter(unpack_batch(entry.payload, 2))).metadata
+    assert single.event_time == 2**64 - 1501
+    assert [message.event_time_ms for message in stored_messages(StoredEntry(10, Position(1, 1), 11, entry))] == [
+        -1501,
+        -1,
+    ]

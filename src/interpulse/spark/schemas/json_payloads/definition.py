@@ -9,18 +9,21 @@ from typing import Any, Final
 from interpulse.spark.options.option import OptionError
 from interpulse.spark.schemas.avro_columns import parse_definition
 
-__all__ = ["is_of_java", "is_pairs", "non_null_branches", "parse_json_definition", "resolved_types"]
+__all__ = [
+    "JAVA_MILLIS",
+    "JAVA_SECONDS",
+    "is_of_java",
+    "is_pairs",
+    "non_null_branches",
+    "parse_json_definition",
+    "resolved_types",
+]
 
-_JAVA_TIMES: Final = frozenset(
-    {
-        "java.util.Date",
-        "java.sql.Date",
-        "java.sql.Timestamp",
-        "java.time.OffsetDateTime",
-        "java.time.ZonedDateTime",
-    }
-)
-"""Records without fields to Avro. Jackson writes the first three as milliseconds, the others as seconds."""
+JAVA_MILLIS: Final = frozenset({"java.util.Date", "java.sql.Date", "java.sql.Timestamp"})
+"""Records without fields to Avro that Jackson writes as milliseconds since 1970."""
+JAVA_SECONDS: Final = frozenset({"java.time.OffsetDateTime", "java.time.ZonedDateTime"})
+"""The same in seconds, with a fraction."""
+_JAVA_TIMES: Final = JAVA_MILLIS | JAVA_SECONDS
 
 _TIMES_OF_DAY: Final = {"time-millis": 1000, "time-micros": 1_000_000}
 

@@ -15,7 +15,9 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import ROUND_FLOOR, Context, Decimal, DecimalException, Inexact, InvalidOperation
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from interpulse.spark.schemas.json_payloads.definition import JAVA_MILLIS, JAVA_SECONDS
 
 __all__ = ["Fraction", "JsonMisfit", "ReadValue", "kind_name", "value_reader"]
 
@@ -83,13 +85,13 @@ def value_reader(schema: Mapping[str, Any]) -> ReadValue:
     if logical == "decimal":
         return _decimal_reader(schema["precision"], schema.get("scale", 0), kind_name(schema))
     if logical is not None:
-        return _read_date if logical == "date" else _moment_reader(logical)
+        return _read_date if logical == "date" else _moment_reader(logical, schema.get("java-class"))
     if kind == "enum":
         return _symbol_reader(schema["symbols"])
     if kind == "fixed":
         return partial(_read_bytes, kind_name(schema), schema["size"])
     if "dayTicks" in schema:
-        return partial(_read_time_of_day, schema["dayTicks"], _READERS[kind])
+        return partial(_read_time_of_day, schema["dayTicks"])
     if schema.get("java-class") == "java.lang.Character":
         return _read_character
     return _READERS[kind]
@@ -100,6 +102,7 @@ def value_reader(schema: Mapping[str, Any]) -> ReadValue:
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _REAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_PLACES: Final = re.compile(r"[+-]?[0-9]+\.[0-9]+")
 _NO_NUMBER: Final = frozenset({"", "null"})
 _WORDS: Final = {
     "NaN": math.nan,
@@ -266,64 +269,83 @@ _EPOCH_DAY: Final = date(1970, 1, 1)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _DAYS: Final = range(-719_162, 2_932_897)
 _MICROS: Final = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
+_DAY_TEXT: Final = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME_TEXT: Final = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
+_ISO_INSTANT: Final = re.compile(rf"{_DAY_TEXT}[T ]{_TIME_TEXT}(?:Z|[+-][0-9]{{2}}:?[0-9]{{2}})")
+_ISO_LOCAL: Final = re.compile(rf"({_DAY_TEXT}T{_TIME_TEXT})Z?")
+_ISO_DATE: Final = re.compile(rf"({_DAY_TEXT})(?:T{_TIME_TEXT}Z?)?")
+_ISO_TIME: Final = re.compile(_TIME_TEXT)
 _YEARS: Final = "from the year 1 to 9999"
 
 
-def _moment_reader(logical: str) -> ReadValue:
+def _moment_reader(logical: str, java_class: str | None) -> ReadValue:
     kind, _, unit = logical.rpartition("-")
-    per_tick, ticks = (1000, "milliseconds") if unit == "millis" else (1, "microseconds")
-    return partial(_read_local if kind.startswith("local") else _read_instant, per_tick, ticks)
+    if java_class in JAVA_SECONDS:
+        return partial(_read_instant, _Ticks(1_000_000, "seconds"))
+    ticks = _Ticks(1000, "milliseconds") if unit == "millis" else _Ticks(1, "microseconds")
+    if java_class in JAVA_MILLIS:
+        return partial(_read_instant, ticks._replace(are_beside_seconds=False))
+    return partial(_read_local if kind.startswith("local") else _read_instant, ticks)
 
 
-def _read_instant(per_tick: int, unit: str, value: Any) -> datetime | None:
-    """A whole number is ticks of the definition, one with a fraction seconds: so Jackson writes an ``Instant``."""
+class _Ticks(NamedTuple):
+    """What whole numbers for a time are. ``are_beside_seconds``: numbers with a fraction are seconds, as Jackson writes
+    an ``Instant``; else they are refused."""
+
+    micros: int
+    name: str
+    are_beside_seconds: bool = True
+
+
+def _read_instant(ticks: _Ticks, value: Any) -> datetime | None:
     text = value.strip() if type(value) is str else value
     if text == "":
         return None
     micros: int | None = None
     if type(value) is int:
-        micros = value * per_tick
+        micros = value * ticks.micros
     elif type(value) is str:
-        micros = _spelled_instant(text, per_tick)
-    elif type(value) is Fraction:
+        micros = _spelled_instant(text, ticks)
+    elif type(value) is Fraction and ticks.are_beside_seconds:
         micros = _micros_of_seconds(value)
     if micros is None or micros not in _MICROS:
-        rule = f"it takes seconds with a fraction, {unit} without one, and ISO 8601 with an offset, {_YEARS}"
-        raise JsonMisfit(value, "TIMESTAMP", rule)
+        numbers = f"{ticks.name} as a whole number"
+        if ticks.are_beside_seconds:
+            numbers += ", seconds with a fraction"
+        raise JsonMisfit(value, "TIMESTAMP", f"it takes {numbers}, and ISO 8601 with an offset, {_YEARS}")
     return _EPOCH + micros * _MICROSECOND
 
 
-def _spelled_instant(text: str, per_tick: int) -> int | None:
+def _spelled_instant(text: str, ticks: _Ticks) -> int | None:
     if _WHOLE.fullmatch(text):
-        return int(text) * per_tick
-    if _REAL.fullmatch(text):
-        return _micros_of_seconds(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return None if moment.tzinfo is None else (moment - _EPOCH) // _MICROSECOND
+        return int(text) * ticks.micros
+    if _PLACES.fullmatch(text):
+        return _micros_of_seconds(text) if ticks.are_beside_seconds else None
+    with suppress(ValueError):
+        if _ISO_INSTANT.fullmatch(text):
+            return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
+    return None
 
 
 def _micros_of_seconds(text: str) -> int | None:
     seconds = _decimal(text)
-    return None if seconds is None else int(_FLOORED.scaleb(seconds, 6).to_integral_value(ROUND_FLOOR))
+    return None if seconds is None else int(_FLOORED.scaleb(seconds, 9)) // 1000
 
 
-def _read_local(per_tick: int, unit: str, value: Any) -> datetime | None:
+def _read_local(ticks: _Ticks, value: Any) -> datetime | None:
     if value in ("", []):
         return None
     moment: datetime | None = None
     with suppress(ValueError, OverflowError):
-        if type(value) is int and value * per_tick in _MICROS:
-            moment = _EPOCH_LOCAL + value * per_tick * _MICROSECOND
+        if type(value) is int and value * ticks.micros in _MICROS:
+            moment = _EPOCH_LOCAL + value * ticks.micros * _MICROSECOND
         elif type(value) is list and 5 <= len(value) <= 7 and _are_whole(value):
             moment = datetime(*value[:6], *_micros_of_nanos(value[6:]))
-        elif type(value) is str and "T" in value:
-            moment = datetime.fromisoformat(value.strip().removesuffix("Z"))
-    if moment is None or moment.tzinfo is not None:
-        rule = f"it takes [year, month, day, hour, minute, second, nanosecond], {unit} and ISO 8601 without an offset"
-        raise JsonMisfit(value, "TIMESTAMP_NTZ", f"{rule}, {_YEARS}")
+        elif type(value) is str and (spelled := _ISO_LOCAL.fullmatch(value.strip())):
+            moment = datetime.fromisoformat(spelled[1])
+    if moment is None:
+        rule = f"it takes [year, month, day, hour, minute, second, nanosecond], {ticks.name} and ISO 8601"
+        raise JsonMisfit(value, "TIMESTAMP_NTZ", f"{rule} without an offset, {_YEARS}")
     return moment
 
 
@@ -335,38 +357,25 @@ def _read_date(value: Any) -> date | None:
             return _EPOCH_DAY + timedelta(days=value)
         if type(value) is list and len(value) == 3 and _are_whole(value):
             return date(*value)
-        if type(value) is str:
-            return _spelled_date(value.strip())
+        if type(value) is str and (spelled := _ISO_DATE.fullmatch(value.strip())):
+            return date.fromisoformat(spelled[1])
     raise JsonMisfit(value, "DATE", f"it takes [year, month, day], days since 1970 and ISO 8601, {_YEARS}")
 
 
-def _spelled_date(text: str) -> date:
-    """Raises ValueError; a time with an offset is of two dates."""
-    if "T" not in text:
-        return date.fromisoformat(text)
-    moment = datetime.fromisoformat(text.removesuffix("Z"))
-    if moment.tzinfo is not None:
-        raise ValueError("it has an offset")
-    return moment.date()
-
-
-def _read_time_of_day(ticks: int, number: ReadValue, value: Any) -> int | None:
+def _read_time_of_day(ticks: int, value: Any) -> int | None:
     if value in ("", []):
         return None
-    try:
+    with suppress(ValueError, OverflowError):
+        if type(value) is int and 0 <= value < 86_400 * ticks:
+            return value
         if type(value) is list and 2 <= len(value) <= 4 and _are_whole(value):
             return _ticks_of_day(time(*value[:3], *_micros_of_nanos(value[3:])), ticks)
-        if type(value) is str and ":" in value:
+        if type(value) is str and _ISO_TIME.fullmatch(value.strip()):
             return _ticks_of_day(time.fromisoformat(value.strip()), ticks)
-    except (ValueError, OverflowError):
-        raise JsonMisfit(value, "TIME", "it takes [hour, minute, second, nanosecond] and ISO 8601") from None
-    found: int | None = number(value)
-    return found
+    raise JsonMisfit(value, "TIME", "it takes [hour, minute, second, nanosecond], ticks of a day, and ISO 8601")
 
 
 def _ticks_of_day(moment: time, ticks: int) -> int:
-    if moment.tzinfo is not None:
-        raise ValueError("it has an offset")
     micros = ((moment.hour * 60 + moment.minute) * 60 + moment.second) * 1_000_000 + moment.microsecond
     return micros * ticks // 1_000_000
 

@@ -7,11 +7,12 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 from interpulse.spark.schemas.json_payloads.definition import (
+    JAVA_SECONDS,
     is_pairs,
     non_null_branches,
     parse_json_definition,
@@ -26,7 +27,7 @@ _Write: TypeAlias = Callable[[Any], str]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_JAVA_SECONDS: Final = frozenset({"java.time.OffsetDateTime", "java.time.ZonedDateTime"})
+_EXACT: Final = Context(prec=38)
 _ABSENT: Final = object()
 _text: Final = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -179,7 +180,7 @@ class _Writers:
         per_tick = 1000 if logical.endswith("millis") else 1
         if logical.startswith("local"):
             return _write_local_array if self._for_java else partial(_write_ticks, per_tick)
-        in_seconds = self._for_java if java_class is None else java_class in _JAVA_SECONDS
+        in_seconds = self._for_java if java_class is None else java_class in JAVA_SECONDS
         return _write_seconds if in_seconds else partial(_write_ticks, per_tick)
 
 
@@ -197,7 +198,7 @@ def _value_of_default(schema: Any, default: Any) -> Any:
         if logical != "decimal":
             value: Any = raw
         else:
-            value = Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-first.get("scale", 0))
+            value = Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-first.get("scale", 0), _EXACT)
     elif kind == "array":
         value = [_value_of_default(first["items"], item) for item in default]
     elif kind == "map":

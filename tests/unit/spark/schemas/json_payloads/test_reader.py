@@ -79,14 +79,21 @@ def test_value_that_does_not_fit_is_named(kind, payload, said):
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["java.util.Date", "java.sql.Timestamp", "java.time.OffsetDateTime"])
-def test_moments_of_java_are_timestamps_wherever_their_names_stand(name):
+@pytest.mark.parametrize(
+    ("name", "spelled"),
+    [
+        ("java.util.Date", "1706933106789"),
+        ("java.sql.Timestamp", "1706933106789"),
+        ("java.time.OffsetDateTime", "1706933106.789000000"),
+    ],
+)
+def test_moments_of_java_are_timestamps_wherever_their_names_stand(name, spelled):
     namespace, _, short = name.rpartition(".")
     kind = {"type": "record", "name": short, "namespace": namespace, "fields": []}
     definition = json.dumps(record(a=["null", kind], b=["null", name])).encode()
     assert avro_type(parse_json_definition(definition)).simpleString() == "struct<a:timestamp,b:timestamp>"
     at = datetime(2024, 2, 3, 4, 5, 6, 789_000, UTC)
-    assert json_reader(definition)(b'{"a": 1706933106789, "b": 1706933106.789}') == {"a": at, "b": at}
+    assert json_reader(definition)(f'{{"a": {spelled}, "b": {spelled}}}'.encode()) == {"a": at, "b": at}
 
 
 def test_decimals_beside_doubles():

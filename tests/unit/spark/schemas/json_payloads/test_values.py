@@ -163,7 +163,7 @@ TAKEN = {
     ],
     "time in microseconds": [("[4,5,6,789000]", 14_706_000_789)],
     "java.util.Date": [("1706933106789", AT), ('"1706933106789"', AT), ('"2024-02-03T04:05:06.789Z"', AT)],
-    "java.time.ZonedDateTime": [("1706933106.789000000", AT)],
+    "java.time.ZonedDateTime": [("1706933106.789000000", AT), ("1706933106", AT.replace(microsecond=0))],
 }
 REFUSED = {
     "int": [
@@ -240,6 +240,8 @@ REFUSED = {
     ],  # Java has these years
     "date": [
         '"19756"',
+        '"40680224.6"',
+        '"2024-W05-6"',
         "[2024,13,3]",
         "[2024,2]",
         "[2024,2,3,4]",
@@ -255,6 +257,7 @@ REFUSED = {
         "[0,1,1]",
         "20240203",
     ],  # Java has these years
+    "java.util.Date": ["1706933106789.5", "[1706933106789]"],
     "time": ["[24,0]", "[4]", '"4:5"', "[4,5,6,7,8]", '["4","5"]', "{}"],
 }
 
@@ -291,8 +294,8 @@ def test_other_spellings_are_refused_with_field_value_and_rule(name, spelled):
         (
             "timestamp in milliseconds",
             "253402300800.0",
-            "column v: 253402300800.0 does not fit TIMESTAMP: it takes seconds with a fraction, "
-            "milliseconds without one, and ISO 8601 with an offset, from the year 1 to 9999",
+            "column v: 253402300800.0 does not fit TIMESTAMP: it takes milliseconds as a whole number, "
+            "seconds with a fraction, and ISO 8601 with an offset, from the year 1 to 9999",
         ),
     ],
 )

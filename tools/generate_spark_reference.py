@@ -66,6 +66,7 @@ for is decoded. In message mode the columns of the topic's schema stand in place
 | TIMESTAMP, INSTANT; LOCAL_DATE_TIME | `value` TIMESTAMP; TIMESTAMP_NTZ |
 | TIME; LOCAL_TIME | `value` BIGINT: microseconds; nanoseconds of the day |
 | AVRO, JSON | one per field; a union of several types is a struct of `member0`, `member1`.. |
+| JSON, fields of `java.util.Date`, `java.sql.Date`, `java.sql.Timestamp`, `OffsetDateTime`, `ZonedDateTime` | TIMESTAMP; what else JSON may hold: [use-spark](../howto/use-spark.md#what-json-holds) |
 | KEY_VALUE, INLINE or SEPARATED | `key` and `value`, each as its own schema says, a record as a struct |
 
 """

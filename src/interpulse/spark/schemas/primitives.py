@@ -51,6 +51,21 @@ def _packed(layout: str, kind: DataType) -> Primitive:
     return Primitive(kind, lambda raw: packing.unpack(raw)[0], packing.pack)
 
 
+def _time(kind: DataType, decode: Callable[[bytes], Any], encode: Callable[[Any], bytes]) -> Primitive:
+    """A primitive whose values may be of years that Spark does not have."""
+
+    def checked(raw: bytes) -> Any:
+        try:
+            return decode(raw)
+        except OverflowError:
+            years = "times of columns go from the year 1 to 9999"
+            raise ValueError(
+                f"column value: 0x{raw.hex()} does not fit {kind.simpleString().upper()}: {years}"
+            ) from None
+
+    return Primitive(kind, checked, encode)
+
+
 _LONG: Final = struct.Struct(">q")
 _SECONDS_NANOS: Final = struct.Struct(">qi")
 _DAYS_NANOS: Final = struct.Struct(">qq")
@@ -90,23 +105,23 @@ PRIMITIVES: Final[dict[SchemaType, Primitive]] = {
     SchemaType.INT64: _packed(">q", LongType()),
     SchemaType.FLOAT: _packed(">f", FloatType()),
     SchemaType.DOUBLE: _packed(">d", DoubleType()),
-    SchemaType.DATE: Primitive(
+    SchemaType.DATE: _time(
         DateType(),
         lambda raw: _EPOCH_DAY + timedelta(days=_long(raw) // _DAY_MS),
         lambda day: _LONG.pack((day - _EPOCH_DAY).days * _DAY_MS),
     ),
-    SchemaType.LOCAL_DATE: Primitive(
+    SchemaType.LOCAL_DATE: _time(
         DateType(),
         lambda raw: _EPOCH_DAY + timedelta(days=_long(raw)),
         lambda day: _LONG.pack((day - _EPOCH_DAY).days),
     ),
-    SchemaType.TIMESTAMP: Primitive(
+    SchemaType.TIMESTAMP: _time(
         TimestampType(),
         lambda raw: _EPOCH + timedelta(milliseconds=_long(raw)),
         lambda moment: _LONG.pack((moment - _EPOCH) // _MILLISECOND),
     ),
-    SchemaType.INSTANT: Primitive(TimestampType(), _instant, _instant_bytes),
-    SchemaType.LOCAL_DATE_TIME: Primitive(TimestampNTZType(), _local_date_time, _local_date_time_bytes),
+    SchemaType.INSTANT: _time(TimestampType(), _instant, _instant_bytes),
+    SchemaType.LOCAL_DATE_TIME: _time(TimestampNTZType(), _local_date_time, _local_date_time_bytes),
     SchemaType.TIME: Primitive(
         LongType(),
         lambda raw: _long(raw) % _DAY_MS * 1000,

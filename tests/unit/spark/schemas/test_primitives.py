@@ -32,3 +32,20 @@ from interpulse.spark.schemas.primitives import PRIMITIVES
 def test_value_and_its_bytes(kind, value, raw):
     assert PRIMITIVES[kind].encode(value).hex() == raw
     assert PRIMITIVES[kind].decode(bytes.fromhex(raw)) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw"),
+    [
+        (SchemaType.DATE, "7fffffffffffffff"),
+        (SchemaType.LOCAL_DATE, "00000000002cc0a1"),
+        (SchemaType.TIMESTAMP, "0000e677d21fdc00"),
+        (SchemaType.INSTANT, "7fffffffffffffff00000000"),
+        (SchemaType.LOCAL_DATE_TIME, "8000000000000000" + "0" * 16),
+    ],
+)
+def test_time_of_a_year_that_spark_does_not_have_is_named(kind, raw):
+    with pytest.raises(
+        ValueError, match=f"column value: 0x{raw} does not fit [A-Z_]+: times of columns go from the year 1"
+    ):
+        PRIMITIVES[kind].decode(bytes.fromhex(raw))

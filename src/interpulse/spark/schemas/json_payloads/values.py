@@ -50,7 +50,12 @@ class JsonMisfit(ValueError):
 
 
 def _shown(value: Any) -> str:
-    text = str(value) if isinstance(value, Fraction | Decimal) else json.dumps(value, ensure_ascii=False, default=repr)
+    if isinstance(value, bytes):
+        text = f"0x{value.hex()}"
+    elif isinstance(value, Fraction | Decimal):
+        text = str(value)
+    else:
+        text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

@@ -81,7 +81,7 @@ def test_times_of_a_schema_that_java_made_are_what_its_classes_read(kind, value,
         (record(a=["int", "string"]), {"a": None}, "column a: null does not fit UNION"),
         (record(a="int"), {}, "column a: null does not fit the schema: the rows have no such column"),
         (record(a=COLOUR), {"a": "BLUE"}, 'column a: "BLUE" does not fit ENUM: its symbols are RED, GREEN'),
-        (record(a=FIXED), {"a": b"\0"}, "does not fit fixed(2): it takes 2 bytes, not 1"),
+        (record(a=FIXED), {"a": b"\0"}, "column a: 0x00 does not fit fixed(2): it takes 2 bytes, not 1"),
         (
             record(a=["int", "string"]),
             {"a": {"member0": 1, "member1": "x"}},

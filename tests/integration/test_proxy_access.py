@@ -52,7 +52,7 @@ class Guarded:
         return self.broker.service_url.removeprefix("pulsar://")
 
 
-def guarded(directory: Path, *, forwarded: bool) -> Iterator[Guarded]:
+def guarded(directory: Path, *, forwarded: bool, **more: object) -> Iterator[Guarded]:
     authority = Authority(directory / "authority")
     shown = authority.issue("localhost", names=["localhost"])
     given = access.settings(directory) | NO_JOB
@@ -72,6 +72,7 @@ def guarded(directory: Path, *, forwarded: bool) -> Iterator[Guarded]:
             "tlsCertificateFilePath": shown.certificate,
             "tlsKeyFilePath": shown.key,
             "tlsTrustCertsFilePath": authority.file,
+            **more,
         }
         with proxy_in_thread(broker.service_url, broker.web_url, **settings) as proxy:
             yield Guarded(broker, proxy, authority)
@@ -87,6 +88,16 @@ def speaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 def forwarding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """The broker checks the credentials of clients, too."""
     yield from guarded(tmp_path_factory.mktemp("forwarding"), forwarded=True)
+
+
+@pytest.fixture(scope="module")
+def of_workloads(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """The proxy makes roles of the URIs in certificates; the broker never sees one."""
+    rules = {
+        "tlsCertIdentitySource": "SAN:URI",
+        "tlsAuthPrincipalMappingRules": "RULE:^spiffe://acme/sa/([^/]+)$/acme-$1/L",
+    }
+    yield from guarded(tmp_path_factory.mktemp("workloads"), forwarded=False, **rules)
 
 
 @pytest.fixture(params=["speaking", "forwarding"])
@@ -144,10 +155,10 @@ async def test_our_clients_when_their_credentials_are_right_or_not_then_told_as_
                     await admin.tenants.list()
 
 
-def shown(cluster: Guarded, certificate: Certificate | None) -> str:
+def shown(cluster: Guarded, certificate: Certificate | None, seconds: int = 20) -> str:
     who = None if certificate is None else pulsar.AuthenticationTLS(*map(str, certificate))
     trusted = {"tls_trust_certs_file_path": str(cluster.authority.file), "tls_validate_hostname": True}
-    return outcome(cluster.proxy.app.service_url_tls, who, seconds=20 if certificate else 1, **trusted)
+    return outcome(cluster.proxy.app.service_url_tls, who, seconds=seconds if certificate else 1, **trusted)
 
 
 async def test_clients_when_they_show_certificates_then_the_name_in_it_is_their_role(speaking: Guarded) -> None:
@@ -159,6 +170,23 @@ async def test_clients_when_they_show_certificates_then_the_name_in_it_is_their_
     trusted = TlsOptions(str(speaking.authority.file))
     async with AdminClient(speaking.proxy.app.web_url_tls, credentials=credentials, tls=trusted) as admin:
         assert await admin.namespaces.list("acme") == ["acme/app"]
+
+
+async def test_workloads_when_the_uri_in_their_certificates_is_their_role_then_count_by_it(
+    of_workloads: Guarded,
+) -> None:
+    authority = of_workloads.authority
+    admin_files = authority.issue("workload", workload="spiffe://acme/sa/Admin")
+    stranger = authority.issue("acme-admin")  # its common name would do
+    assert await asyncio.to_thread(shown, of_workloads, admin_files) == "done"
+    assert await asyncio.to_thread(shown, of_workloads, stranger, seconds=1) in REFUSED
+    trusted = TlsOptions(str(authority.file))
+    url = of_workloads.proxy.app.web_url_tls
+    async with AdminClient(url, credentials=Credentials.tls(*map(str, admin_files)), tls=trusted) as admin:
+        assert await admin.namespaces.list("acme") == ["acme/app"]
+    async with AdminClient(url, credentials=Credentials.tls(*map(str, stranger)), tls=trusted) as admin:
+        with pytest.raises(AuthenticationError, match="Authentication required"):
+            await admin.namespaces.list("acme")
 
 
 @pytest.mark.parametrize("place", [None, "{place}"])

@@ -68,9 +68,7 @@ def sealed(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> It
         yield Sealed(broker, authority)
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Sealed]:
-    """It lets in clients with certificates alone, whose names are their roles."""
+def guarded_settings(authority: Authority) -> dict[str, Setting]:
     settings: dict[str, Setting] = {
         "tlsTrustCertsFilePath": str(authority.file),
         "tlsRequireTrustedClientCertOnConnect": True,
@@ -79,8 +77,13 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> I
         "authorizationEnabled": True,
         "superUserRoles": "admin",
     }
-    settings = INSIDE_ONLY | files(authority.issue("broker")) | settings | NO_JOB
-    with InProcessBroker(tmp_path_factory.mktemp("guarded") / "data", settings) as broker:
+    return INSIDE_ONLY | files(authority.issue("broker")) | settings | NO_JOB
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Sealed]:
+    """It lets in clients with certificates alone, whose names are their roles."""
+    with InProcessBroker(tmp_path_factory.mktemp("guarded") / "data", guarded_settings(authority)) as broker:
         yield Sealed(broker, authority)
 
 
@@ -215,6 +218,35 @@ async def test_certificate_when_it_names_a_role_then_permissions_are_those_of_th
     async with guarded.client(guarded.authority.issue("other"), credentials=Credentials("tls", "")) as client:
         with pytest.raises(PulsarError, match="not authorized"):
             await client.create_producer(topic)
+
+
+async def test_certificate_when_its_uri_makes_the_role_then_permissions_are_those_of_the_role(
+    tmp_path: Path, authority: Authority
+) -> None:
+    rules: dict[str, Setting] = {
+        "tlsCertIdentitySource": "SAN:URI",
+        "tlsAuthPrincipalMappingRules": "RULE:^spiffe://acme/ns/([^/]+)/sa/([^/]+)$/$1__$2/L,RULE:^admin:all$/admin/",
+    }
+    operator = authority.issue("operator", workload="admin:all")
+    checkout = authority.issue("checkout", workload="spiffe://acme/ns/Payments/sa/checkout")
+    strangers = [authority.issue("admin"), authority.issue("other", workload="spiffe://other/ns/payments/sa/checkout")]
+    topic = "persistent://public/default/of-workloads"
+    with InProcessBroker(tmp_path / "data", guarded_settings(authority) | rules) as broker:
+        of_workloads = Sealed(broker, authority)
+        async with of_workloads.admin(operator) as admin:
+            await admin.permissions.grant("public/default", "payments__checkout", ["produce", "consume"])
+        async with of_workloads.client(checkout, credentials=Credentials("tls", "")) as client:
+            assert await round_trip(client, topic, b"mine") == b"mine"
+        async with of_workloads.admin(checkout) as admin:
+            with pytest.raises(AuthenticationError, match="super-user"):
+                await admin.tenants.list()
+        for stranger in strangers:
+            async with of_workloads.client(stranger, credentials=Credentials("tls", "")) as client:
+                with pytest.raises(AuthenticationError, match="Failed to authenticate"):
+                    await client.create_producer(topic)
+            async with of_workloads.admin(stranger) as admin:
+                with pytest.raises(AuthenticationError, match="Authentication required"):
+                    await admin.tenants.list()
 
 
 # --- files that change

@@ -66,15 +66,22 @@ class Authority:
         return self.directory / "authority.pem"
 
     def issue(
-        self, common_name: str, *, names: Sequence[str] = (), password: bytes | None = None, expired: bool = False
+        self,
+        common_name: str,
+        *,
+        names: Sequence[str] = (),
+        password: bytes | None = None,
+        expired: bool = False,
+        workload: str = "",
     ) -> Certificate:
         """A certificate for a client of that name, or for a server on 127.0.0.1 and of these names; the key is in
-        PKCS #8. Java's client makes a name of an address: it asks for ``localhost``.
+        PKCS #8. Java's client makes a name of an address: it asks for ``localhost``. ``workload`` is a URI that names
+        the client in place of the common name, as SPIFFE does: the subject stays empty.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         encryption = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
         files = Certificate(self.directory / f"{common_name}.pem", self.directory / f"{common_name}.key")
-        files.certificate.write_bytes(self._signed(common_name, key, names=names, expired=expired))
+        files.certificate.write_bytes(self._signed(common_name, key, names=names, expired=expired, workload=workload))
         files.key.write_bytes(
             key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
         )
@@ -88,19 +95,21 @@ class Authority:
         names: Sequence[str] = (),
         authority: bool = False,
         expired: bool = False,
+        workload: str = "",
     ) -> bytes:
         end = datetime.datetime.now(datetime.UTC) + (-_DAY if expired else _DAY)
         address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-        alternative = x509.SubjectAlternativeName([address, *map(x509.DNSName, names)])
+        uris = [x509.UniformResourceIdentifier(workload)] if workload else []
+        alternative = x509.SubjectAlternativeName([address, *map(x509.DNSName, names), *uris])
         builder = (
             x509.CertificateBuilder()
-            .subject_name(_name(common_name))
+            .subject_name(x509.Name([]) if workload else _name(common_name))
             .issuer_name(_name(self._own_name))
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(end - 2 * _DAY)
             .not_valid_after(end)
-            .add_extension(alternative, critical=False)
+            .add_extension(alternative, critical=bool(workload))  # RFC 5280: critical where the subject is empty
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)

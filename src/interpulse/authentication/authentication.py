@@ -53,6 +53,8 @@ class PeerCertificate:
     common_name: str
     expires_at: float | None = None
     """Seconds since 1970."""
+    der: bytes = field(default=b"", repr=False)
+    """The certificate itself, for its other names."""
 
 
 class Provider(Protocol):
@@ -132,7 +134,7 @@ class Authentication:
         scheme, _, credentials = headers.get("Authorization", "").partition(" ")
         # Logs name the method. What stands in the place of an unknown scheme may be a token, so it is not taken over.
         method = _METHODS_BY_SCHEME.get(scheme.lower(), "unknown" if scheme else "none")
-        if not scheme and certificate is not None and certificate.common_name and _CERTIFICATE in self._providers:
+        if not scheme and certificate is not None and _CERTIFICATE in self._providers:
             method = _CERTIFICATE
         sent = credentials.strip().encode(errors="replace")
         try:

@@ -1,39 +1,76 @@
 """Authentication by the certificate that a client showed when its connection began.
 
-The handshake has checked it; what counts here is the common name, which is the role. Clients send nothing besides.
+The handshake has checked it; what counts here is one of its names, of which rules may make the role. Clients send
+nothing besides.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, Protocol
 
 from interpulse.authentication.authentication import Identity, PeerCertificate, Refused
+from interpulse.authentication.principal_mapping import PrincipalMapping
 
 __all__ = ["CertificateProvider", "peer_certificate"]
 
+_COMMON_NAME: Final = "CN"
+
 
 class CertificateProvider:
-    """Pulsar's AuthenticationProviderTls."""
+    """Pulsar's AuthenticationProviderTls, with the sources and rules of PIP-485."""
 
     name = "tls"
     method = "tls"
 
+    def __init__(self, source: str = _COMMON_NAME, mapping: PrincipalMapping | None = None) -> None:
+        """``source`` is one of `ProviderSettings.tls_cert_identity_source`; without a mapping the name is the role."""
+        self._source = source
+        self._mapping = mapping or PrincipalMapping("")
+
     async def authenticate(self, credentials: bytes, certificate: PeerCertificate | None) -> Identity:
-        """The name in the certificate, until the certificate ends; nothing else counts, whatever the client sends."""
-        if certificate is None or not certificate.common_name:
+        """Return the role of the certificate, until the certificate ends; what the client sends does not count."""
+        if certificate is None:
+            raise Refused("INVALID_CERTS", "the connection is not inside TLS, or its client showed no certificate")
+        name = self._name(certificate)
+        role = self._mapping.role(name)
+        if role is None:
             raise Refused(
-                "INVALID_CERTS",
-                "the connection is not inside TLS, or its client showed no certificate with a name",
+                "NO_MAPPING_RULE_MATCHED",
+                f"no rule of tlsAuthPrincipalMappingRules makes a role of {name[:200]!r}, the {self._source} of the "
+                "certificate",
             )
-        return Identity(certificate.common_name, certificate.expires_at, renewable=False)
+        return Identity(role, certificate.expires_at, renewable=False)
+
+    def _name(self, certificate: PeerCertificate) -> str:
+        if self._source == _COMMON_NAME:
+            name = certificate.common_name
+        else:
+            from interpulse.authentication.certificate_names import certificate_name  # loaded where it is asked for
+
+            try:
+                name = certificate_name(certificate.der, self._source)
+            except ValueError as error:
+                raise Refused("INVALID_CERTS", f"the names of the certificate cannot be read: {error}") from None
+        if not name:
+            reason = "NO_SAN_OF_TYPE" if self._source.startswith("SAN:") else "INVALID_CN"
+            raise Refused(reason, f"the certificate has no {self._source}, which tlsCertIdentitySource asks for")
+        return name
 
 
-def peer_certificate(shown: Mapping[str, Any] | None) -> PeerCertificate | None:
-    """A checked certificate, given as ``ssl`` gives it, with its most specific common name ("" = none)."""
-    if not shown:
+class _Encrypted(Protocol):
+    """A connection, or a request that came over it."""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any: ...
+
+
+def peer_certificate(connection: _Encrypted) -> PeerCertificate | None:
+    """Return the checked certificate of a client, with its most specific common name ("" = none); None without one."""
+    shown = connection.get_extra_info("peercert")
+    if not shown:  # one that nothing checked is empty here
         return None
     names = [value for part in shown.get("subject", ()) for key, value in part if key == "commonName"]
     end = shown.get("notAfter")
-    return PeerCertificate(str(names[-1]) if names else "", float(ssl.cert_time_to_seconds(end)) if end else None)
+    der = connection.get_extra_info("ssl_object").getpeercert(True)
+    expires_at = float(ssl.cert_time_to_seconds(end)) if end else None
+    return PeerCertificate(str(names[-1]) if names else "", expires_at, der)

@@ -14,6 +14,17 @@ class ProviderSettings:
     """Those of a program that checks credentials, which adds its own."""
 
     tls_trust_certs_file_path: str = setting("", "Authorities of clients (PEM).")
+    tls_cert_identity_source: str = setting(
+        "CN",
+        "Name in the certificate of a client that makes its role: the common name (CN), the whole subject (DN), or the "
+        "first alternative name of a type.",
+        choices=("CN", "DN", "SAN:URI", "SAN:DNS", "SAN:EMAIL"),
+    )
+    tls_auth_principal_mapping_rules: str = setting(
+        "",
+        "Rules that make the role of that name, as RULE:pattern/replacement/[LU] or DEFAULT with commas between them; "
+        "empty = the name is the role.",
+    )
     authentication_providers: str = setting(
         "", "Authentication providers, as Java class names with commas between them; see the guide on security."
     )

@@ -64,13 +64,18 @@ def _token_provider(config: ProviderSettings) -> Provider:
 
 def _certificate_provider(config: ProviderSettings) -> Provider:
     from interpulse.authentication.certificates import CertificateProvider
+    from interpulse.authentication.principal_mapping import PrincipalMapping, UnusableRules
 
     if not config.tls_trust_certs_file_path:
         raise PreconditionFailed(
             "AuthenticationProviderTls needs tlsTrustCertsFilePath, the authorities that sign the certificates of "
             "clients, and ports inside TLS, where clients show them"
         )
-    return CertificateProvider()
+    try:
+        mapping = PrincipalMapping(config.tls_auth_principal_mapping_rules)
+    except UnusableRules as error:
+        raise PreconditionFailed(f"tlsAuthPrincipalMappingRules: {error}") from None
+    return CertificateProvider(config.tls_cert_identity_source, mapping)
 
 
 def _password_provider(config: ProviderSettings) -> Provider:

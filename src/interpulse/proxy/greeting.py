@@ -174,7 +174,7 @@ class Greeting(asyncio.Protocol):
 
     async def _authenticate(self, connect: pb.CommandConnect) -> None:
         if self._context.access is not None:
-            shown = peer_certificate(self._transport.get_extra_info("peercert"))
+            shown = peer_certificate(self._transport)
             self._client = await KnownClient.of(self._context.access, connect, shown)
 
     async def _broker_greeting(self, connect: pb.CommandConnect) -> bytes:

@@ -233,7 +233,7 @@ class WebServer:
         access = self._settings.access
         if access is None:
             return None
-        shown = peer_certificate(request.get_extra_info("peercert"))
+        shown = peer_certificate(request)
         return (await access.authentication.authenticate_http(request.headers, certificate=shown)).role
 
     def _unknown_caller(self, request: web.BaseRequest, error: BadCredentials) -> web.Response:

@@ -2,16 +2,54 @@
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from interpulse.authentication.authentication import Authentication, BadCredentials, Identity, PeerCertificate
 from interpulse.authentication.certificates import CertificateProvider, peer_certificate
+from interpulse.authentication.principal_mapping import PrincipalMapping
 from interpulse.authentication.tokens import TokenProvider, TokenVerifier
 from tests.support.tokens import SECRET, signed
 
 APP = PeerCertificate("app")
+
+
+class Shown:
+    """A connection whose client showed a certificate, as asyncio has it."""
+
+    def __init__(self, certificate: Any) -> None:
+        self._certificate = certificate
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return {"peercert": self._certificate, "ssl_object": self}.get(name, default)
+
+    def getpeercert(self, binary_form: bool) -> bytes:
+        assert binary_form
+        return b"DER"
+
+
+def certificate(common_name: str = "", names: Sequence[x509.GeneralName] = ()) -> PeerCertificate:
+    key, begin = ec.generate_private_key(ec.SECP256R1()), datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    subject = [x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name)] if common_name else []
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COUNTRY_NAME, "DE"), *subject]))
+        .issuer_name(x509.Name(subject))
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(begin)
+        .not_valid_after(begin + datetime.timedelta(days=1))
+    )
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return PeerCertificate(common_name, der=builder.sign(key, SHA256()).public_bytes(Encoding.DER))
 
 
 def authentication(anonymous_role: str = "") -> Authentication:
@@ -33,13 +71,13 @@ def authentication(anonymous_role: str = "") -> Authentication:
     ],
 )
 def test_name_when_read_from_a_certificate_then_is_the_most_specific_one(certificate: Any, name: str) -> None:
-    shown = peer_certificate(certificate)
+    shown = peer_certificate(Shown(certificate))
     assert (shown.common_name if shown else "") == name
 
 
 async def test_certificate_when_it_ends_then_its_role_does_and_an_open_connection_cannot_renew_it() -> None:
     subject = ((("commonName", "app"),),)
-    shown = peer_certificate({"subject": subject, "notAfter": "Jan  1 00:00:10 1970 GMT"})
+    shown = peer_certificate(Shown({"subject": subject, "notAfter": "Jan  1 00:00:10 1970 GMT"}))
     identity = await authentication().authenticate("tls", b"", certificate=shown)
     assert identity == Identity("app", 10.0, renewable=False)
     assert (identity.has_ended(9.0), identity.has_ended(10.0)) == (False, True)
@@ -76,3 +114,55 @@ async def test_certificate_when_its_provider_is_not_offered_then_is_worth_nothin
     ):
         with pytest.raises(BadCredentials):
             await attempt()
+
+
+URI, OTHER = x509.UniformResourceIdentifier("spiffe://acme/sa/app"), x509.UniformResourceIdentifier("spiffe://acme/2")
+MAIL, HOST = x509.RFC822Name("app@acme.com"), x509.DNSName("app.acme.com")
+
+
+@pytest.mark.parametrize(
+    ("source", "rules", "shown", "role"),
+    [
+        ("CN", "", certificate("app", [URI]), "app"),
+        ("CN", "RULE:^(.*)$/$1/U", certificate("app"), "APP"),
+        ("DN", "", certificate("app"), "CN=app,C=DE"),
+        ("DN", "RULE:^CN=([^,]+),.*$/$1/", certificate("app"), "app"),
+        ("SAN:URI", "", certificate("", [HOST, URI, OTHER]), "spiffe://acme/sa/app"),
+        ("SAN:URI", "RULE:^spiffe://acme/sa/([^/]+)$/$1/", certificate("admin", [URI]), "app"),
+        ("SAN:DNS", "", certificate("", [URI, HOST]), "app.acme.com"),
+        ("SAN:EMAIL", "", certificate("", [HOST, MAIL]), "app@acme.com"),
+    ],
+)
+async def test_source_when_the_certificate_has_it_then_makes_the_role(
+    source: str, rules: str, shown: PeerCertificate, role: str
+) -> None:
+    asked = Authentication([CertificateProvider(source, PrincipalMapping(rules))])
+    assert (await asked.authenticate("tls", b"", certificate=shown)).role == role
+    assert (await asked.authenticate_http({}, certificate=shown)).role == role
+
+
+@pytest.mark.parametrize(
+    ("source", "rules", "shown", "reason"),
+    [
+        ("CN", "", None, "INVALID_CERTS"),
+        ("CN", "", certificate("", [URI]), "INVALID_CN"),
+        ("SAN:URI", "", certificate("app"), "NO_SAN_OF_TYPE"),
+        ("SAN:URI", "", certificate("app", [HOST, MAIL]), "NO_SAN_OF_TYPE"),
+        ("SAN:DNS", "DEFAULT", certificate("app", [URI]), "NO_SAN_OF_TYPE"),
+        ("SAN:URI", "RULE:^spiffe://other/(.+)$/$1/", certificate("app", [URI]), "NO_MAPPING_RULE_MATCHED"),
+        ("CN", "RULE:^ap(x?)p$/$1/", certificate("app"), "NO_MAPPING_RULE_MATCHED"),
+        ("DN", "", PeerCertificate("app", der=b"garbage"), "INVALID_CERTS"),
+    ],
+)
+@pytest.mark.parametrize("anonymous_role", ["", "guest"])
+async def test_certificate_when_it_makes_no_role_then_is_refused_and_counted_by_its_reason(
+    source: str, rules: str, shown: PeerCertificate | None, reason: str, anonymous_role: str
+) -> None:
+    provider = CertificateProvider(source, PrincipalMapping(rules))
+    asked = Authentication([provider], anonymous_role=anonymous_role)
+    with pytest.raises(BadCredentials):
+        await asked.authenticate("tls", b"", certificate=shown)
+    if shown is not None:
+        with pytest.raises(BadCredentials):
+            await asked.authenticate_http({}, certificate=shown)
+    assert asked.meter.failures == {("tls", "tls", reason): 1 if shown is None else 2}

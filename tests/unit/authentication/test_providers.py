@@ -16,6 +16,7 @@ from interpulse.authentication.tokens import create_token
 from interpulse.broker.config import config_sources
 from interpulse.model.errors import PreconditionFailed
 from interpulse.proxy.config import proxy_config
+from interpulse.serving.settings import ConfigError
 from tests.support.tokens import SECRET
 
 CURVE = ec.generate_private_key(ec.SECP256R1())
@@ -75,6 +76,24 @@ def test_settings_when_they_cannot_be_meant_then_are_refused_by_name(
 ) -> None:
     with pytest.raises(PreconditionFailed, match=why):
         build_authentication(program(settings))
+
+
+def test_settings_when_a_rule_for_certificates_cannot_be_read_then_is_refused() -> None:
+    settings = ProviderSettings(
+        tls_trust_certs_file_path="/authority.pem",
+        authentication_providers="AuthenticationProviderTls",
+        tls_auth_principal_mapping_rules="DEFAULT,RULE:(/a/",
+    )
+    with pytest.raises(PreconditionFailed, match=r"tlsAuthPrincipalMappingRules: the pattern '\(' is none of RE2"):
+        build_authentication(settings)
+
+
+@pytest.mark.parametrize("source", ["cn", "SAN", "SAN:IP"])
+def test_settings_when_the_source_of_roles_is_none_then_is_refused_with_those_that_are(
+    program: Program, source: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"tlsCertIdentitySource={source}: must be one of CN, DN, SAN:URI"):
+        program({"tlsCertIdentitySource": source})
 
 
 async def test_settings_when_a_public_key_is_given_then_its_tokens_are_accepted(

@@ -106,7 +106,7 @@ class ConsoleFrontEnd:
             if (request.content_length or 0) > _BODY_BYTES_MAX:
                 raise web.HTTPRequestEntityTooLarge(_BODY_BYTES_MAX, request.content_length or 0)
             form = await request.read()
-        certificate = peer_certificate(request.get_extra_info("peercert"))
+        certificate = peer_certificate(request)
         return await site.answer(
             request.method,
             request.raw_path,

@@ -223,7 +223,7 @@ class RestServer:
                     request.method,
                     request.raw_path,
                     request.headers,
-                    peer_certificate(request.get_extra_info("peercert")),
+                    peer_certificate(request),
                     request.secure,
                     request.content_type,
                     read_body,

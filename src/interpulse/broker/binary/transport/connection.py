@@ -115,7 +115,7 @@ class ClientConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self.ip = str(peer[0]) if peer else ""
         self.address = f"/{peer[0]}:{peer[1]}" if peer else ""
-        self.certificate = peer_certificate(transport.get_extra_info("peercert"))
+        self.certificate = peer_certificate(transport)
         self._keep_alive_timer = self.loop.call_at(self._protocol.next_tick, self._tick)
         self._on_made(self)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sized
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from interpulse.serving.exposition import Exposition, labelled
 from interpulse.storage.meters.histogram import Histogram
@@ -12,6 +13,15 @@ from interpulse.storage.meters.histogram import Histogram
 __all__ = ["AccessMeter"]
 
 _TOKEN_MINUTES: Final = (5.0, 10.0, 60.0, 240.0)
+
+
+class CountedKeys(Protocol):
+    """A set of keys that is read again when it changes."""
+
+    failures: int
+    """How often it could not be."""
+
+    def keys(self) -> Sized: ...
 
 
 @dataclass(slots=True)
@@ -25,6 +35,8 @@ class AccessMeter:
     expired_tokens: int = 0
     token_minutes: Histogram = field(default_factory=lambda: Histogram(_TOKEN_MINUTES))
     """How long the tokens were still good that were accepted and do expire."""
+    token_keys: CountedKeys | None = None
+    """The set of keys that tokens are verified with, if there is one."""
 
     def write(self, page: Exposition, labels: str = "") -> None:
         """Add it to a page, under Pulsar's names; ``labels`` are those of the program."""
@@ -39,6 +51,12 @@ class AccessMeter:
             page.add("pulsar_authentication_failures_total", "counter", text, front + who, count)
         text = "Tokens that were not accepted because they had expired."
         page.add("pulsar_expired_token_total", "counter", text, labels, self.expired_tokens)
+        if self.token_keys is not None:
+            text = "Keys of tokenValidationKeysJwks."
+            page.add("pulsar_token_validation_keys", "gauge", text, labels, len(self.token_keys.keys()))
+            text = "Changes of tokenValidationKeysJwks that could not be read."
+            failures = self.token_keys.failures
+            page.add("pulsar_token_validation_keys_reload_failures_total", "counter", text, labels, failures)
         text = "Tokens that were accepted and do expire, by the minutes that were left."
         minutes = self.token_minutes
         page.add_histogram("pulsar_expiring_token_minutes", text, labels, minutes.bounds, minutes.counts, minutes.sum)

@@ -86,7 +86,12 @@ class Authentication:
     """Asks the providers that the client's method belongs to."""
 
     def __init__(
-        self, providers: Iterable[Provider], *, anonymous_role: str = "", now: Callable[[], float] = time.time
+        self,
+        providers: Iterable[Provider],
+        *,
+        anonymous_role: str = "",
+        meter: AccessMeter | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         """``anonymous_role`` is the role of clients without credentials for a provider; empty = they are refused.
 
@@ -97,7 +102,7 @@ class Authentication:
             self._providers.setdefault(provider.method, []).append(provider)
         self._anonymous_role = anonymous_role
         self._now = now
-        self.meter = AccessMeter()
+        self.meter = meter or AccessMeter()
 
     async def authenticate(
         self, method: str, credentials: bytes, *, certificate: PeerCertificate | None = None

@@ -13,10 +13,9 @@ from collections.abc import Callable
 from typing import Final
 
 import jwt
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from interpulse.authentication.signing_keys import PublicKey
+from interpulse.authentication.key_sets import VerifyingKey, verifying_key
+from interpulse.authentication.signing_keys import UnusableKey
 from interpulse.client.transport.json_documents import JsonDocuments
 from interpulse.model.errors import PulsarError
 
@@ -60,13 +59,13 @@ class IssuerKeys:
         self._missing_seconds = missing_seconds
         self._now = now
         self._fetching = asyncio.Lock()
-        self._keys: dict[str, tuple[PublicKey, str | None]] = {}
+        self._keys: dict[str, VerifyingKey] = {}
         self._fetched_at: float | None = None
         self._tried_at: float | None = None
         self._failure = ""
 
-    async def find(self, key_id: str) -> tuple[PublicKey, str | None]:
-        """A key and the one signature it is for, None = any that fits it. Raises IssuerUnavailable."""
+    async def find(self, key_id: str) -> VerifyingKey:
+        """The key of that id. Raises IssuerUnavailable."""
         if self._is_due(key_id) and not (self._fetching.locked() and key_id in self._usable()):
             async with self._fetching:
                 if self._is_due(key_id):
@@ -78,7 +77,7 @@ class IssuerKeys:
             )
         return found
 
-    def _usable(self) -> dict[str, tuple[PublicKey, str | None]]:
+    def _usable(self) -> dict[str, VerifyingKey]:
         return self._keys if self._age() < self._expiry_seconds else {}
 
     def _age(self) -> float:
@@ -105,7 +104,7 @@ class IssuerKeys:
             _logger.info("keys fetched issuer=%s keys=%d", self._issuer, len(keys))
         self._tried_at = self._now()
 
-    async def _published(self) -> dict[str, tuple[PublicKey, str | None]]:
+    async def _published(self) -> dict[str, VerifyingKey]:
         described = await self._documents.get(self._issuer.removesuffix("/") + _DISCOVERY)
         if described.get("issuer") != self._issuer:
             raise IssuerUnavailable(f"it calls itself {described.get('issuer')!r:.200}")
@@ -115,22 +114,22 @@ class IssuerKeys:
         listed = (await self._documents.get(url)).get("keys")
         if not isinstance(listed, list):
             raise IssuerUnavailable(f"{url} lists no keys")
-        keys: dict[str, tuple[PublicKey, str | None]] = {}
+        keys: dict[str, VerifyingKey] = {}
         for each in listed[:_KEYS_MAX]:
             key = _public_key(each)
             if key is not None:
-                keys[each["kid"]] = key, each.get("alg")
+                keys[each["kid"]] = key
         return keys
 
 
-def _public_key(described: object) -> PublicKey | None:
+def _public_key(described: object) -> VerifyingKey | None:
     """None for a key that is for something else than signing, or of a kind that is not accepted."""
     if not isinstance(described, dict) or not isinstance(described.get("kid"), str):
         return None
     if described.get("use", "sig") != "sig":
         return None
     try:
-        key = jwt.PyJWK(described).key
-    except (jwt.PyJWTError, ValueError, TypeError):  # numbers and letters that make no key
+        found = verifying_key(described)
+    except UnusableKey:
         return None
-    return key if isinstance(key, RSAPublicKey | EllipticCurvePublicKey) else None
+    return None if isinstance(found.key, bytes) else found

@@ -10,7 +10,7 @@ from jwt.types import Options
 
 from interpulse.authentication.authentication import Identity, PeerCertificate, Refused
 from interpulse.authentication.issuer_keys import IssuerKeys, IssuerUnavailable
-from interpulse.authentication.signing_keys import PublicKey, signatures
+from interpulse.authentication.signing_keys import PublicKey
 
 __all__ = ["OpenIdProvider"]
 
@@ -44,12 +44,12 @@ class OpenIdProvider:
     async def authenticate(self, credentials: bytes, certificate: PeerCertificate | None) -> Identity:
         text, issuer, key_id, signature = self._unverified(credentials)
         try:
-            key, meant_for = await self._keys[issuer].find(key_id)
+            key = await self._keys[issuer].find(key_id)
         except IssuerUnavailable as error:
             raise Refused("ERROR_RETRIEVING_PUBLIC_KEY", str(error)) from error
-        if signature not in signatures(key) or meant_for not in (None, signature):
+        if signature not in key.signatures:
             raise Refused("ALGORITHM_MISMATCH", f"the token is signed by {signature}, which its key is not for")
-        claims = self._verified(text, key, signature, issuer)
+        claims = self._verified(text, key.key, signature, issuer)
         return Identity(self._role(claims), self._end(claims["exp"]))
 
     def _end(self, expiry: Any) -> float:
@@ -77,7 +77,7 @@ class OpenIdProvider:
             raise Refused("ERROR_RETRIEVING_PUBLIC_KEY", "the token does not name the key that signed it (kid)")
         return text, issuer, key_id, signature
 
-    def _verified(self, text: str, key: PublicKey, signature: str, issuer: str) -> dict[str, Any]:
+    def _verified(self, text: str, key: bytes | PublicKey, signature: str, issuer: str) -> dict[str, Any]:
         try:
             return jwt.decode(
                 text,

@@ -34,6 +34,18 @@ class ProviderSettings:
     )
     token_public_key: str = setting("", "Key that verifies tokens signed with a private key; given in the same ways.")
     token_public_alg: str = setting("", "Signature algorithm tokenPublicKey is for; empty = RS256.")
+    token_validation_keys_jwks: str = setting(
+        "",
+        "Keys that verify tokens, as a JSON Web Key Set, beside the key above: file:..., data:;base64,... or base64.",
+        secret=True,
+    )
+    token_validation_keys_refresh_seconds: int = setting(
+        0, "How often the file of this set is looked at for changes, in seconds; 0 = never.", least=0
+    )
+    token_require_kid: bool = setting(
+        False,
+        "Tokens have to name a key of this set (kid); otherwise those that name none of it are tried with all keys.",
+    )
     token_auth_claim: str = setting("", "Claim of a token that holds the role; empty = sub.")
     token_audience_claim: str = setting("", "Claim of a token that has to hold tokenAudience; empty = none.")
     token_audience: str = setting("", "Audience of the tokens that are accepted.")

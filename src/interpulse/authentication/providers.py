@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from interpulse.authentication.access_meter import AccessMeter
 from interpulse.authentication.authentication import Authentication, Provider
 from interpulse.authentication.provider_settings import ProviderSettings
 from interpulse.model.errors import PreconditionFailed, PulsarError
 from interpulse.serving.settings import words
 
 if TYPE_CHECKING:
+    from interpulse.authentication.key_sets import KeySet
     from interpulse.authentication.signing_keys import PublicKey
 
 __all__ = ["build_authentication"]
@@ -20,20 +22,21 @@ Key = TypeVar("Key")
 
 def build_authentication(config: ProviderSettings) -> Authentication:
     """Ask all the providers that the settings name. Raises PreconditionFailed for settings that cannot be used."""
-    return Authentication(_providers(config), anonymous_role=config.anonymous_user_role)
+    meter = AccessMeter()
+    return Authentication(_providers(config, meter), anonymous_role=config.anonymous_user_role, meter=meter)
 
 
-def _providers(config: ProviderSettings) -> list[Provider]:
+def _providers(config: ProviderSettings, meter: AccessMeter) -> list[Provider]:
     names = words(config.authentication_providers)
     if not names:
         raise PreconditionFailed(
             "authenticationEnabled=true needs authenticationProviders, "
             "for example org.apache.pulsar.broker.authentication.AuthenticationProviderToken"
         )
-    return [_provider(name, config) for name in dict.fromkeys(names)]
+    return [_provider(name, config, meter) for name in dict.fromkeys(names)]
 
 
-def _provider(name: str, config: ProviderSettings) -> Provider:
+def _provider(name: str, config: ProviderSettings, meter: AccessMeter) -> Provider:
     """Java class names are known by their last part."""
     simple = name.rpartition(".")[2]
     make = _MAKERS.get(simple)
@@ -41,19 +44,27 @@ def _provider(name: str, config: ProviderSettings) -> Provider:
         raise PreconditionFailed(
             f"authenticationProviders={name} is not offered: it is not known; offered: {', '.join(_MAKERS)}"
         )
-    return make(config)
+    return make(config, meter)
 
 
-def _token_provider(config: ProviderSettings) -> Provider:
+def _token_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
     from interpulse.authentication.tokens import TokenProvider, TokenVerifier  # what is not asked for is not loaded
 
     if config.token_audience_claim and not config.token_audience:
         raise PreconditionFailed(
             f"tokenAudienceClaim={config.token_audience_claim} needs tokenAudience: what tokens for us name there"
         )
+    key, key_set = _token_key(config), _token_keys(config)
+    if key is None and key_set is None:
+        raise PreconditionFailed(
+            "AuthenticationProviderToken needs tokenSecretKey, tokenPublicKey or tokenValidationKeysJwks"
+        )
+    meter.token_keys = key_set
     return TokenProvider(
         TokenVerifier(
-            _token_key(config),
+            key,
+            key_set=key_set,
+            key_id_required=config.token_require_kid,
             role_claim=config.token_auth_claim or "sub",
             audience_claim=config.token_audience_claim,
             audience=config.token_audience,
@@ -62,7 +73,7 @@ def _token_provider(config: ProviderSettings) -> Provider:
     )
 
 
-def _certificate_provider(config: ProviderSettings) -> Provider:
+def _certificate_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
     from interpulse.authentication.certificates import CertificateProvider
     from interpulse.authentication.principal_mapping import PrincipalMapping, UnusableRules
 
@@ -78,7 +89,7 @@ def _certificate_provider(config: ProviderSettings) -> Provider:
     return CertificateProvider(config.tls_cert_identity_source, mapping)
 
 
-def _password_provider(config: ProviderSettings) -> Provider:
+def _password_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
     from interpulse.authentication.passwords import PasswordFile, PasswordProvider, UnusablePasswords
 
     if not config.basic_auth_conf:
@@ -92,7 +103,7 @@ def _password_provider(config: ProviderSettings) -> Provider:
     return PasswordProvider(users.users)
 
 
-def _openid_provider(config: ProviderSettings) -> Provider:
+def _openid_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
     from interpulse.authentication.issuer_keys import IssuerKeys
     from interpulse.authentication.openid import OpenIdProvider
     from interpulse.client.tls import TlsOptions
@@ -139,14 +150,27 @@ def _openid_provider(config: ProviderSettings) -> Provider:
     )
 
 
-def _token_key(config: ProviderSettings) -> bytes | PublicKey:
+def _token_keys(config: ProviderSettings) -> KeySet | None:
+    from interpulse.authentication.key_sets import KeySet
+
+    if not config.token_validation_keys_jwks:
+        if config.token_require_kid:
+            raise PreconditionFailed(
+                "tokenRequireKid=true needs tokenValidationKeysJwks, the set of keys that tokens name"
+            )
+        return None
+    seconds = config.token_validation_keys_refresh_seconds
+    return _usable("tokenValidationKeysJwks", lambda: KeySet(config.token_validation_keys_jwks, seconds))
+
+
+def _token_key(config: ProviderSettings) -> bytes | PublicKey | None:
     """The secret key wins over the public one, as in Pulsar. Errors never show what was given: it may be the key."""
     from interpulse.authentication.signing_keys import public_key, read_key, secret_key, signatures
 
     if config.token_secret_key:
         return _usable("tokenSecretKey", lambda: secret_key(read_key(config.token_secret_key)))
     if not config.token_public_key:
-        raise PreconditionFailed("AuthenticationProviderToken needs tokenSecretKey or tokenPublicKey")
+        return None
     key = _usable("tokenPublicKey", lambda: public_key(read_key(config.token_public_key)))
     algorithm = config.token_public_alg or "RS256"
     if algorithm not in signatures(key):
@@ -165,7 +189,7 @@ def _usable(setting: str, read: Callable[[], Key]) -> Key:
         raise PreconditionFailed(f"{setting} cannot be used: {error}") from None
 
 
-_MAKERS: Final[Mapping[str, Callable[[ProviderSettings], Provider]]] = {
+_MAKERS: Final[Mapping[str, Callable[[ProviderSettings, AccessMeter], Provider]]] = {
     "AuthenticationProviderToken": _token_provider,
     "AuthenticationProviderTls": _certificate_provider,
     "AuthenticationProviderBasic": _password_provider,

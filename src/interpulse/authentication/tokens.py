@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ import jwt
 from jwt.types import Options
 
 from interpulse.authentication.authentication import Identity, PeerCertificate, Refused
+from interpulse.authentication.key_sets import KeySet, VerifyingKey
 from interpulse.authentication.signing_keys import PrivateKey, PublicKey, signatures
 
 __all__ = ["BadToken", "ExpiredToken", "Token", "TokenProvider", "TokenVerifier", "create_token", "show_token"]
@@ -30,6 +31,16 @@ class ExpiredToken(BadToken):
     """It was good once."""
 
 
+class _OtherKey(BadToken):
+    """The signature is not one of this key."""
+
+
+class UnknownKey(BadToken):
+    """It names no key by which it could be verified."""
+
+    reason = "INVALID_TOKEN_KID"
+
+
 class WrongAudience(BadToken):
     """Its audience is another one."""
 
@@ -46,20 +57,27 @@ class Token:
 
 
 class TokenVerifier:
-    """Verifies tokens with one key."""
+    """Verifies tokens with one key, with those of a set (PIP-490), or with both."""
 
     def __init__(
         self,
-        key: bytes | PublicKey,
+        key: bytes | PublicKey | None,
         *,
+        key_set: KeySet | None = None,
+        key_id_required: bool = False,
         role_claim: str = _SUBJECT,
         audience_claim: str = "",
         audience: str = "",
         clock_skew_seconds: int = 0,
     ) -> None:
-        """``audience_claim`` names where a token must name ``audience``; empty = nowhere."""
-        self._key = key
-        self._signatures = list(signatures(key))
+        """``audience_claim`` names where a token must name ``audience``; empty = nowhere.
+
+        ``key_id_required``: a token has to name a key of the set. Otherwise one that names none of them is tried with
+        all keys.
+        """
+        self._keys = () if key is None else (VerifyingKey(key, signatures(key)),)
+        self._key_set = key_set
+        self._key_id_required = key_id_required
         self._role_claim = role_claim
         self._audience_claim = audience_claim
         self._audience = audience
@@ -67,16 +85,45 @@ class TokenVerifier:
 
     def verify(self, text: str) -> Token:
         """The role of the token; raises BadToken."""
+        claims = self._claims(text)
+        self._check_audience(claims)
+        return Token(self._role(claims), self._end(claims.get("exp")))
+
+    def _claims(self, text: str) -> dict[str, Any]:
+        if self._key_set is None:
+            return self._verified_by_any(text, self._keys)
+        keys, key_id = self._key_set.keys(), _key_id(text)
+        if key_id in keys:
+            return self._verified(text, keys[key_id])
+        unknown = UnknownKey(f"the token names the key {key_id!r:.100} (kid), which is not in tokenValidationKeysJwks")
+        if self._key_id_required:
+            raise unknown
         try:
-            claims = jwt.decode(
-                text, self._key, algorithms=self._signatures, leeway=self._clock_skew_seconds, options=_OPTIONS
+            return self._verified_by_any(text, (*self._keys, *keys.values()))
+        except _OtherKey as error:
+            raise unknown if key_id else error from None
+
+    def _verified_by_any(self, text: str, keys: Iterable[VerifyingKey]) -> dict[str, Any]:
+        """The claims by the first key that the signature is of."""
+        refusal = BadToken("there is no key to verify the token with")
+        for key in keys:
+            try:
+                return self._verified(text, key)
+            except _OtherKey as error:
+                refusal = error
+        raise refusal
+
+    def _verified(self, text: str, key: VerifyingKey) -> dict[str, Any]:
+        try:
+            return jwt.decode(
+                text, key.key, algorithms=key.signatures, leeway=self._clock_skew_seconds, options=_OPTIONS
             )
         except jwt.ExpiredSignatureError as error:
             raise ExpiredToken("the token has expired") from error
+        except (jwt.InvalidSignatureError, jwt.InvalidAlgorithmError) as error:
+            raise _OtherKey(f"the token is not valid: {type(error).__name__}") from error
         except jwt.PyJWTError as error:
             raise BadToken(f"the token is not valid: {type(error).__name__}") from error
-        self._check_audience(claims)
-        return Token(self._role(claims), self._end(claims.get("exp")))
 
     def _end(self, expiry: Any) -> float | None:
         try:
@@ -98,6 +145,14 @@ class TokenVerifier:
         named = claims.get(self._audience_claim)
         if self._audience not in (named if isinstance(named, list) else [named]):
             raise WrongAudience(f"the token does not name {self._audience} in its claim {self._audience_claim}")
+
+
+def _key_id(text: str) -> str:
+    """The key that the token names, "" if it names none. Raises BadToken."""
+    try:
+        return str(jwt.get_unverified_header(text).get("kid", ""))
+    except jwt.PyJWTError as error:
+        raise BadToken(f"the token is not valid: {type(error).__name__}") from error
 
 
 class TokenProvider:

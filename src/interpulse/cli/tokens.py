@@ -89,6 +89,7 @@ def create_key_pair(algorithm: str, output_private_key: str, output_public_key: 
 @_secret_key
 @click.option("-pk", "--private-key", help=f"The private key: {_FORMS}")
 @click.option("-hs", "--headers", multiple=True, metavar="KEY=VALUE", help="Additional header of the token.")
+@click.option("--key-id", help="Id of the key in the broker's tokenValidationKeysJwks: the header kid.")
 def create(
     subject: str,
     expires_in: int | None,
@@ -96,6 +97,7 @@ def create(
     secret_key: str | None,
     private_key: str | None,
     headers: tuple[str, ...],
+    key_id: str | None,
 ) -> None:
     """Make a token."""
     from interpulse.authentication.signing_keys import signatures
@@ -107,8 +109,39 @@ def create(
     if expires_in is not None and expires_in <= 0:
         raise click.UsageError("--expiry-time needs to be above 0")
     signature = signatures(key)[-1] if isinstance(key, bytes) else _fitting(algorithm, key.public_key())
-    more = dict(_pair(each) for each in headers)
+    more = dict(_pair(each, "--headers") for each in headers)
+    if key_id is not None:
+        if not key_id or "kid" in more:
+            raise click.UsageError("--key-id needs a value, and no kid among the --headers")
+        more["kid"] = key_id
     click.echo(create_token(key, subject, signature=signature, expires_in_seconds=expires_in, headers=more))
+
+
+@tokens.command("create-key-set")
+@click.option("-sk", "--secret-key", "secrets", multiple=True, metavar="ID=KEY", help=f"A secret key: {_FORMS}")
+@click.option("-pk", "--public-key", "publics", multiple=True, metavar="ID=KEY", help=f"A public key: {_FORMS}")
+@click.option("-o", "--output", type=click.Path(), help="Write the set to a file instead of standard output.")
+@_force
+def create_key_set(secrets: tuple[str, ...], publics: tuple[str, ...], output: str | None, force: bool) -> None:
+    """Join keys into a JSON Web Key Set, for the setting tokenValidationKeysJwks of a broker.
+
+    The id is what tokens name their key by, see --key-id of tokens create.
+    """
+    from interpulse.authentication.key_sets import json_key
+
+    given = [_pair(each, "--secret-key") for each in secrets], [_pair(each, "--public-key") for each in publics]
+    ids = [key_id for pairs in given for key_id, _ in pairs]
+    if not all(ids) or not 0 < len(set(ids)) == len(ids):
+        raise click.UsageError("Keys need to be passed by --secret-key or --public-key, each with an id of its own")
+    keys = [json_key(_verifying_key(secret=key), key_id) for key_id, key in given[0]]
+    keys += [json_key(_verifying_key(public=key), key_id) for key_id, key in given[1]]
+    written = json.dumps({"keys": keys}, indent=2) + "\n"
+    if output is None:
+        click.echo(written, nl=False)
+        return
+    if not force:
+        _refuse_to_replace(output)
+    _write(output, written.encode(), secret=bool(secrets))
 
 
 @tokens.command("show")
@@ -164,7 +197,9 @@ def _signing_key(secret: str | None, private: str | None) -> bytes | PrivateKey:
         raise CommandFailed(f"the key cannot be used: {error}", UNUSABLE) from None
 
 
-def _verifying_key(secret: str | None, public: str | None, algorithm: str) -> bytes | PublicKey:
+def _verifying_key(
+    secret: str | None = None, public: str | None = None, algorithm: str | None = None
+) -> bytes | PublicKey:
     from interpulse.authentication.signing_keys import UnusableKey, public_key, read_key, secret_key
 
     try:
@@ -173,7 +208,8 @@ def _verifying_key(secret: str | None, public: str | None, algorithm: str) -> by
         key = public_key(read_key(public or ""))
     except UnusableKey as error:
         raise CommandFailed(f"the key cannot be used: {error}", UNUSABLE) from None
-    _fitting(algorithm, key)
+    if algorithm is not None:
+        _fitting(algorithm, key)
     return key
 
 
@@ -201,10 +237,10 @@ def _given(token: str | None, from_stdin: bool, token_file: str | None) -> str:
     return str(token)
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _pair(text: str, option: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator:
-        raise click.UsageError(f"--headers needs key=value, not {text!r}")
+        raise click.UsageError(f"{option} needs key=value, not {text!r}")
     return key, value
 
 

@@ -62,7 +62,16 @@ def program(request: pytest.FixtureRequest) -> Program:
         (OPENID | {"openIDAllowedAudiences": ""}, "AuthenticationProviderOpenID needs openIDAllowed"),
         (OPENID | {"openIDAllowedTokenIssuers": ""}, "AuthenticationProviderOpenID needs openIDAllowed"),
         (OPENID | {"openIDAllowedTokenIssuers": "http://issuer"}, "http://issuer does not begin with https"),
-        (TOKENS, "needs tokenSecretKey or tokenPublicKey"),
+        (TOKENS, "needs tokenSecretKey, tokenPublicKey or tokenValidationKeysJwks"),
+        (
+            TOKENS | {"tokenValidationKeysJwks": "data:,{}"},
+            "tokenValidationKeysJwks cannot be used: it is not a JSON Web",
+        ),
+        (
+            TOKENS | {"tokenValidationKeysJwks": "file:///no"},
+            "tokenValidationKeysJwks cannot be used: /no cannot be read",
+        ),
+        (TOKENS | KEY | {"tokenRequireKid": "true"}, "tokenRequireKid=true needs tokenValidationKeysJwks"),
         (TOKENS | {"tokenSecretKey": "file:///not/there"}, "tokenSecretKey cannot be used: /not/there cannot be read"),
         (TOKENS | {"tokenSecretKey": "c2hvcnQ="}, "at least 32 bytes"),
         (TOKENS | {"tokenPublicKey": "c2hvcnQ="}, "tokenPublicKey cannot be used: .*DER"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import time
@@ -111,9 +112,33 @@ def test_token_when_shown_then_header_and_claims_are_printed_as_they_stand_there
     assert 0 <= time.time() + 3 * 86_400 - int(found.group(1)) < 60
 
 
+def test_key_set_when_made_of_keys_then_its_keys_verify_the_tokens_that_name_them(tmp_path: Path) -> None:
+    from interpulse.authentication.key_sets import KeySet
+    from interpulse.authentication.tokens import TokenVerifier
+
+    private, public, secret, made = (str(tmp_path / name) for name in ("private", "public", "secret", "keys.json"))
+    printed("create-key-pair", "-a", "ES256", "--output-private-key", private, "--output-public-key", public)
+    printed("create-secret-key", "-o", secret)
+    assert printed("create-key-set", "-pk", f"a={public}", "-sk", f"b={secret}", "-o", made) == ""
+    assert Path(made).stat().st_mode & 0o777 == 0o600, "it holds a secret key"
+    verifier = TokenVerifier(None, key_set=KeySet(made, 0), key_id_required=True)
+    for key in (("-pk", private, "-a", "ES256", "--key-id", "a"), ("-sk", secret, "--key-id", "b")):
+        assert verifier.verify(printed("create", "-s", "app", *key).strip()).role == "app"
+    assert json.loads(printed("create-key-set", "-pk", f"a={public}"))["keys"][0]["kid"] == "a"
+    refused = run("create-key-set", "-pk", f"a={public}", "-o", made)
+    assert (refused.exit_code, f"{made} exists already" in refused.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
+        (("create", "-s", "app", "-sk", SECRET, "--key-id", ""), 2, "--key-id needs a value"),
+        (("create", "-s", "a", "-sk", SECRET, "--key-id", "a", "-hs", "kid=a"), 2, "no kid among the --headers"),
+        (("create-key-set",), 2, "Keys need to be passed by --secret-key or --public-key"),
+        (("create-key-set", "-sk", SECRET.rstrip("=")), 2, "--secret-key needs key=value"),
+        (("create-key-set", "-sk", f"={SECRET}"), 2, "each with an id of its own"),
+        (("create-key-set", "-sk", f"a={SECRET}", "-sk", f"a={SECRET}"), 2, "each with an id of its own"),
+        (("create-key-set", "-pk", f"a={SECRET}"), 2, "the key cannot be used: it is not a public key"),
         (("create", "-s", "app"), 2, "Either --secret-key or --private-key"),
         (("create", "-s", "app", "-sk", SECRET, "-pk", SECRET), 2, "Either --secret-key or --private-key"),
         (("create", "-s", "app", "-sk", SECRET, "-e", "0"), 2, "--expiry-time needs to be above 0"),

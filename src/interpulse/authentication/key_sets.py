@@ -1,0 +1,131 @@
+"""JSON Web Key Sets (RFC 7517): keys that verify tokens, each with its id and the algorithms it is accepted for."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from interpulse.authentication.signing_keys import PublicKey, UnusableKey, file_stamp, read_key, secret_key, signatures
+
+__all__ = ["KeySet", "VerifyingKey", "json_key", "read_key_set", "verifying_key"]
+
+_logger = logging.getLogger(__name__)
+
+_MANY: Final = 10
+"""Above this a token without an id costs more than a rotation of keys asks for."""
+
+
+class VerifyingKey(NamedTuple):
+    """A key, and the signature algorithms that are accepted with it: none other, whatever a token says of itself."""
+
+    key: bytes | PublicKey
+    signatures: tuple[str, ...]
+
+
+def verifying_key(described: Mapping[str, Any]) -> VerifyingKey:
+    """Return a key of a set; raises UnusableKey. A key that names its algorithm is for that one alone."""
+    try:
+        key = jwt.PyJWK({name: value for name, value in described.items() if name != "alg"}).key
+    except (jwt.PyJWTError, ValueError, TypeError) as error:  # numbers and letters that make no key
+        raise UnusableKey(f"it is not a key of RSA, of a curve, or a secret (kty RSA, EC or oct): {error}") from None
+    if isinstance(key, bytes):
+        secret_key(key)
+    elif not isinstance(key, RSAPublicKey | EllipticCurvePublicKey):
+        raise UnusableKey("it is a private key, or of a kind that is not accepted; give the public key")
+    fitting, algorithm = signatures(key), described.get("alg")
+    if not fitting:
+        raise UnusableKey("a key of RSA needs 2048 bits or more, a curve is one of P-256, P-384 and P-521")
+    if algorithm is None:
+        return VerifyingKey(key, fitting)
+    if algorithm not in fitting:
+        raise UnusableKey(f"its alg is {algorithm!r}, and it is for {', '.join(fitting)}")
+    return VerifyingKey(key, (algorithm,))
+
+
+def read_key_set(content: bytes) -> dict[str, VerifyingKey]:
+    """Return the keys of a set by their ids; those for something else than signatures are left out.
+
+    Raises UnusableKey, which names the key, if one cannot be used, and if none is left.
+    """
+    try:
+        listed = json.loads(content)["keys"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        listed = None
+    if not isinstance(listed, list):
+        raise UnusableKey('it is not a JSON Web Key Set: {"keys": [...]}')
+    keys: dict[str, VerifyingKey] = {}
+    for place, described in enumerate(listed, 1):
+        key_id = described.get("kid") if isinstance(described, dict) else None
+        if not isinstance(key_id, str) or not key_id:
+            raise UnusableKey(f"key {place} of the set has no kid, by which tokens name it")
+        if key_id in keys:
+            raise UnusableKey(f"two keys of the set have the kid {key_id!r}")
+        if described.get("use", "sig") != "sig":
+            continue
+        try:
+            keys[key_id] = verifying_key(described)
+        except UnusableKey as error:
+            raise UnusableKey(f"key {key_id!r} of the set cannot be used: {error}") from None
+    if not keys:
+        raise UnusableKey("the set has no key for signatures")
+    return keys
+
+
+def json_key(key: bytes | PublicKey, key_id: str) -> dict[str, Any]:
+    """Return a key as an entry of a set, with the first of the algorithms that it is for where it has but one."""
+    fitting = signatures(key)
+    described = jwt.get_algorithm_by_name(fitting[0]).to_jwk(key, as_dict=True)
+    described.pop("key_ops", None)
+    return {"kid": key_id, "use": "sig"} | ({"alg": fitting[0]} if len(fitting) == 1 else {}) | described
+
+
+class KeySet:
+    """The keys of ``tokenValidationKeysJwks``, read again when their file changes (PIP-490)."""
+
+    def __init__(self, source: str, refresh_seconds: int, now: Callable[[], float] = time.monotonic) -> None:
+        """``source`` is ``file:...``, ``data:...``, a path or base64; it is looked at once in ``refresh_seconds``.
+
+        0 seconds: never again. Raises UnusableKey.
+        """
+        self._source = source
+        self._refresh_seconds = refresh_seconds
+        self._now = now
+        self._looked_at = now()
+        self.failures = 0
+        """How often a file that changed could not be read."""
+        self._read()
+
+    def keys(self) -> Mapping[str, VerifyingKey]:
+        """Return the keys of now, by their ids; a set that cannot be read changes nothing, and the log says so."""
+        if self._refresh_seconds and self._now() >= self._looked_at + self._refresh_seconds:
+            self._looked_at = self._now()
+            if file_stamp(self._source) != self._stamp:
+                self._refresh()
+        return self._keys
+
+    def _refresh(self) -> None:
+        try:
+            self._read()
+        except UnusableKey as error:
+            self.failures += 1
+            _logger.error("keys not read, the earlier ones stay setting=tokenValidationKeysJwks reason=%s", error)
+        else:
+            _logger.info("keys read setting=tokenValidationKeysJwks keys=%s", ",".join(self._keys))
+
+    def _read(self) -> None:
+        """Take over the whole set, or nothing of it."""
+        stamp = file_stamp(self._source)
+        self._keys = read_key_set(read_key(self._source))
+        self._stamp = stamp
+        if len(self._keys) > _MANY:
+            _logger.warning(
+                "many keys, each is tried for tokens that name none setting=tokenValidationKeysJwks keys=%d",
+                len(self._keys),
+            )

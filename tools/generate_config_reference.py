@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from interpulse.broker.config.broker_config import BrokerConfig, settings_by_key
-from interpulse.broker.config.pulsar_keys import AUTHENTICATION_KEYS, BROKER_KEYS
+from interpulse.broker.config.pulsar_keys import AUTHENTICATION_KEYS, BROKER_KEYS, FILE_KEYS
 from interpulse.model.numbers import LONG_MAX
 from interpulse.proxy.config.proxy_config import ProxyConfig, proxy_fields
 from interpulse.proxy.config.pulsar_keys import PULSAR_KEYS as PROXY_KEYS
@@ -49,7 +49,7 @@ that asks for protection the proxy does not offer is refused, as is any other ke
 
 def page() -> str:
     """The whole page of the broker."""
-    own = BROKER_KEYS | AUTHENTICATION_KEYS
+    own = BROKER_KEYS | AUTHENTICATION_KEYS | FILE_KEYS
     return _HEAD + "".join(_row(key, item, BrokerConfig(), own) for key, item in settings_by_key().items())
 
 

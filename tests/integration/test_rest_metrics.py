@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.replication.replication_status import STATES
 from interpulse.broker.rest.metrics import metrics_topics
-from interpulse.client import Client
+from interpulse.client import AdminClient, Client
 from interpulse.testing.broker import InProcessBroker
 from interpulse.testing.cluster_pair import ClusterPair
 from interpulse.wire import commands
@@ -19,7 +19,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.raw_client import RawClient
 from tests.support.rest_broker import RestBroker, rest_broker
 from tests.support.rest_client import call
-from tests.support.waiting import eventually
+from tests.support.waiting import SECONDS_MAX, eventually
 
 DEFAULT = {"namespace": "public/default"}
 X = {**DEFAULT, "topic": "persistent://public/default/x"}
@@ -154,6 +154,29 @@ async def test_consumers_are_shown_when_so_configured(pulsar_broker: InProcessBr
     assert page.value("pulsar_consumer_available_permits", **labels) == 7
     assert page.value("pulsar_consumer_unacked_messages", **labels) == 0
     assert len(page.labels_of("pulsar_out_messages_total")) == 1, "a sum over it counts everything once"
+
+
+@pytest.mark.pulsar_settings(exposeSubscriptionBacklogAgeInPrometheus=True, backlogQuotaCheckIntervalInSeconds=1)
+async def test_backlog_ages_when_configured_then_are_shown_for_each_subscription_that_waits(
+    pulsar_broker: InProcessBroker,
+) -> None:
+    name = "pulsar_subscription_storage_backlog_age_seconds"
+    async with Client(pulsar_broker.service_url) as client, AdminClient(pulsar_broker.web_url) as admin:
+        for subscription in ("waits", "idle"):
+            await admin.topics.create_subscription(X["topic"], subscription)
+        async with await client.create_producer("x") as producer:
+            await producer.send(b"hello")
+        await admin.topics.skip_all(X["topic"], "idle")
+        page = await scrape(pulsar_broker.web_url)
+        async with asyncio.timeout(SECONDS_MAX):
+            while not page.labels_of(name):
+                await asyncio.sleep(0.05)
+                page = await scrape(pulsar_broker.web_url)
+        stats = (await admin.topics.stats(X["topic"]))["subscriptions"]
+    assert page.labels_of(name) == [{"cluster": "standalone", **X, "subscription": "waits"}]
+    ages = {subscription: figures["oldestBacklogMessageAgeSeconds"] for subscription, figures in stats.items()}
+    assert ages["waits"] >= page.value(name, **X, subscription="waits") >= 0
+    assert ages["idle"] == -1
 
 
 @pytest.mark.pulsar_settings(exposeTopicLevelMetricsInPrometheus=False)

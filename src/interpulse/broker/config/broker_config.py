@@ -252,6 +252,11 @@ class BrokerConfig(ProviderSettings):
     expose_consumer_level_metrics_in_prometheus: bool = _setting(
         False, "Metrics show consumers one by one too, where they show subscriptions."
     )
+    expose_subscription_backlog_age_in_prometheus: bool = _setting(
+        False,
+        "Metrics and statistics show how old the oldest unacknowledged message of each durable subscription is; it is "
+        "looked up together with the quotas of backlogs.",
+    )
 
     # --- policies of topics, where neither the topic nor its namespace sets them
     max_producers_per_topic: int = _setting(0, "Most producers of a topic; 0 = no limit.", least=0)

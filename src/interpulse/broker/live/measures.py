@@ -161,6 +161,8 @@ class Measured(NamedTuple):
     """How long the entries of the last compaction took to be written."""
     written: WrittenEntries | None = None
     """What became durable in the last full minute; None if nothing did since it began."""
+    backlog_ages: Mapping[str, int] = {}
+    """Seconds that the oldest message of a subscription has waited, of those where it is known."""
 
     def with_status(
         self, topic: str, replicating: Collection[tuple[str, str]], delays: Mapping[tuple[str, str], float]

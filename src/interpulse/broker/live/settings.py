@@ -52,6 +52,9 @@ class TopicSettings:
     backlog_quotas: Mapping[str, BacklogQuota] = field(default_factory=dict)
     """By type, `DESTINATION_STORAGE` or `MESSAGE_AGE`; only those that limit something."""
 
+    backlog_ages_shown: bool = False
+    """The age of each subscription's backlog is looked up with the quotas."""
+
     max_producers: int = 0
     max_consumers: int = 0
     max_consumers_per_subscription: int = 0

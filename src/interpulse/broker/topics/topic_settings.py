@@ -137,6 +137,7 @@ def topic_settings(
         subscription_dispatch_rate=_if_limited(policies.subscription_dispatch_rate),
         subscribe_rate=_if_limited(policies.subscribe_rate),
         backlog_quotas={kind: quota for kind, quota in quotas.items() if _limits(kind, quota)},
+        backlog_ages_shown=config.expose_subscription_backlog_age_in_prometheus,
         max_producers=0 if name.is_system else policies.max_producers or 0,
         max_consumers=policies.max_consumers or 0,
         max_consumers_per_subscription=policies.max_consumers_per_subscription or 0,

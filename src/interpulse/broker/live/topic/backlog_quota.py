@@ -1,4 +1,4 @@
-"""Keeps one topic within its backlog quotas, as `rules.backlog_quota` has them.
+"""Keeps one topic within its backlog quotas, as `rules.backlog_quota` has them, and knows how old its backlogs are.
 
 A quota holds producers back - they are disconnected, and refused while it is exceeded - or evicts: subscriptions that
 are behind count what is too much as acknowledged. Only durable subscriptions count. What waits for another cluster
@@ -71,12 +71,21 @@ class _Oldest(NamedTuple):
     subscription: str
 
 
+class _Age(NamedTuple):
+    """The publish time of the oldest message that one subscription waited for, when it was last looked up."""
+
+    mark_delete: Position
+    publish_time_ms: int
+    looked_up_ms: int
+
+
 class BacklogKeeper:
     """See the module."""
 
     def __init__(self, owner: BacklogOwner) -> None:
         self._owner = owner
         self._oldest: _Oldest | None = None
+        self._ages: dict[str, _Age] = {}
         self.evictions: Counter[str] = Counter()
         """How often each type of quota made messages go."""
 
@@ -88,6 +97,8 @@ class BacklogKeeper:
 
     async def check(self) -> None:
         """Look whether a quota is exceeded, and do what it says."""
+        if self._owner.limits.settings.backlog_ages_shown or self._ages:
+            await self._look_up_ages()
         for quota_type, quota in (await self._exceeded()).items():
             if quota.policy != CONSUMER_BACKLOG_EVICTION:
                 self._send_producers_away(quota_type, quota)
@@ -108,6 +119,19 @@ class BacklogKeeper:
             "backlogQuotaLimitTime": age.limit_seconds if age else -1,
             "oldestBacklogMessageAgeSeconds": self._age_ms(oldest) // 1000 if oldest else -1,
         } | ({"oldestBacklogMessageSubscriptionName": oldest.subscription} if oldest else {})
+
+    def age_seconds(self, subscription: str) -> int:
+        """Return the age of the oldest message that a durable subscription waits for (PIP-492).
+
+        It is exact while that message waits, else the one of the last look. -1: it waits for nothing, or the age is not
+        known.
+        """
+        age, owner = self._ages.get(subscription), self._owner
+        found = owner.subscriptions.get(subscription)
+        if age is None or found is None or not found.cursor.backlog(owner.positions.durable):
+            return -1
+        until = owner.now_ms() if found.cursor.mark_delete == age.mark_delete else age.looked_up_ms
+        return max(0, until - age.publish_time_ms) // 1000
 
     # --- how much there is
 
@@ -133,13 +157,33 @@ class BacklogKeeper:
     async def _look_for_oldest(self) -> None:
         slowest = min(self._behind(), key=lambda each: each.cursor.mark_delete, default=None)
         self._oldest = None
-        if slowest is None or (position := self._owner.log.next_position(slowest.cursor.mark_delete)) is None:
-            return
+        if slowest is not None and (found := await self._next_message(slowest.cursor.mark_delete)) is not None:
+            self._oldest = _Oldest(*found, slowest.name)
+
+    async def _look_up_ages(self) -> None:
+        """One read for each place that subscriptions have come to since the last look."""
+        times = {age.mark_delete: age.publish_time_ms for age in self._ages.values()}
+        ages: dict[str, _Age] = {}
+        for each in self._evictable() if self._owner.limits.settings.backlog_ages_shown else ():
+            mark_delete = each.cursor.mark_delete
+            if mark_delete not in times:
+                found = await self._next_message(mark_delete)
+                if found is None:
+                    continue
+                times[mark_delete] = found[1]
+            ages[each.name] = _Age(mark_delete, times[mark_delete], self._owner.now_ms())
+        self._ages = ages
+
+    async def _next_message(self, mark_delete: Position) -> tuple[Position, int] | None:
+        """The message after a position, and when it was published."""
+        position = self._owner.log.next_position(mark_delete)
+        if position is None:
+            return None
         try:
             found = await self._owner.positions.read_entry(position)
         except NotFound:
-            return  # it was acknowledged and trimmed meanwhile
-        self._oldest = _Oldest(position, publish_time_of(found.entry), slowest.name)
+            return None  # it was acknowledged and trimmed meanwhile
+        return position, publish_time_of(found.entry)
 
     def _still_oldest(self) -> _Oldest | None:
         """What was the oldest message, if it still waits for its subscription."""

@@ -36,6 +36,7 @@ _NOTHING_WAITS: Final[dict[str, Any]] = {
     "msgBacklog": 0,
     "backlogSize": 0,
     "earliestMsgPublishTimeInBacklog": 0,
+    "oldestBacklogMessageAgeSeconds": -1,
     "msgBacklogNoDelayed": 0,
     "blockedSubscriptionOnUnackedMsgs": False,
     "msgDelayed": 0,

@@ -182,7 +182,10 @@ def measure(topic: ShownTopic) -> Measured:
         cache_misses_rate=read_rate,
     )
     limits, compaction = _limits(topic) if topic.limits.measured else None, topic.compaction
-    return Measured(summed(figures, own), own, replication, limits, compaction.measure(), compaction.waits_ms, written)
+    ages = {name: age for name in own if (age := topic.backlog_keeper.age_seconds(name)) >= 0}
+    return Measured(
+        summed(figures, own), own, replication, limits, compaction.measure(), compaction.waits_ms, written, ages
+    )
 
 
 def _outbound_measure(found: SubscriptionMeasure) -> ReplicationMeasure:
@@ -207,7 +210,8 @@ def _limits(topic: ShownTopic) -> LimitMeasure:
 def _subscription(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
     body = subscription_stats.stats(subscription, topic.positions.durable)
     behind = bytes_after(topic.log.ledgers, subscription.cursor.mark_delete) if body["msgBacklog"] else 0
-    return body | _NEVER_IN_SUBSCRIPTIONS | {"backlogSize": behind}
+    age = topic.backlog_keeper.age_seconds(subscription.name)
+    return body | _NEVER_IN_SUBSCRIPTIONS | {"backlogSize": behind, "oldestBacklogMessageAgeSeconds": age}
 
 
 async def add_earliest_times(topic: ShownTopic, body: dict[str, Any]) -> None:

@@ -91,6 +91,11 @@ _OF_SUBSCRIPTION: Final[tuple[Row, ...]] = (
         f"When the subscription was last moved forward by expiry or by an operator; {_TIMES}.",
     ),
 )
+_BACKLOG_AGE: Final[Row] = (
+    "pulsar_subscription_storage_backlog_age_seconds",
+    "gauge",
+    "Age of the oldest unacknowledged message, as of the last look.",
+)
 _OF_CONSUMER: Final[tuple[Row, ...]] = (
     ("pulsar_consumer_msg_rate_redeliver", "gauge", "Messages per second sent again."),
     ("pulsar_consumer_msg_ack_rate", "gauge", "Messages acknowledged per second."),
@@ -209,6 +214,8 @@ class _Lines:
         for subscription, figures in measured.subscriptions.items():
             of_subscription = f"{labels},{labelled(subscription=subscription)}"
             _add(self._of_subscription, of_subscription, figures)
+            if subscription in measured.backlog_ages:
+                self._page.add(*_BACKLOG_AGE, of_subscription, measured.backlog_ages[subscription])
             if self._of_consumer:
                 self._add_consumers(of_subscription, topic.subscriptions[subscription].consumers)
         for remote, way in measured.replication.items():

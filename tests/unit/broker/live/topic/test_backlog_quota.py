@@ -31,12 +31,16 @@ async def topic_with(bench: Any, count: int, *subscriptions: str) -> tuple[Topic
     topic: Topic = await bench.topic()
     for name in subscriptions:
         await topic.create_subscription(name)
+    await publish_now(bench, topic, count)
+    return topic, len(bench.entry(1, publish_time=bench.clock.time_ms))
+
+
+async def publish_now(bench: Any, topic: Topic, count: int) -> None:
     producer, _ = await bench.producer(topic, "filler")
     for number in range(count):
         producer.publish(number, -1, 1, bench.entry(1, publish_time=bench.clock.time_ms))
     await bench.settle()
     producer.close()
-    return topic, len(bench.entry(1, publish_time=bench.clock.time_ms))
 
 
 def backlogs(topic: Topic) -> dict[str, int]:
@@ -191,3 +195,95 @@ async def test_topic_without_quotas_is_not_read(bench: Any, monkeypatch: pytest.
     monkeypatch.setattr(topic.positions, "read_entry", None)
     await bench.registry.topic_tasks.check_backlogs()
     await bench.producer(topic, "p")
+
+
+# --- the age of each subscription's backlog (PIP-492)
+
+AGES = TopicSettings(backlog_ages_shown=True)
+
+
+def ages(topic: Topic) -> dict[str, int]:
+    shown = topic.stats()["subscriptions"]
+    return {name: figures["oldestBacklogMessageAgeSeconds"] for name, figures in shown.items()}
+
+
+async def test_age_when_it_is_not_asked_for_then_is_not_known_and_nothing_is_read(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, _ = await topic_with(bench, 2, "s")
+    monkeypatch.setattr(topic.positions, "read_entry", None)
+    await bench.registry.topic_tasks.check_backlogs()
+    bench.clock.time_ms += 9_000
+    assert (ages(topic), topic.measure().backlog_ages) == ({"s": -1}, {})
+
+
+async def test_age_when_asked_for_then_is_that_of_the_first_message_of_each_subscription(bench: Any) -> None:
+    topic, _ = await topic_with(bench, 1, "slow", "quick", "done", "outdated")
+    bench.clock.time_ms += 5_000
+    await publish_now(bench, topic, 2)
+    await topic.apply(AGES)
+    first = topic.log.next_position(topic.subscription("slow").cursor.mark_delete)
+    topic.subscription("quick").skip_to(first)
+    backlog_operations.clear(topic, "done")
+    assert ages(topic) == {"slow": -1, "quick": -1, "done": -1, "outdated": -1}
+    await bench.registry.topic_tasks.check_backlogs()
+    bench.clock.time_ms += 2_900
+    assert ages(topic) == {"slow": 7, "quick": 2, "done": -1, "outdated": 7}
+    assert topic.measure().backlog_ages == {"slow": 7, "quick": 2, "outdated": 7}
+    topic.subscription("outdated").skip_to(first)
+    assert ages(topic)["outdated"] == 5, "what is not looked up yet is as old as at the last look"
+    backlog_operations.clear(topic, "slow")
+    assert ages(topic)["slow"] == -1
+    await bench.registry.topic_tasks.check_backlogs()
+    assert ages(topic) == {"slow": -1, "quick": 2, "done": -1, "outdated": 2}
+
+
+async def test_age_when_a_subscription_stood_still_then_the_last_look_counts_once_it_moves(bench: Any) -> None:
+    topic, _ = await topic_with(bench, 2, "s")
+    await topic.apply(AGES)
+    for _ in range(2):
+        await bench.registry.topic_tasks.check_backlogs()
+        bench.clock.time_ms += 60_000
+    topic.subscription("s").skip_to(topic.log.next_position(topic.subscription("s").cursor.mark_delete))
+    assert ages(topic) == {"s": 60}
+
+
+async def test_age_when_many_wait_at_one_place_then_it_is_read_once_until_they_move(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, _ = await topic_with(bench, 2, *(f"s{number}" for number in range(5)))
+    await topic.apply(AGES)
+    reads, read = [], topic.positions.read_entry
+
+    async def counted(position: Any) -> Any:
+        reads.append(position)
+        return await read(position)
+
+    monkeypatch.setattr(topic.positions, "read_entry", counted)
+    for _ in range(3):
+        await bench.registry.topic_tasks.check_backlogs()
+    assert len(reads) == 1
+    topic.subscription("s1").skip_to(reads[0])
+    for _ in range(3):
+        await bench.registry.topic_tasks.check_backlogs()
+    assert len(reads) == 2
+
+
+async def test_age_when_a_subscription_is_no_durable_one_or_of_replication_then_is_not_known(bench: Any) -> None:
+    topic, _ = await topic_with(bench, 1, "pulsar.repl.west")
+    await bench.consumer(topic, "reader", durable=False, permits=0)
+    await bench.publish(topic, 2)
+    await topic.apply(AGES)
+    await bench.registry.topic_tasks.check_backlogs()
+    assert ages(topic) == {"reader": -1}
+    assert topic.measure().backlog_ages == {}
+
+
+async def test_age_when_it_is_asked_for_no_longer_then_is_not_known(bench: Any) -> None:
+    topic, _ = await topic_with(bench, 1, "s")
+    await topic.apply(AGES)
+    await bench.registry.topic_tasks.check_backlogs()
+    assert ages(topic) == {"s": 0}
+    await topic.apply(TopicSettings())
+    await bench.registry.topic_tasks.check_backlogs()
+    assert ages(topic) == {"s": -1}

@@ -1,10 +1,11 @@
-"""What is recorded of a topic, told over REST without loading it."""
+"""What is recorded of a topic, told over REST without loading it, and topics chosen by their properties."""
 
 from __future__ import annotations
 
 import pytest
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.client import AdminClient
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Delete
 from tests.support.rest_broker import RestBroker
@@ -69,3 +70,51 @@ async def test_subscriptions_when_topics_are_not_loaded_then_are_listed_all_the_
     )
     assert not broker.context.registry.names
     assert (await call(broker.web_url, "GET", "persistent/demo/a/none/subscriptions")).status == 404
+
+
+# --- topics by their properties (PIP-452)
+
+ODD = {"k,=": "a+b %2C", "env": "prod"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({"env": "prod"}, ["odd", "p-partition-0", "p-partition-1", "plain"]),
+        ({"env": "prod", "team": "a"}, ["p-partition-0", "p-partition-1"]),
+        (ODD, ["odd"]),
+        ({"env": "dev"}, []),
+        ({}, ["none", "odd", "p-partition-0", "p-partition-1", "plain"]),
+    ],
+)
+async def test_topics_when_listed_by_properties_then_those_that_have_all_of_them(
+    broker: RestBroker, wanted: dict[str, str], found: list[str]
+) -> None:
+    async with AdminClient(broker.web_url) as admin:
+        await admin.topics.create_partitioned("demo/a/p", 2, properties={"env": "prod", "team": "a"})
+        for name, properties in {"plain": {"env": "prod"}, "none": {}, "odd": ODD}.items():
+            await admin.topics.create(f"demo/a/{name}", properties)
+        listed = await admin.topics.list("demo/a", properties=wanted)
+    assert listed == [f"persistent://demo/a/{name}" for name in found]
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("env=prod", 200),
+        ("env%3Dprod", 200),
+        ("", 200),
+        (",", 200),
+        ("%20env%3Dprod%20,", 200),
+        ("env", 400),
+        ("=prod", 400),
+        ("env=prod,team", 400),
+    ],
+)
+async def test_topics_when_properties_are_no_pairs_then_are_refused_and_none_is_left_out(
+    broker: RestBroker, query: str, status: int
+) -> None:
+    answer = await call(broker.web_url, "GET", f"persistent/demo/a?properties={query}")
+    assert answer.status == status
+    if status == 400:
+        assert answer.json["reason"].startswith("properties has to be key=value,key=value, not ")

@@ -40,6 +40,16 @@ def test_clusters_tenants_and_brokers_when_administered_then_commands_agree(clus
     cluster_story(cluster)
 
 
+def test_topics_when_listed_by_properties_then_a_real_broker_without_a_plug_in_lists_all(
+    cluster: CliCluster, namespace: str
+) -> None:
+    """It takes the question (PIP-452); our broker answers it, see `test_rest_topic_info`."""
+    cluster.run(f"topics create {namespace}/a -m env=prod")
+    cluster.run(f"topics create {namespace}/b -m env=test")
+    listed = cluster.run(f"topics list {namespace} -p env=prod").split()
+    assert listed == [f"persistent://{namespace}/{name}" for name in "ab"]
+
+
 def test_output_when_compared_with_pulsars_own_then_is_equal(
     cluster: CliCluster, namespace: str, java_check: JavaCheck, tmp_path: Path
 ) -> None:

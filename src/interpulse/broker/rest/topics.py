@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import unquote
 
 from interpulse.broker.live.registry import backlog_operations, upkeep
 from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner, by_partition
@@ -24,7 +25,8 @@ __all__ = ["ROUTES"]
 
 
 async def list_topics(call: Call) -> Answer:
-    """Those of the namespace, or of its ``bundle``."""
+    """Those of the namespace, or of its ``bundle``; with ``properties`` those that have all of them (PIP-452)."""
+    properties = _wanted_properties(call)
     await call.context.namespaces.get_policies(call.namespace)
     include_system, domain = call.flag("includeSystemTopic"), _domain(call)
     if text := call.query.get("bundle"):
@@ -34,7 +36,21 @@ async def list_topics(call: Call) -> Answer:
         names = [name async for some in in_turns(names) for name in some if bundle_of(name, boundaries) == bundle]
     else:
         names = await listed_topics(call, domain, include_system=include_system)
+    if properties:
+        names = await call.context.lifecycle.having_properties(names, properties)
     return await answer_many(map(str, names))
+
+
+def _wanted_properties(call: Call) -> dict[str, str]:
+    """``key=value,key=value``, where keys and values are encoded like those of URLs."""
+    wanted: dict[str, str] = {}
+    for pair in call.query.get("properties", "").split(","):
+        key, separator, value = map(unquote, pair.strip().partition("="))
+        if key and separator:
+            wanted[key] = value
+        elif pair.strip():
+            raise InvalidRequest(f"properties has to be key=value,key=value, not {pair[:100]!r}")
+    return wanted
 
 
 async def list_partitioned(call: Call) -> Answer:

@@ -174,10 +174,28 @@ class TopicLifecycle:
         if metadata:
             return dict(metadata.properties)
         stored = await self._store.get(keys.topic_record(name))
-        if stored is None:
-            return {}
-        record = decode_record(self._layout.topic_records, name.log_name, stored.value)
+        return {} if stored is None else self._recorded_properties(name, stored.value)
+
+    def _recorded_properties(self, name: TopicName, stored: bytes) -> dict[str, str]:
+        record = decode_record(self._layout.topic_records, name.log_name, stored)
         return dict(record.other.get("properties") or {})
+
+    async def having_properties(self, names: Iterable[TopicName], wanted: Mapping[str, str]) -> list[TopicName]:
+        """Return those of these topics that have all these properties; partitions have those of their topic."""
+        having: list[TopicName] = []
+        async for some in in_turns(names, _NAMES_AT_ONCE):
+            metadata = {name: keys.partitioned_topic(name.base) for name in some}
+            records = {name: keys.topic_record(name) for name in some}
+            found = await self._store.get_many([*dict.fromkeys(metadata.values()), *records.values()])
+            for name in some:
+                if (stored := found.get(metadata[name])) is not None:
+                    properties = parsed_metadata(metadata[name], stored.value).properties
+                else:
+                    stored = found.get(records[name])
+                    properties = {} if stored is None else self._recorded_properties(name, stored.value)
+                if wanted.items() <= properties.items():
+                    having.append(name)
+        return having
 
     async def internal_info(self, name: TopicName) -> dict[str, Any]:
         """The records of one stored topic, also of one that may not be loaded; raises TopicNotFound."""

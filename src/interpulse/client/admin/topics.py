@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
+from urllib.parse import quote
 
 from interpulse.client.admin.messages import is_committed, is_marker, messages_in_answer
 from interpulse.client.admin.topic_policies import TopicPoliciesAdmin
@@ -65,10 +66,15 @@ class TopicsAdmin:
         domains: Iterable[Domain] = _BOTH_DOMAINS,
         system_included: bool = False,
         bundle: str | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> Names:
         """Complete names of the topics that have storage or are loaded, partitions included; of one bundle if one is
-        named."""
-        return await self._list(namespace, "", domains, system_included, bundle)
+        named.
+
+        With properties only those that have all of them. A real broker leaves that to a plug-in, and lists all topics
+        without one.
+        """
+        return await self._list(namespace, "", domains, system_included, bundle, properties)
 
     async def list_partitioned(
         self,
@@ -106,9 +112,11 @@ class TopicsAdmin:
         domains: Iterable[Domain],
         system_included: bool,
         bundle: str | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> Names:
         name = NamespaceName.parse(str(namespace))
-        query = {"includeSystemTopic": system_included, "bundle": bundle}
+        pairs = ",".join(f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in (properties or {}).items())
+        query = {"includeSystemTopic": system_included, "bundle": bundle, "properties": pairs or None}
         topics: Names = []
         for domain in domains:
             path = f"/admin/v2/{domain}/{name}{suffix}"

@@ -81,6 +81,7 @@ class Consumer(AsyncCloses):
                     self._consumers,
                     mode=config.topics_mode,
                     interval_ms=config.pattern_discovery_interval_ms,
+                    properties=config.properties,
                 )
                 await self._discovery.open()
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from interpulse.client.consuming.partition_consumers import PartitionConsumers
 from interpulse.client.consuming.topics_pattern import TopicsPattern
@@ -37,11 +37,14 @@ class TopicDiscovery:
         *,
         mode: TopicMode,
         interval_ms: int,
+        properties: Mapping[str, str],
     ) -> None:
+        """``properties`` are those of the consumer."""
         self._session = session
         self._pattern = pattern
         self._consumers = consumers
         self._mode = mode
+        self._properties = properties
         self._interval_s = self._pause_s = interval_ms / 1000
         self._retries = session.backoff()
         self._wanted: set[str] = set()
@@ -67,7 +70,7 @@ class TopicDiscovery:
 
     async def _listed(self) -> set[str]:
         namespace, text = self._pattern.namespace, self._pattern.text
-        listed = await self._session.lookup.topics_of_namespace(namespace, self._mode, text)
+        listed = await self._session.lookup.topics_of_namespace(namespace, self._mode, text, self._properties)
         if listed.filtered:
             return set(listed.names)
         return {name for name in listed.names if self._pattern.matches(TopicName.parse(name))}

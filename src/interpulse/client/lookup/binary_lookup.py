@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from interpulse.client.config import BrokerAddress, ClientConfig
@@ -113,12 +113,18 @@ class BinaryLookup:
         return await self._batches.find(topics)
 
     async def topics_of_namespace(
-        self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT", pattern: str | None = None
+        self,
+        namespace: NamespaceName,
+        mode: TopicMode = "PERSISTENT",
+        pattern: str | None = None,
+        properties: Mapping[str, str] = {},
     ) -> TopicList:
         wire_mode = pb.CommandGetTopicsOfNamespace.Mode.Value(mode)
 
         def frame(request_id: int) -> bytes:
-            return commands.get_topics_of_namespace(request_id, str(namespace), mode=wire_mode, topics_pattern=pattern)
+            return commands.get_topics_of_namespace(
+                request_id, str(namespace), mode=wire_mode, topics_pattern=pattern, properties=properties
+            )
 
         async def attempt() -> TopicList:
             answer = (await (await self.service_connection()).request(frame)).getTopicsOfNamespaceResponse

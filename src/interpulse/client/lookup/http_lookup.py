@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from interpulse.client.config import BrokerAddress, ClientConfig
@@ -91,9 +91,13 @@ class HttpLookup:
             raise UnknownError(f"the broker answered a lookup with {url!r}") from error
 
     async def topics_of_namespace(
-        self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT", pattern: str | None = None
+        self,
+        namespace: NamespaceName,
+        mode: TopicMode = "PERSISTENT",
+        pattern: str | None = None,
+        properties: Mapping[str, str] = {},
     ) -> TopicList:
-        """The web service does not filter by a pattern."""
+        """The web service filters neither by a pattern nor by properties."""
         path = f"/admin/v2/namespaces/{namespace}/topics"
         query = {"mode": mode}
         found = await self._retried(lambda: self._http.get(path, kind="namespace", read=names, query=query))

@@ -6,7 +6,7 @@ refusal is raised at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from interpulse.client.config import BrokerAddress
@@ -41,9 +41,16 @@ class Lookup(Protocol):
         """The same for many topics in one go; every topic has an answer or its own failure (PIP-35)."""
 
     async def topics_of_namespace(
-        self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT", pattern: str | None = None
+        self,
+        namespace: NamespaceName,
+        mode: TopicMode = "PERSISTENT",
+        pattern: str | None = None,
+        properties: Mapping[str, str] = {},
     ) -> TopicList:
-        """The topics of a namespace; a broker that can leaves out what does not match the pattern."""
+        """The topics of a namespace; a broker that can leaves out what does not match the pattern.
+
+        ``properties`` say who asks, for a plug-in of the broker that chooses topics by them (PIP-452).
+        """
 
     async def service_connection(self) -> Connection | None:
         """Where to ask what concerns no topic in particular; None where everything is asked over HTTP."""

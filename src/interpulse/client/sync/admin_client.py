@@ -693,11 +693,18 @@ class TopicsAdmin:
         domains: Iterable[Domain] = _BOTH_DOMAINS,
         system_included: bool = False,
         bundle: str | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> Names:
         """Complete names of the topics that have storage or are loaded, partitions included; of one bundle if one is
-        named."""
+        named.
+
+        With properties only those that have all of them. A real broker leaves that to a plug-in, and lists all topics
+        without one.
+        """
         return self._portal.call(
-            lambda: self._area.list(namespace, domains=domains, system_included=system_included, bundle=bundle)
+            lambda: self._area.list(
+                namespace, domains=domains, system_included=system_included, bundle=bundle, properties=properties
+            )
         )
 
     def list_partitioned(

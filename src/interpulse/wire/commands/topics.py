@@ -185,6 +185,7 @@ def get_topics_of_namespace(
     mode: pb.CommandGetTopicsOfNamespace.Mode.ValueType = pb.CommandGetTopicsOfNamespace.ALL,
     topics_pattern: str | None = None,
     topics_hash: str | None = None,
+    properties: Mapping[str, str] = {},
 ) -> bytes:
     return encode(
         pb.CommandGetTopicsOfNamespace(
@@ -193,6 +194,7 @@ def get_topics_of_namespace(
             mode=mode,
             topics_pattern=topics_pattern,
             topics_hash=topics_hash,
+            properties=pairs(properties),
         )
     )
 

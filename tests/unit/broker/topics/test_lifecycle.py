@@ -159,6 +159,27 @@ async def test_create_partitioned_stores_metadata_records_and_properties(broker:
         await broker.lifecycle.open(X, by=Requester.CLIENT, create=True)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({"env": "prod"}, ["plain", "x-partition-0", "x-partition-1"]),
+        ({"env": "prod", "team": "a"}, ["x-partition-0", "x-partition-1"]),
+        ({"env": "pro"}, []),
+        ({"owner": "prod"}, []),
+    ],
+)
+async def test_properties_when_topics_are_chosen_by_them_then_all_have_to_be_there(
+    broker: Broker, wanted: dict[str, str], found: list[str]
+) -> None:
+    lifecycle = broker.lifecycle
+    await lifecycle.create_partitioned(X, 2, properties={"env": "prod", "team": "a"})
+    for name, properties in {"plain": {"env": "prod"}, "test": {"env": "test"}, "none": {}}.items():
+        await lifecycle.create_plain(TopicName.parse(f"public/default/{name}"), properties=properties)
+    names = await lifecycle.list_topics(PUBLIC_DEFAULT, "persistent", include_system=False)
+    chosen = await lifecycle.having_properties(names, wanted)
+    assert [each.local_name for each in chosen] == found
+
+
 async def test_create_partitioned_when_a_partition_appears_meanwhile_keeps_it() -> None:
     store = Interloper([Put(keys.topic_record(X.partition(1)), b'{"ledgers": [], "properties": {"mine": "1"}}')])
     broker = await start(store)

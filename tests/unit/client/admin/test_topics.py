@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -174,6 +175,13 @@ async def test_list_when_both_domains_are_wanted_then_both_are_asked(web: StubWe
     assert await admin.topics.list("t/ns") == ["persistent://t/ns/a", "non-persistent://t/ns/b"]
     assert await admin.topics.list("t/ns", domains=["persistent"]) == ["persistent://t/ns/a"]
     assert {asked.target.partition("?")[2] for asked in web.asked} == {"includeSystemTopic=false"}
+
+
+async def test_list_when_properties_are_given_then_are_encoded_one_by_one(web: StubWeb, admin: AdminClient) -> None:
+    web.answer("GET", "/admin/v2/persistent/t/ns", [])
+    await admin.topics.list("t/ns", domains=["persistent"], properties={"a": "b", "k,=": "ü %+"})
+    (properties,) = parse_qs(web.last.target.partition("?")[2])["properties"]
+    assert properties == "a=b,k%2C%3D=%C3%BC%20%25%2B"
 
 
 async def test_partitioned_list_when_asked_then_wants_base_names(web: StubWeb, admin: AdminClient) -> None:

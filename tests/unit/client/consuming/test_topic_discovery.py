@@ -102,6 +102,14 @@ async def test_pattern_when_opened_then_what_matches_is_subscribed_to_without_cr
     await client.close()
 
 
+async def test_pattern_when_the_consumer_has_properties_then_they_are_sent_with_the_question(town: Town) -> None:
+    """PIP-452: a plug-in of the broker may choose topics by them."""
+    client, _ = await opened(town, properties={"team": "x"})
+    asked = town.all_of(TYPES.GET_TOPICS_OF_NAMESPACE)[0].getTopicsOfNamespace
+    assert [(each.key, each.value) for each in asked.properties] == [("team", "x")]
+    await client.close()
+
+
 async def test_pattern_when_the_broker_tells_of_topics_then_follows_from_their_beginning(town: Town) -> None:
     client, consumer = await opened(town)
     await town.tell(new=complete("f-2"))

@@ -61,10 +61,22 @@ for command in (*_ELSEWHERE, *TOPIC_PERMISSION_COMMANDS):
 @click.argument("namespace", type=NAMESPACE)
 @click.option("-td", "--topic-domain", type=DOMAIN, help="Only topics of this domain.")
 @click.option("-b", "--bundle", type=BUNDLE, help="Only topics of this bundle: 0x..._0x...")
+@click.option(
+    "-p",
+    "--properties",
+    type=PAIRS,
+    multiple=True,
+    help="Only topics that have all these properties: a=b,c=d. Apache Pulsar lists all without a plug-in for this.",
+)
 @_system
 @admin_command
 async def list_topics(
-    admin: AdminClient, namespace: NamespaceName, topic_domain: str | None, bundle: str | None, system_included: bool
+    admin: AdminClient,
+    namespace: NamespaceName,
+    topic_domain: str | None,
+    bundle: str | None,
+    properties: tuple[dict[str, str], ...],
+    system_included: bool,
 ) -> None:
     """List the topics of a namespace, partitions one by one.
 
@@ -72,7 +84,13 @@ async def list_topics(
     and the bundle of each topic.
     """
     domains = domains_of(topic_domain)
-    names = await admin.topics.list(namespace, domains=domains, bundle=bundle, system_included=system_included)
+    names = await admin.topics.list(
+        namespace,
+        domains=domains,
+        bundle=bundle,
+        system_included=system_included,
+        properties=joined_pairs(properties),
+    )
     if is_wide():
         await print_topics(admin, namespace, names, domains)
     else:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -110,6 +111,14 @@ def test_list_when_domain_is_given_then_only_that_is_listed(
     web.answer("GET", "/admin/v2/persistent/t/ns", ["persistent://t/ns/a"])
     web.answer("GET", "/admin/v2/non-persistent/t/ns", ["non-persistent://t/ns/b"])
     assert run_admin("topics", "list", "t/ns", *options.split()).stdout == printed
+
+
+def test_list_when_properties_are_given_then_the_broker_is_asked_for_topics_that_have_them(
+    web: StubWeb, run_admin: RunAdmin
+) -> None:
+    web.answer("GET", "/admin/v2/persistent/t/ns", ["persistent://t/ns/a"])
+    run_admin("topics", "list", "t/ns", "-td", "persistent", "-p", "env=prod,team=a", "--properties", "k=v")
+    assert parse_qs(web.last.target.partition("?")[2])["properties"] == ["env=prod,team=a,k=v"]
 
 
 def test_partitioned_list_when_system_topics_are_wanted_then_says_so(web: StubWeb, run_admin: RunAdmin) -> None:

@@ -1,19 +1,23 @@
 import java.nio.charset.StandardCharsets;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
+import org.apache.pulsar.client.admin.ListTopicsOptions;
 import org.apache.pulsar.client.admin.PulsarAdmin;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
+import org.apache.pulsar.client.impl.PatternMultiTopicsConsumerImpl;
+import org.apache.pulsar.common.naming.TopicDomain;
 
 /**
  * SERVICE_URL WEB_URL NAMESPACE: a pattern consumer that asks for its topics only every ten minutes, so what it learns
  * meanwhile it was told: a late topic, a late partitioned one, one that is deleted, and one that is created again. Then
- * one with a pattern that a broker may leave to it, and that asks every second.
+ * one with a pattern that a broker may leave to it, and that asks every second; and topics by their properties (PIP-452).
  */
 public class TopicWatching {
     private static PulsarClient client;
@@ -60,6 +64,25 @@ public class TopicWatching {
                 send(name + "java-late", "late");
                 System.out.println("pattern that RE2 does not know: " + receive(consumer));
             }
+            Map<String, String> properties = Map.of("team", "a b");
+            admin.topics().createNonPartitionedTopic(name + "p-chosen", properties);
+            admin.topics().createNonPartitionedTopic(name + "p-other");
+            try (Consumer<byte[]> consumer = opened.newConsumer()
+                    .topicsPattern(Pattern.compile(name + "p-.*"))
+                    .subscriptionName("s")
+                    .properties(properties)
+                    .subscribe()) {
+                int topics = ((PatternMultiTopicsConsumerImpl<byte[]>) consumer).getPartitions().size();
+                System.out.println("topics of a consumer with properties: " + topics);
+            }
+            ListTopicsOptions wanted = ListTopicsOptions.builder().properties(properties).build();
+            Set<String> chosen = new TreeSet<>();
+            for (String topic : admin.topics().getList(args[2], TopicDomain.persistent, wanted)) {
+                if (topic.startsWith(name + "p-")) {
+                    chosen.add(topic.substring(name.length()));
+                }
+            }
+            System.out.println("listed by properties: " + chosen);
         }
         System.exit(0);
     }

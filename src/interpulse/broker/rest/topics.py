@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import unquote
+from urllib.parse import unquote_plus
 
 from interpulse.broker.live.registry import backlog_operations, upkeep
 from interpulse.broker.rest.http.at_owner import answers_of_partitions, at_owner, by_partition
@@ -45,7 +45,7 @@ def _wanted_properties(call: Call) -> dict[str, str]:
     """``key=value,key=value``, where keys and values are encoded like those of URLs."""
     wanted: dict[str, str] = {}
     for pair in call.query.get("properties", "").split(","):
-        key, separator, value = map(unquote, pair.strip().partition("="))
+        key, separator, value = map(unquote_plus, pair.strip().partition("="))
         if key and separator:
             wanted[key] = value
         elif pair.strip():

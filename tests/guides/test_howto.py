@@ -27,8 +27,9 @@ WITHOUT_TRAFFIC = {
     "pulsar_replication_connected_count",
     "pulsar_authentication_failures_total",
     "interpulse_replication_topics",
+    "pulsar_subscription_storage_backlog_age_seconds",
 }
-"""Metrics of what a plain broker does not have: another cluster, authentication."""
+"""Metrics of what a plain broker does not have: another cluster, authentication, or a setting that asks for them."""
 
 ORDERS = [
     Block("test", 1, "", "sh", "interpulse-admin topics create orders\n"),

@@ -423,6 +423,47 @@ async def schemas_travel_with_producers_and_consumers(cluster: Cluster) -> None:
         assert json.loads(old.schema.definition)["fields"][0]["name"] == "carrier"
 
 
+@scenario
+async def auto_consume_leaves_the_first_schema_to_others(cluster: Cluster) -> None:
+    for domain in ("persistent", "non-persistent"):
+        topic = new_topic().replace("persistent", domain, 1)
+        flight = avro_schema([{"name": "carrier", "type": "string"}])
+        async with connected(cluster) as client:
+            await client.subscribe(topic, "watch", schema=SchemaInfo(SchemaType.AUTO_CONSUME))
+            with pytest.raises(IncompatibleSchema, match="AUTO_CONSUME is a client-side schema type"):
+                await client.create_producer(topic, schema=SchemaInfo(SchemaType.AUTO_CONSUME))
+            await client.subscribe(topic, "work", schema=flight)
+            found = await client.get_schema(topic)
+            assert found is not None
+            assert found.schema.type is SchemaType.AVRO
+
+
+@scenario
+async def consumers_without_a_schema_read_bytes_and_leave_no_room_for_one(cluster: Cluster) -> None:
+    topic, text = new_topic(), SchemaInfo(SchemaType.STRING, b"", {}, "String")
+    async with connected(cluster) as client:
+        await client.subscribe(topic, "watch", schema=SchemaInfo(SchemaType.AUTO_CONSUME))
+        await client.subscribe(topic, "bytes")
+        with pytest.raises(IncompatibleSchema, match="Failed to add schema to an active topic"):
+            await client.subscribe(topic, "work", schema=text)
+
+
+@scenario
+async def external_schemas_are_kept_and_never_compared(cluster: Cluster) -> None:
+    topic = new_topic()
+    schemas = [SchemaInfo(SchemaType.EXTERNAL, definition, {}, "mine") for definition in (b"", b"{", b"\xff")]
+    async with administered(cluster) as (client, admin):
+        for version, schema in enumerate(schemas):
+            producer = await client.create_producer(topic, schema=schema)
+            assert producer.partitions[0].schema_version == version.to_bytes(8, "big")
+        assert [each.schema.type for each in await admin.schemas.history(topic)] == [SchemaType.EXTERNAL] * 3
+        found = await client.get_schema(topic, (1).to_bytes(8, "big"))
+        assert found is not None
+        assert found.schema.definition == b"{"
+        with pytest.raises(IncompatibleSchema, match="exists schema type EXTERNAL, new schema type STRING"):
+            await client.subscribe(topic, "s", schema=SchemaInfo(SchemaType.STRING, b"", {}, "String"))
+
+
 def avro_schema(fields: list[dict[str, object]]) -> SchemaInfo:
     definition = {"type": "record", "name": "Flight", "fields": fields}
     return SchemaInfo(SchemaType.AVRO, json.dumps(definition).encode(), {}, "AVRO")

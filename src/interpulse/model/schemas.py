@@ -47,6 +47,7 @@ class SchemaType(IntEnum):
     LOCAL_DATE_TIME = 19
     PROTOBUF_NATIVE = 20
     AUTO_CONSUME = 21
+    EXTERNAL = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,12 @@ def version_from_bytes(raw: bytes) -> int:
 
 
 def definition_to_text(schema: SchemaInfo) -> str:
-    """The form a definition takes over REST; the two parts of a KEY_VALUE definition become a JSON object."""
+    """Return a definition as REST shows it; the two parts of a KEY_VALUE definition become a JSON object.
+
+    Bytes that are no UTF-8, which only EXTERNAL definitions have, are replaced, as in Pulsar.
+    """
     if schema.type is not SchemaType.KEY_VALUE:
-        return schema.definition.decode()
+        return schema.definition.decode(errors="replace")
     key, value = split_key_value(schema.definition)
     return json.dumps({"key": _part_to_json(key), "value": _part_to_json(value)}, separators=(",", ":"))
 
@@ -109,7 +113,13 @@ def _cut_part(raw: bytes) -> tuple[bytes, bytes]:
 
 
 def _part_to_json(part: bytes) -> object:
-    return json.loads(part) if part.startswith(b"{") else part.decode()
+    """Return an object as such, and everything else as text: the definition of an EXTERNAL part is any bytes."""
+    text = part.decode(errors="replace")
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, dict) else text
 
 
 def _part_from_json(part: object) -> bytes:

@@ -19,6 +19,7 @@ RECORD = b'{"type":"record","name":"R","fields":[]}'
 
 
 def test_types_when_compared_with_the_protocol_then_have_its_numbers() -> None:
+    assert {member.value for member in SchemaType} == set(pb.Schema.Type.values())
     numbers = {name.upper(): number for name, number in pb.Schema.Type.items()}
     for member in SchemaType:
         assert numbers.get(member.name.replace("_", ""), member.value) == member.value
@@ -60,3 +61,9 @@ def test_key_value_definition_when_a_part_is_marked_empty_then_it_is_empty() -> 
         "key": "",
         "value": json.loads(RECORD),
     }
+
+
+def test_external_definition_when_it_is_no_text_or_no_json_then_is_shown() -> None:
+    assert definition_to_text(SchemaInfo(SchemaType.EXTERNAL, b"a\xff")) == "a\ufffd"
+    parts = b"".join(len(part).to_bytes(4, "big") + part for part in (b"{", b"\xff"))
+    assert json.loads(definition_to_text(SchemaInfo(SchemaType.KEY_VALUE, parts))) == {"key": "{", "value": "\ufffd"}

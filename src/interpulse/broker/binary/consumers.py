@@ -15,6 +15,7 @@ from interpulse.model.cursor_promise import CURSOR_PROPERTY
 from interpulse.model.errors import ConsumerNotFound, MetadataError, PulsarError, ServiceNotReady
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaType
 from interpulse.model.topics import Requester
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -199,12 +200,13 @@ async def _open(connection: CommandConnection, request: pb.CommandSubscribe) -> 
     topic = TopicName.parse(request.topic)
     context = connection.context
     live = await context.registry.open(topic, by=Requester.CLIENT, create=request.force_topic_creation)
-    schema = requested_schema(request.schema) if request.HasField("schema") else None
-    if schema is not None:
+    schema = requested_schema(request)
+    auto_consume = schema is not None and schema.type is SchemaType.AUTO_CONSUME
+    if schema is not None and not auto_consume:
         await context.schemas.admit_consumer(topic, schema, topic_active=_is_active(live, context.replicator_prefix))
     bare = live.broker_entry_metadata_possible and not connection.receives_broker_entry_metadata
     sink = BinaryConsumerSink(connection, request, topic.partition_index, bare=bare)
-    consumer = await live.subscribe(_live_request(connection, request), sink)
+    consumer = await live.subscribe(_live_request(connection, request, auto_consume=auto_consume), sink)
     sink.consumer = consumer
     if connection.lost:
         consumer.close()
@@ -215,16 +217,21 @@ async def _open(connection: CommandConnection, request: pb.CommandSubscribe) -> 
 
 
 def _is_active(live: LiveTopic, replicator_prefix: str) -> bool:
-    """Whether the topic holds messages, or has clients besides replicators: then its bytes mean something already."""
+    """Tell whether the topic holds messages, or has clients that say what its bytes mean.
+
+    Replicators do not, and neither do consumers with AUTO_CONSUME.
+    """
     stats = live.stats()
     if stats.get("msgInCounter", 0) or stats.get("storageSize", 0):
         return True
     if any(not publisher["producerName"].startswith(replicator_prefix) for publisher in stats["publishers"]):
         return True
-    return any(subscription["consumers"] for subscription in stats["subscriptions"].values())
+    return live.has_consumers_without_auto_consume
 
 
-def _live_request(connection: CommandConnection, request: pb.CommandSubscribe) -> SubscribeRequest:
+def _live_request(
+    connection: CommandConnection, request: pb.CommandSubscribe, *, auto_consume: bool
+) -> SubscribeRequest:
     start = message_id_from_wire(request.start_message_id) if request.HasField("start_message_id") else None
     return SubscribeRequest(
         consumer_id=request.consumer_id,
@@ -244,6 +251,7 @@ def _live_request(connection: CommandConnection, request: pb.CommandSubscribe) -
         epoch=request.consumer_epoch,
         address=connection.address,
         client_version=connection.client_version,
+        auto_consume=auto_consume,
     )
 
 

@@ -107,7 +107,7 @@ async def _open(connection: CommandConnection, request: pb.CommandProducer) -> O
     replicator = connection.calls_itself_replicator(request.producer_name)
     requester = Requester.REPLICATOR if replicator else Requester.CLIENT
     live = await context.registry.open(topic, by=requester, create=True)
-    schema = requested_schema(request.schema) if request.HasField("schema") else None
+    schema = requested_schema(request)
     version = await context.schemas.admit_producer(topic, schema, by=requester)
     if request.initial_subscription_name and topic.is_persistent:
         await _create_initial_subscription(live, request.initial_subscription_name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.model.errors import IncompatibleSchema, TopicNotFound
 from interpulse.model.names import TopicName
@@ -15,14 +13,15 @@ from interpulse.wire.schemas import schema_from_wire
 
 __all__ = ["on_get_or_create_schema", "on_get_schema", "requested_schema"]
 
-# Go sends None for bytes, and readers send AutoConsume for "whatever there is".
-_NO_SCHEMA: Final = frozenset({SchemaType.NONE, SchemaType.AUTO_CONSUME})
 
-
-def requested_schema(wire: pb.Schema) -> SchemaInfo | None:
-    """The schema a command carries; None if it stands for "no schema"."""
-    schema = schema_from_wire(wire)
-    return None if schema.type in _NO_SCHEMA else schema
+def requested_schema(
+    request: pb.CommandProducer | pb.CommandSubscribe | pb.CommandGetOrCreateSchema,
+) -> SchemaInfo | None:
+    """Return the schema that a command carries; None without one, which Go's bytes say with the type None."""
+    if not request.HasField("schema"):
+        return None
+    schema = schema_from_wire(request.schema)
+    return None if schema.type is SchemaType.NONE else schema
 
 
 async def on_get_schema(connection: CommandConnection, request: pb.CommandGetSchema) -> None:
@@ -41,7 +40,7 @@ async def on_get_or_create_schema(connection: CommandConnection, request: pb.Com
     context = connection.context
     if (await context.lifecycle.existence(topic)).kind is TopicKind.ABSENT:
         raise TopicNotFound(f"Topic not found: {topic}")
-    schema = requested_schema(request.schema)
+    schema = requested_schema(request)
     version = b""  # Java's dead letters and Go's bytes ask with "no schema": an error would stop their messages
     if schema is not None:
         by = _requester(connection, topic, request.producerName)

@@ -220,6 +220,10 @@ class LiveTopic(Protocol):
     def broker_entry_metadata_possible(self) -> bool:
         """Some entries may begin with what the broker has to say of them, which not every client shall see."""
 
+    @property
+    def has_consumers_without_auto_consume(self) -> bool:
+        """A consumer is connected whose schema, or lack of one, says what the messages are."""
+
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> LiveProducer:
         """Open a producer; raises ProducerBusy, ProducerFenced, TopicTerminated, ServiceNotReady."""
 

@@ -126,3 +126,5 @@ class SubscribeRequest:
     epoch: int = 0
     address: str = ""
     client_version: str = ""
+    auto_consume: bool = False
+    """Its schema is AUTO_CONSUME: it reads messages by whatever schema the topic has."""

@@ -18,7 +18,7 @@ from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed, NotSupported
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
-from interpulse.model.schemas import SchemaInfo
+from interpulse.model.schemas import SchemaInfo, SchemaType
 
 __all__ = ["LETTER_PROPERTIES", "DeadLetterCandidates", "DeadLetterProducer"]
 
@@ -55,7 +55,8 @@ class DeadLetterProducer:
         self._session = session
         self._subscription = subscription
         self._policy = policy
-        self._schema = schema
+        # AUTO_CONSUME is a schema for reading only: letters are sent as they came, without one.
+        self._schema = None if schema is not None and schema.type is SchemaType.AUTO_CONSUME else schema
         self._key_reader = key_reader
         self._shared_origin = shared_origin
         self._producers: dict[TopicName, Producer] = {}

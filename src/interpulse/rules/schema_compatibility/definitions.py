@@ -26,8 +26,8 @@ def check_definition(schema: SchemaInfo) -> None:
         case SchemaType.KEY_VALUE:
             for part in key_value_parts(schema):
                 check_definition(part)
-        case SchemaType.NONE:
-            pass  # plain bytes, as a part of KEY_VALUE
+        case SchemaType.NONE | SchemaType.EXTERNAL:
+            pass  # plain bytes, as a part of KEY_VALUE; the definition belongs to a registry elsewhere
         case SchemaType.AUTO_CONSUME:
             raise InvalidSchemaDefinition("Schema AUTO_CONSUME is a client-side schema type")
         case _:

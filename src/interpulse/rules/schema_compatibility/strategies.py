@@ -28,13 +28,16 @@ def find_conflict(existing: Sequence[SchemaInfo], new: SchemaInfo, strategy: str
     """Why ``new`` must not stand beside ``existing``, which are of its type; None if it may.
 
     Definitions were checked when they were registered. Types other than AVRO, JSON, KEY_VALUE and PROTOBUF_NATIVE have
-    nothing to compare, and PROTOBUF is not compared either: a real Pulsar has no checker for it.
+    nothing to compare, and PROTOBUF is not compared either: a real Pulsar has no checker for it. EXTERNAL schemas are
+    compared by their own registry, so even ALWAYS_INCOMPATIBLE takes another one.
     """
     assert strategy in STRATEGIES, strategy
     if strategy == ALWAYS_COMPATIBLE:
         return None
     if new.type is SchemaType.KEY_VALUE:
         return _key_value_conflict(existing, new, strategy)
+    if new.type is SchemaType.EXTERNAL:
+        return None
     if strategy == ALWAYS_INCOMPATIBLE:
         return "Schema compatibility strategy is ALWAYS_INCOMPATIBLE"
     if new.type in (SchemaType.AVRO, SchemaType.JSON):

@@ -19,7 +19,13 @@ from interpulse.spark.schemas.primitives import PRIMITIVES
 __all__ = ["check_same_schemas", "payload_fields", "schema_identity"]
 
 _RAW_TYPES: Final = frozenset(
-    {SchemaType.NONE, SchemaType.PROTOBUF, SchemaType.PROTOBUF_NATIVE, SchemaType.AUTO_CONSUME}
+    {
+        SchemaType.NONE,
+        SchemaType.PROTOBUF,
+        SchemaType.PROTOBUF_NATIVE,
+        SchemaType.AUTO_CONSUME,
+        SchemaType.EXTERNAL,
+    }
 )
 _DEFINED_IN_AVRO: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
 

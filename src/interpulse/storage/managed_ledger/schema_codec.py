@@ -38,6 +38,7 @@ _NUMBERS: Final[Mapping[SchemaType, int]] = {
     SchemaType.LOCAL_TIME: 19,
     SchemaType.LOCAL_DATE_TIME: 20,
     SchemaType.PROTOBUF_NATIVE: 21,
+    SchemaType.EXTERNAL: 22,
 }
 _TYPES: Final = {number: kind for kind, number in _NUMBERS.items()}
 _NOWHERE: Final = Position(-1, -1)

@@ -79,8 +79,8 @@ def test_deletion_is_a_version_without_schema() -> None:
 
 
 def test_schema_of_a_type_that_is_not_known_is_refused() -> None:
-    info = pb.SchemaInfo(schema_id="x", user="", type=22, schema=b"", timestamp=1, deleted=False)
-    with pytest.raises(ValueError, match="schemas of type 22 are not supported"):
+    info = pb.SchemaInfo(schema_id="x", user="", type=23, schema=b"", timestamp=1, deleted=False)
+    with pytest.raises(ValueError, match="schemas of type 23 are not supported"):
         decode_schema(pb.SchemaEntry(schema_data=info.SerializeToString()).SerializeToString())
 
 

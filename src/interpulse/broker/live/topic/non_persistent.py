@@ -275,6 +275,11 @@ class NonPersistentTopic:
         """Of all subscriptions."""
         return sum(len(each.consumers) for each in self.subscriptions.values())
 
+    @property
+    def has_consumers_without_auto_consume(self) -> bool:
+        """See `LiveTopic`."""
+        return self.clients.has_consumers_without_auto_consume
+
     def forget(self, subscription: NonPersistentSubscription) -> None:
         """The last consumer left."""
         if self.subscriptions.get(subscription.name) is subscription:

@@ -432,6 +432,11 @@ class Topic:
         """Of all subscriptions, without replication."""
         return self.subscription_set.consumer_count
 
+    @property
+    def has_consumers_without_auto_consume(self) -> bool:
+        """See `LiveTopic`."""
+        return self.clients.has_consumers_without_auto_consume
+
     def cursor_changed(self, subscription: Subscription) -> None:
         """The cursor is to be stored soon."""
         self._host.cursors_changed(self)

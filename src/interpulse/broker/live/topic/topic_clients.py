@@ -45,6 +45,12 @@ class TopicClients:
             producers.by_name or producers.waiting or any(each.consumers for each in self._subscriptions.values())
         )
 
+    @property
+    def has_consumers_without_auto_consume(self) -> bool:
+        """A consumer is connected whose schema, or lack of one, says what the messages are."""
+        consumers = (consumer for subscription in self._subscriptions.values() for consumer in subscription.consumers)
+        return not all(consumer.request.auto_consume for consumer in consumers)
+
     def check_open(self) -> None:
         """Raises ServiceNotReady once the topic has failed or is being closed."""
         if self.refusal is not None:

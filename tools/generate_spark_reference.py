@@ -60,7 +60,7 @@ for is decoded. In message mode the columns of the topic's schema stand in place
 
 | schema of the topic | columns |
 | --- | --- |
-| none, BYTES, PROTOBUF, PROTOBUF_NATIVE | `value` BINARY |
+| none, BYTES, PROTOBUF, PROTOBUF_NATIVE, EXTERNAL | `value` BINARY |
 | STRING, BOOLEAN, INT8, INT16, INT32, INT64, FLOAT, DOUBLE | `value` STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE |
 | DATE, LOCAL_DATE | `value` DATE |
 | TIMESTAMP, INSTANT; LOCAL_DATE_TIME | `value` TIMESTAMP; TIMESTAMP_NTZ |

@@ -21,6 +21,16 @@ TEXT = Schema("STRING", "")
 ROWS = {
     "grown": (FIRST, GROWN, None),
     "retyped": (FIRST, avro(record(fld("string", "a"))), "strategy FULL: Unable to read schema"),
+    "grown-with-wrong-default": (
+        FIRST,
+        avro(record(fld("int", "a"), fld("int", "b", default="x"))),
+        'the field b is not written and its default "x" is no int',
+    ),
+    "wrong-default-not-needed": (
+        avro(record(fld("int", "a"), fld("string", "b", default=None))),
+        avro(record(fld("int", "a"), fld("string", "b", default=0))),
+        None,
+    ),
     "other-type": (FIRST, TEXT, "exists schema type AVRO, new schema type STRING"),
     "pair-grown": (pair(TEXT, FIRST), pair(TEXT, GROWN), None),
     "pair-retyped": (pair(TEXT, FIRST), pair(TEXT, avro(record(fld("string", "a")))), "value schema: Unable to read"),
@@ -29,7 +39,7 @@ ROWS = {
 BROKEN = {
     "no-json": (SchemaInfo(SchemaType.AVRO, b"{"), "Invalid schema definition data for AVRO schema"),
     "unknown-type": (avro(record(fld("Nope"))).info, "the type Nope is not defined"),
-    "wrong-default": (avro(record(fld("int", default="x"))).info, 'the default "x" of the field f is no int'),
+    "wrong-default": (avro(record(fld("float", default="x"))).info, 'the default "x" of the field f is no float'),
     "text-with-definition": (SchemaInfo(SchemaType.STRING, b"x"), "a primitive type has none"),
 }
 

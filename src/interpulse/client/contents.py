@@ -78,7 +78,10 @@ def parsed_definition(schema: SchemaInfo) -> Any:
     """The definition of an AVRO or JSON schema, as fastavro takes it. Raises ValueError, and NotSupported."""
     try:
         definition = json.loads(schema.definition)
-        return load_fastavro().parse_schema(definition) if schema.type is SchemaType.AVRO else definition
+        if schema.type is not SchemaType.AVRO:
+            return definition
+        # A default that does not fit its type is not looked at: what is read has all fields.
+        return load_fastavro().parse_schema(definition, _ignore_default_error=True)
     except NotSupported:
         raise
     except Exception as error:  # fastavro answers a wrong structure with whatever it stumbles over

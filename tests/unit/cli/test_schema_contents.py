@@ -96,3 +96,9 @@ def test_primitive_when_read_then_is_its_value(kind: SchemaType, raw: bytes, val
     assert read_content(SchemaInfo(kind), raw, None).value == value
     with pytest.raises(ValueError, match=r"requires a buffer"):
         read_content(SchemaInfo(kind), b"", None)
+
+
+def test_content_when_a_default_does_not_fit_its_type_then_is_read() -> None:
+    fields = [{"name": "a", "type": "string", "default": None}, {"name": "n", "type": "int", "default": "0"}]
+    definition = json.dumps({"type": "record", "name": "R", "fields": fields}).encode()
+    assert read_content(SchemaInfo(SchemaType.AVRO, definition), b"\x02x\x04", None) == {"a": "x", "n": 2}

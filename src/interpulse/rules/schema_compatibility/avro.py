@@ -11,12 +11,13 @@ They are looser than the resolution rules of Avro's specification, and a real Pu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from interpulse.rules.schema_compatibility.avro_aliases import AliasConflict, with_aliases_of
-from interpulse.rules.schema_compatibility.avro_types import AvroType
+from interpulse.rules.schema_compatibility.avro_types import AvroField, AvroType, has_usable_default
 
 __all__ = ["find_unreadable"]
 
@@ -105,11 +106,10 @@ class _Resolver:
         for each in writer.fields:
             if each.name in read:
                 resolution.parts.append(self.resolve(each.type, read[each.name], _below(where, each.name)))
-        missing = [each.name for each in reader.fields if each.name not in written and not each.has_default]
+        missing = [each for each in reader.fields if each.name not in written and not has_usable_default(each)]
         if missing:
             # What resolved to this pair meanwhile keeps the open answer, as it does in Avro.
-            reason = f"the field {_below(where, missing[0])} is not written and has no default"
-            self._records[writer, reader] = resolution = _Resolution(reason)
+            self._records[writer, reader] = resolution = _Resolution(_cannot_be_filled(missing[0], where))
         return resolution
 
     def _branch(self, writer: AvroType, union: AvroType, where: str) -> AvroType | None:
@@ -151,6 +151,12 @@ def _shown(kind: AvroType) -> str:
         return f"a union of {', '.join(_shown(branch) for branch in kind.parts) or 'nothing'}"
     size = f" of {kind.size} bytes" if kind.kind == "fixed" else ""
     return f"{kind.kind} {kind.name}{size}" if kind.name else kind.kind
+
+
+def _cannot_be_filled(field: AvroField, where: str) -> str:
+    kind = field.type.name or field.type.kind
+    lack = f"its default {json.dumps(field.default)[:80]} is no {kind}" if field.has_default else "has no default"
+    return f"the field {_below(where, field.name)} is not written and {lack}"
 
 
 def _below(where: str, name: str) -> str:

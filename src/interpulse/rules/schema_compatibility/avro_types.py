@@ -1,11 +1,11 @@
 """Avro definitions as trees of types, read with fastavro.
 
 fastavro resolves names and namespaces; this module turns its answer into nodes and refuses what Avro for Java, and with
-it a real Pulsar, refuses and fastavro lets pass: impossible names, repeated fields, unions within unions, defaults that
-are no value of their field. Names may hold ``$`` as those of nested Java classes do.
+it a real Pulsar, refuses and fastavro lets pass: impossible names, repeated fields, unions within unions. Names may
+hold ``$`` as those of nested Java classes do.
 
-fastavro is asked to look neither at the fields' defaults nor at logical types: it takes 0 for no value of
-``{"type": "float"}``, and Java overlooks a logical type that does not fit.
+fastavro sees neither the defaults of fields, nor logical types, nor the symbols of enums: Java looks at a default when
+it needs one, see `has_usable_default`, overlooks a logical type that does not fit, and takes any letters in a symbol.
 """
 
 from __future__ import annotations
@@ -14,22 +14,24 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from interpulse.model.errors import InvalidSchemaDefinition
 from interpulse.model.strings import are_strings
 
-__all__ = ["AvroField", "AvroType", "avro_identity", "parse_avro"]
+__all__ = ["AvroField", "AvroType", "avro_identity", "has_usable_default", "parse_avro"]
 
 _PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _NAME: Final = re.compile(r"(?:[^\W\d]|\$)(?:\w|\$)*")
 _ORDERS: Final = frozenset({"ascending", "descending", "ignore"})
 _DEPTH_MAX: Final = 100  # resolving two types takes a few frames per level, and Python ends at 1000
 _DEFAULT: Final = "interpulse.default"
+_SYMBOLS: Final = "interpulse.symbols"
 _HIDDEN: Final = {"logicalType": "interpulse.logicalType"}
-_INT: Final = range(-(2**31), 2**31)
-_LONG: Final = range(-(2**63), 2**63)
-_NO_DEFAULT: Final = object()
+_HIDDEN_IN_ENUM: Final = {"symbols": _SYMBOLS, "default": _DEFAULT}
+_SIZE_MAX: Final = 2**31 - 1
+_JAVA_NUMBER: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)", re.ASCII)
+"""A text that Java reads as a double; its hexadecimal numbers are left out."""
 
 _Known: TypeAlias = dict[tuple[int, "AvroType"], bool]
 
@@ -42,6 +44,8 @@ class AvroField:
     type: AvroType
     has_default: bool = False
     aliases: tuple[str, ...] = ()
+    default: Any = None
+    """As the definition spells it: it need not be a value of the type."""
 
 
 @dataclass(slots=True, eq=False)
@@ -67,11 +71,7 @@ class AvroType:
 
 def parse_avro(definition: bytes) -> AvroType:
     """The type that a definition describes; raises InvalidSchemaDefinition with what is wrong."""
-    parsed = _parse(definition)
-    try:
-        return _Tree().build(parsed, depth=0)
-    except RecursionError:  # in a default: types are counted
-        raise _invalid("it is nested too deeply") from None
+    return _Tree().build(_parse(definition), depth=0)
 
 
 def avro_identity(definition: bytes) -> object:
@@ -85,8 +85,8 @@ def _parse(definition: bytes) -> Any:
     from fastavro.schema import SchemaParseException, UnknownType
 
     try:
-        body = json.loads(definition.decode())
-        parsed = fastavro.parse_schema(_without_defaults(body), _write_hint=False)
+        body = json.loads(definition.decode(), parse_constant=_no_json)
+        parsed = fastavro.parse_schema(_with_hidden_keys(body), _write_hint=False)
     except UnknownType as error:
         name = error.name["type"] if isinstance(error.name, dict) else error.name
         raise _invalid(f"the type {name} is not defined") from None
@@ -100,10 +100,14 @@ def _parse(definition: bytes) -> Any:
     return parsed
 
 
-def _without_defaults(schema: Any) -> Any:
-    """The same with fields' defaults and logical types under names that fastavro only hands through."""
+def _no_json(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _with_hidden_keys(schema: Any) -> Any:
+    """Return the definition with what fastavro shall not look at under names that it only hands through."""
     if isinstance(schema, list):
-        return [_without_defaults(branch) for branch in schema]
+        return [_with_hidden_keys(branch) for branch in schema]
     if isinstance(schema, str):
         return schema
     if not isinstance(schema, dict):
@@ -112,20 +116,23 @@ def _without_defaults(schema: Any) -> Any:
         raise ValueError(f"the word for a type is a string, not {json.dumps(schema['type'])[:80]}")
     if schema.get("type") in ("record", "error") and not isinstance(schema.get("fields"), list):
         raise ValueError(f"the record {schema.get('name')} has no list of fields")
-    shown = {_HIDDEN.get(key, key): value for key, value in schema.items()}
+    hidden = _HIDDEN | (_HIDDEN_IN_ENUM if schema.get("type") == "enum" else {})
+    shown = {hidden.get(key, key): value for key, value in schema.items()}
+    if _SYMBOLS in shown:
+        shown["symbols"] = []
     for key in ("items", "values"):
         if key in shown:
-            shown[key] = _without_defaults(shown[key])
+            shown[key] = _with_hidden_keys(shown[key])
     if isinstance(shown.get("fields"), list):
-        shown["fields"] = [_field_without_default(each) for each in shown["fields"]]
+        shown["fields"] = [_field_with_hidden_keys(each) for each in shown["fields"]]
     return shown
 
 
-def _field_without_default(given: Any) -> Any:
+def _field_with_hidden_keys(given: Any) -> Any:
     if not isinstance(given, dict) or "type" not in given:
         raise ValueError(f"a field is an object with a name and a type, not {json.dumps(given)[:80]}")
     shown = {(_DEFAULT if key == "default" else key): value for key, value in given.items()}
-    shown["type"] = _without_defaults(shown["type"])
+    shown["type"] = _with_hidden_keys(shown["type"])
     return shown
 
 
@@ -134,7 +141,7 @@ def _identity(parsed: Any) -> Any:
         return [_identity(branch) for branch in parsed]
     if not isinstance(parsed, dict):
         return parsed
-    unseen = {"doc", "aliases"} | ({"default"} if parsed["type"] == "enum" else set())
+    unseen = {"doc", "aliases"} | ({_DEFAULT} if parsed["type"] == "enum" else set())
     shown = {key: value for key, value in parsed.items() if key not in unseen}
     if shown.keys() == {"type"}:
         return shown["type"]
@@ -192,7 +199,7 @@ class _Tree:
         if kind == "record":
             self._add_fields(node, parsed, depth)
         elif kind == "enum":
-            node.symbols = tuple(parsed["symbols"])
+            node.symbols = _checked_symbols(name, parsed)
         else:
             node.size = _checked_size(name, parsed["size"])
         return node
@@ -210,13 +217,20 @@ class _Tree:
 
     def _add_field(self, record: AvroType, given: Mapping[str, Any], depth: int) -> None:
         name, order = given["name"], given.get("order", "ascending")
-        if order not in _ORDERS:
+        if not isinstance(order, str) or order.lower() not in _ORDERS:
             raise _invalid(f"the field {name} has the order {order!r}; known are {', '.join(sorted(_ORDERS))}")
         kind = self.build(given["type"], depth=depth + 1)
-        default = given.get(_DEFAULT, _NO_DEFAULT)
-        if default is not _NO_DEFAULT and not _is_value(default, kind, {}):
-            raise _invalid(f"the default {json.dumps(default)[:80]} of the field {name} is no {kind.name or kind.kind}")
-        record.fields.append(AvroField(name, kind, default is not _NO_DEFAULT, _texts(given.get("aliases", []))))
+        default = given.get(_DEFAULT)
+        if kind.kind in ("float", "double") and isinstance(default, str):
+            default = _number_of_text(default, name, kind.kind)
+        record.fields.append(AvroField(name, kind, _DEFAULT in given, _texts(given.get("aliases", [])), default))
+
+
+def _number_of_text(text: str, field_name: str, kind: str) -> float:
+    """Read a default that is a text in place of a number, as Java does."""
+    if not _JAVA_NUMBER.fullmatch(text.strip()):
+        raise _invalid(f"the default {json.dumps(text)[:80]} of the field {field_name} is no {kind}")
+    return float(text.strip().rstrip("fFdD"))
 
 
 def _checked_name(name: str) -> str:
@@ -226,9 +240,25 @@ def _checked_name(name: str) -> str:
 
 
 def _checked_size(name: str, size: Any) -> int:
-    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-        raise _invalid(f"the size of {name} is an integer from 0, not {size!r}")
+    if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= _SIZE_MAX:
+        raise _invalid(f"the size of {name} is an integer from 0 to {_SIZE_MAX}, not {size!r}")
     return size
+
+
+def _checked_symbols(name: str, parsed: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the symbols of an enum; a default has to be one of them, unless it is no text and counts for none."""
+    symbols = parsed[_SYMBOLS]
+    if not are_strings(symbols):
+        raise _invalid(f"the symbols of {name} are a list of names, not {json.dumps(symbols)[:80]}")
+    for symbol in symbols:
+        if not _NAME.fullmatch(symbol):
+            raise _invalid(f"{symbol!r} cannot be a symbol of {name}")
+    if len(set(symbols)) != len(symbols):
+        raise _invalid(f"a symbol of {name} stands there twice")
+    default = parsed.get(_DEFAULT)
+    if isinstance(default, str) and default not in symbols:
+        raise _invalid(f"the default {json.dumps(default)[:80]} of {name} is none of its symbols")
+    return tuple(symbols)
 
 
 def _aliases(parsed: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -244,41 +274,60 @@ def _texts(aliases: Any) -> tuple[str, ...]:
     return tuple(aliases)
 
 
-def _is_value(value: Any, kind: AvroType, known: _Known) -> bool:
-    """Whether JSON stands for a value of this type as defaults do: bytes as text, a union as any of its branches.
+def has_usable_default(field: AvroField) -> bool:
+    """Tell whether Java can write the default of a field, as it does when the writer has no such field.
 
-    ``known`` keeps what was found: the branches of nested unions would be tried again and again.
+    Java is lenient: a number of any kind stands for an int, everything but an object or array for an empty array or
+    map, and the items of an object or array for those of an array. A union takes the first branch that fits.
     """
-    key = (id(value), kind)
-    if key not in known:
-        known[key] = _fits(value, kind, known)
-    return known[key]
+    return field.has_default and _fits(field.default, field.type, {})
 
 
 def _fits(value: Any, kind: AvroType, known: _Known) -> bool:
+    """``known`` keeps what was found: the branches of nested unions would be tried again and again."""
+    key = (id(value), kind)
+    if key not in known:
+        known[key] = False  # a default that holds itself has no end
+        known[key] = _is_writable(value, kind, known)
+    return known[key]
+
+
+def _is_writable(value: Any, kind: AvroType, known: _Known) -> bool:
     match kind.kind:
         case "null":
             return value is None
         case "boolean":
             return isinstance(value, bool)
-        case "int" | "long":
-            return type(value) is int and value in (_INT if kind.kind == "int" else _LONG)
-        case "float" | "double":
-            return type(value) in (int, float)
+        case "int" | "long" | "float" | "double":
+            return isinstance(value, int | float) and not isinstance(value, bool)
         case "array":
-            return isinstance(value, list) and all(_is_value(each, kind.parts[0], known) for each in value)
+            items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+            return all(_fits(item, kind.parts[0], known) for item in items)
         case "map":
-            return isinstance(value, dict) and all(_is_value(each, kind.parts[0], known) for each in value.values())
+            items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+            return not (isinstance(value, list) and items) and all(_fits(item, kind.parts[0], known) for item in items)
         case "union":
-            return any(_is_value(value, branch, known) for branch in kind.parts)
+            return _union_is_writable(value, kind, known)
         case "record":
-            return isinstance(value, dict) and all(_is_field_value(value, each, known) for each in kind.fields)
+            return isinstance(value, dict) and all(_fits_field(value, field, known) for field in kind.fields)
+        case "enum":
+            return value in kind.symbols
         case _:
             return isinstance(value, str)
 
 
-def _is_field_value(record: Mapping[str, Any], of: AvroField, known: _Known) -> bool:
-    return _is_value(record[of.name], of.type, known) if of.name in record else of.has_default
+def _union_is_writable(value: Any, union: AvroType, known: _Known) -> bool:
+    for branch in union.parts:
+        fits = _fits(value, branch, known)
+        if fits or branch.kind == "enum":  # Java stops with an error at an enum without the symbol
+            return fits
+    return False
+
+
+def _fits_field(record: Mapping[str, Any], field: AvroField, known: _Known) -> bool:
+    if field.name in record:
+        return _fits(record[field.name], field.type, known)
+    return field.has_default and _fits(field.default, field.type, known)
 
 
 def _invalid(reason: str) -> InvalidSchemaDefinition:

@@ -64,8 +64,8 @@ WRONG_FIELDS = [
     ("PUT tenants/t", "adminRoles", ["x", 1, {"a": 1}, [1], [None]]),
     ("PUT tenants/t", "allowedClusters", ["standalone", 1, [["standalone"]]]),
     ("PUT clusters/c", "serviceUrl", [1, ["http://x"], {}]),
-    ("PUT clusters/c", "peerClusterNames", ["x", [1], {"a": "b"}]),
-    ("PUT clusters/c", "brokerClientTlsEnabled", ["yes", 1, []]),
+    ("PUT clusters/c", "peerClusterNames", ["x", [[1]], {"a": "b"}]),
+    ("PUT clusters/c", "brokerClientTlsEnabled", ["yes", 1.5, []]),
     ("PUT namespaces/public/n", "replication_clusters", ["standalone", 1, [1], {}]),
     (
         "PUT namespaces/public/n",
@@ -77,7 +77,7 @@ WRONG_FIELDS = [
     ("PUT namespaces/public/n", "max_topics_per_namespace", ["x", 2**31, 1.5, {}]),
     ("POST namespaces/public/default/retention", "retentionTimeInMinutes", ["x", {}, [], 2**31, 1e300]),
     ("POST schemas/public/default/t/schema", "type", [1, [], {}, "NOTHING"]),
-    ("PUT persistent/public/default/t", "k", [1, [], {}, None, True]),
+    ("PUT persistent/public/default/t", "k", [[], {}, [1]]),
 ]
 
 

@@ -21,7 +21,7 @@ from tests.support.rest_client import call
         ("PUT", "tenants/demo", b"{bad", 400, "not JSON"),
         ("PUT", "tenants/demo", [], 400, "must be an object"),
         ("POST", "namespaces/public/default/replication", "east", 400, "must be an array"),
-        ("POST", "namespaces/public/default/replication", [1], 400, "array of strings"),
+        ("POST", "namespaces/public/default/replication", [[1]], 400, "array of strings"),
         ("POST", "namespaces/public/default/messageTTL", True, 400, "an integer"),
         ("POST", "namespaces/public/default/deduplication", "yes", 400, "true or false"),
         ("POST", "namespaces/public/default/deduplication", b"", 400, "needs a body"),

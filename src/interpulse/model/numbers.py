@@ -10,7 +10,7 @@ __all__ = ["INT_MAX", "LONG_MAX", "is_integer", "read_integer"]
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 
-_DIGITS: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+_DIGITS: Final = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
 
 
 def is_integer(value: Any, *, most: int = INT_MAX) -> TypeGuard[int]:

@@ -22,7 +22,19 @@ def test_number_when_more_bits_are_allowed_then_fits_into_these(value: int, expe
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(7, 7), ("7", 7), ("-7", -7), (7.0, 7), (7.5, None), ("7.0", None), ("", None), (" 7", None), ("\u0663", None)],
+    [
+        (7, 7),
+        ("7", 7),
+        ("-7", -7),
+        (7.0, 7),
+        (7.5, None),
+        ("7.0", None),
+        ("", None),
+        (" 7 ", 7),
+        ("+7", 7),
+        ("+ 7", None),
+        ("\u0663", None),
+    ],
 )
 def test_number_when_a_value_stands_for_it_then_is_read(value: Any, expected: int | None) -> None:
     assert read_integer(value) == expected

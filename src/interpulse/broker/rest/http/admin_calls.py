@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from interpulse.authentication.authentication import PeerCertificate
 from interpulse.broker.access.change_log import note_change
@@ -17,11 +18,25 @@ from interpulse.model.permissions import Principal
 from interpulse.rules.listeners import plan_listeners
 from interpulse.serving.web_pages import KnownHosts
 
-__all__ = ["AdminCalls", "SentCall", "known_hosts", "no_body"]
+__all__ = ["IGNORED_FIELDS_HEADER", "AdminCalls", "SentCall", "known_hosts", "no_body"]
+
+logger = logging.getLogger(__name__)
 
 _READING: Final = ("GET", "HEAD", "OPTIONS")
 _REFUSED: Final = 400
 _UNFORESEEN: Final = 500
+_NAMES_SHOWN_MAX: Final = 20
+_NAME_SHOWN_MAX: Final = 100
+
+IGNORED_FIELDS_HEADER: Final = "X-Interpulse-Ignored-Fields"
+"""Of an answer: the fields of the request's body that had no effect, since this broker does not know them."""
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names that a client made up, as a header may hold them: percent-encoded, and not too many or too long."""
+    shown = [quote(name[:_NAME_SHOWN_MAX], safe="") for name in names[:_NAMES_SHOWN_MAX]]
+    rest = len(names) - len(shown)
+    return ", ".join([*shown, *([f"and {rest} more"] if rest else [])])
 
 
 async def no_body() -> bytes:
@@ -94,7 +109,19 @@ class AdminCalls:
     async def _answer(self, sent: SentCall, caller: _Caller) -> Answer:
         call = await self._let_through(sent, caller)
         call.body = await sent.read_body()
-        return await call.route.handler(call)
+        try:
+            answer = await call.route.handler(call)
+        finally:
+            if call.ignored_fields:
+                logger.warning(
+                    "fields of a request ignored method=%s path=%s fields=%s",
+                    sent.method,
+                    sent.path,
+                    _listed(call.ignored_fields),
+                )
+        if not call.ignored_fields:
+            return answer
+        return replace(answer, headers={**answer.headers, IGNORED_FIELDS_HEADER: _listed(call.ignored_fields)})
 
     async def _let_through(self, sent: SentCall, caller: _Caller) -> Call:
         path, _, query = sent.raw_path.partition("?")

@@ -1,7 +1,7 @@
 """Every JSON object that a call may bring along, and what may stand in it: the one table of bodies.
 
 The fields are those of Pulsar's classes; what one of them means is said where it is acted on. A call names its body
-when it reads it, `Call.object`, and a field that the body does not have is refused there.
+when it reads it, `Call.object`, and notes the fields that the body does not have.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from interpulse.broker.rest.http.fields import (
     STRINGS,
     STRINGS_BY_NAME,
     STRINGS_BY_NAME_TWICE,
-    TEXTS,
+    WORD,
     Body,
     Unoffered,
     each,
@@ -76,14 +76,14 @@ CLUSTER: Final = Body(
 
 FAILURE_DOMAIN: Final = Body("a failure domain", {"brokers": STRINGS})
 
-_AUTO_FAILOVER: Final = Body("an auto failover policy", {"policy_type": STRING, "parameters": TEXTS})
+_AUTO_FAILOVER: Final = Body("an auto failover policy", {"policy_type": WORD, "parameters": STRING_MAP})
 
 ISOLATION_POLICY: Final = Body(
     "a namespace isolation policy",
     {
         **dict.fromkeys(("namespaces", "primary", "secondary"), STRINGS),
         "auto_failover_policy": one(_AUTO_FAILOVER),
-        "unload_scope": STRING,
+        "unload_scope": WORD,
     },
 )
 
@@ -91,7 +91,7 @@ RETENTION: Final = Body("a retention policy", {"retentionTimeInMinutes": INTEGER
 
 INACTIVE_TOPICS: Final = Body(
     "inactive topic policies",
-    {"inactiveTopicDeleteMode": STRING, "maxInactiveDurationSeconds": INTEGER, "deleteWhileInactive": FLAG},
+    {"inactiveTopicDeleteMode": WORD, "maxInactiveDurationSeconds": INTEGER, "deleteWhileInactive": FLAG},
 )
 
 AUTO_TOPIC_CREATION: Final = Body(
@@ -108,9 +108,7 @@ AUTO_SUBSCRIPTION_CREATION: Final = Body(
     "an auto subscription creation policy", {"allowAutoSubscriptionCreation": FLAG}
 )
 
-BACKLOG_QUOTA: Final = Body(
-    "a backlog quota", {"limit": LONG, "limitSize": LONG, "limitTime": INTEGER, "policy": STRING}
-)
+BACKLOG_QUOTA: Final = Body("a backlog quota", {"limit": LONG, "limitSize": LONG, "limitTime": INTEGER, "policy": WORD})
 
 PUBLISH_RATE: Final = Body(
     "a publish rate", {"publishThrottlingRateInMsg": INTEGER, "publishThrottlingRateInByte": LONG}
@@ -173,16 +171,16 @@ NAMESPACE_POLICIES: Final = Body(
         "compaction_threshold": LONG,
         "properties": STRING_MAP,
         "subscription_types_enabled": STRINGS,
-        "subscription_auth_mode": STRING,
-        "schema_compatibility_strategy": STRING,
-        "schema_auto_update_compatibility_strategy": STRING,
+        "subscription_auth_mode": WORD,
+        "schema_compatibility_strategy": WORD,
+        "schema_auto_update_compatibility_strategy": WORD,
     },
     {
         "deleted": Unoffered(_OWN_STATE, (False,)),
         "migrated": Unoffered(NotOffered.CLUSTER_MIGRATION, (False,)),
         "persistence": Unoffered(NotOffered.BOOKIES),
         "offload_policies": Unoffered(NotOffered.OFFLOADING),
-        "offload_threshold": Unoffered(NotOffered.OFFLOADING, (-1,)),
+        "offload_threshold": Unoffered(NotOffered.OFFLOADING, (-1, 0)),  # 0: not set in Go's struct
         "offload_threshold_in_seconds": Unoffered(NotOffered.OFFLOADING, (-1,)),
         "offload_deletion_lag_ms": Unoffered(NotOffered.OFFLOADING),
         "antiAffinityGroup": Unoffered(NotOffered.BUNDLE_PLACEMENT),

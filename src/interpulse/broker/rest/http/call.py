@@ -22,8 +22,10 @@ from interpulse.broker.rest.http.fields import (
     STRING_MAP,
     STRINGS,
     Body,
+    SpelledNumber,
     checked_fields,
     checked_value,
+    unknown_fields,
 )
 from interpulse.in_turns import dumped_in_turns
 from interpulse.model.errors import InvalidRequest, PulsarError
@@ -136,6 +138,9 @@ class Call:
     certificate: PeerCertificate | None = None
     """The one that the caller showed there."""
 
+    ignored_fields: list[str] = field(default_factory=list)
+    """Those of the body that this broker does not know: the answer names them."""
+
     def param(self, name: str, *, form_encoded: bool = False) -> str:
         """A decoded part of the path; raises InvalidRequest if its encoding is none."""
         return _decoded(self.params[name], form_encoded=form_encoded)
@@ -206,8 +211,11 @@ class Call:
         return self.json() if self.body.strip() else None
 
     def object(self, body: Body) -> dict[str, Any]:
-        """The body, which has to be a JSON object with the fields of this one; see `checked_fields`."""
-        return checked_fields(body, checked_value(OBJECT, _BODY, self.json()))
+        """Return the body, a JSON object, with the fields of this one; see `checked_fields`. Others are noted."""
+        given = checked_value(OBJECT, _BODY, self.json())
+        checked = checked_fields(body, given)
+        self.ignored_fields = list(unknown_fields(body, given))
+        return checked
 
     def object_or_empty(self, body: Body) -> dict[str, Any]:
         """As `object`, of a body that may be missing."""
@@ -257,7 +265,7 @@ def not_negative(name: str, text: str) -> int:
 
 def _finite(text: str) -> float:
     """A number with a fraction. NaN and what is too large are none: stored, they would come back as no JSON."""
-    value = float(text)
+    value = SpelledNumber(text)
     if not isfinite(value):
         raise ValueError(f"{text[:100]} is not a number that JSON can hold")
     return value

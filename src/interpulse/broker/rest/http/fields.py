@@ -1,22 +1,22 @@
-"""Checks of the body of a call: every field of a type, none of them unknown.
+"""Checks of the body of a call: every field of a type, and the names of those that are unknown.
 
-A value of another type is refused here, so that no handler meets a string where it expects a number, or stores one. A
-number or truth value may come as a string, as Jackson reads it. A null means "not set". Pulsar drops a field that it
-does not know in silence; here the refusal names it, since a misspelled setting would have no effect.
+A value of another type is refused here, so that no handler meets a string where it expects a number, or stores one.
+Values are read as Jackson reads them for Pulsar, unless something would be lost: a number or truth value may come as a
+string, a string as a number or truth value, and a whole number with a fraction of zero; 5.5 is no integer here. A null
+means "not set". Unknown fields have no effect, as in Pulsar; `unknown_fields` names them for the caller.
 The bodies themselves stand in `interpulse.broker.rest.http.bodies`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Final
 
 from interpulse.model.errors import InvalidRequest
-from interpulse.model.numbers import INT_MAX, LONG_MAX, is_integer, read_integer
-from interpulse.model.strings import are_strings, is_string_map
+from interpulse.model.numbers import INT_MAX, LONG_MAX, read_integer
+from interpulse.model.strings import are_strings
 
 __all__ = [
     "ANY",
@@ -30,18 +30,33 @@ __all__ = [
     "STRINGS_BY_NAME",
     "STRINGS_BY_NAME_TWICE",
     "STRING_MAP",
-    "TEXTS",
+    "WORD",
     "Body",
     "Kind",
+    "SpelledNumber",
     "Unoffered",
     "checked_fields",
     "checked_value",
     "each",
     "one",
+    "unknown_fields",
 ]
 
 _SHOWN_MAX: Final = 100
 _NO_FIT: Final = object()
+
+
+class SpelledNumber(float):
+    """A JSON number with a fraction or exponent, which keeps its spelling: as a string it is what was sent."""
+
+    __slots__ = ("text",)
+
+    def __new__(cls, text: str) -> SpelledNumber:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +65,8 @@ class Kind:
 
     words: str
     read: Callable[[Any], Any]
+    inner: Callable[[Any], Iterator[tuple[str, Body, Any]]] = lambda value: iter(())
+    """The objects with fields of their own in a value that was read: where each is, below the value; its body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +88,31 @@ class Body:
 
 
 def checked_fields(body: Body, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields in their order, without nulls, also inside; raises InvalidRequest naming the first wrong one."""
+    """Return the known fields in their order, without nulls, also inside.
+
+    Raises InvalidRequest that names the first wrong one.
+    """
     checked = {}
     for name, value in given.items():
-        kind = body.fields.get(name)
-        if value is None:
+        if value is None or (value == "" and body.fields.get(name) is WORD):
             continue
-        if kind is None:
-            _check_without_effect(body, name, value)
-            continue
-        checked[name] = checked_value(kind, name, value)
+        if name in body.fields:
+            checked[name] = checked_value(body.fields[name], name, value)
+        elif name in body.unoffered:
+            _check_unset(body, name, value)
     return checked
+
+
+def unknown_fields(body: Body, given: Mapping[str, Any]) -> Iterator[str]:
+    """The fields that `checked_fields` leaves out because the body has none of the name, as ``outer.inner``."""
+    for name, value in given.items():
+        if value is None or name in body.unoffered:
+            continue
+        if name not in body.fields:
+            yield name
+            continue
+        for where, inner_body, inner in body.fields[name].inner(value):
+            yield from (f"{name}.{where}{below}" for below in unknown_fields(inner_body, inner))
 
 
 def checked_value(kind: Kind, name: str, value: Any) -> Any:
@@ -92,13 +123,9 @@ def checked_value(kind: Kind, name: str, value: Any) -> Any:
     return read
 
 
-def _check_without_effect(body: Body, name: str, value: Any) -> None:
-    """Pass over what sets nothing; raises InvalidRequest for a field that would be dropped."""
-    known = body.unoffered.get(name)
-    if known is None:
-        near = get_close_matches(name, body.fields, n=1)
-        remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(body.fields)}"
-        raise InvalidRequest(f"{name[:_SHOWN_MAX]} is no field of {body.words}; {remedy}")
+def _check_unset(body: Body, name: str, value: Any) -> None:
+    """Raise InvalidRequest for a field that asks for what this broker does not do."""
+    known = body.unoffered[name]
     if value not in ("", [], {}) and value not in known.unset:
         raise InvalidRequest(
             f"{name} of {body.words} has no effect in this broker: {known.reason}; "
@@ -108,7 +135,11 @@ def _check_without_effect(body: Body, name: str, value: Any) -> None:
 
 def one(body: Body) -> Kind:
     """An object with fields of its own."""
-    return Kind("an object", lambda value: checked_fields(body, value) if isinstance(value, dict) else _NO_FIT)
+    return Kind(
+        "an object",
+        lambda value: checked_fields(body, value) if isinstance(value, dict) else _NO_FIT,
+        lambda value: iter([("", body, value)]),
+    )
 
 
 def each(body: Body) -> Kind:
@@ -119,7 +150,11 @@ def each(body: Body) -> Kind:
             return _NO_FIT
         return {name: checked_fields(body, inner) for name, inner in value.items() if inner is not None}
 
-    return Kind("an object of objects", read)
+    return Kind(
+        "an object of objects",
+        read,
+        lambda value: ((f"{name}.", body, inner) for name, inner in value.items() if inner is not None),
+    )
 
 
 def _integer(most: int) -> Kind:
@@ -132,8 +167,33 @@ def _integer(most: int) -> Kind:
 
 def _truth(value: Any) -> Any:
     if isinstance(value, str):
-        return {"true": True, "false": False}.get(value.lower(), _NO_FIT)
-    return value if isinstance(value, bool) else _NO_FIT
+        return {"true": True, "false": False}.get(value.strip().lower(), _NO_FIT)
+    return bool(value) if isinstance(value, int) else _NO_FIT
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, SpelledNumber):
+        return value.text
+    return str(value) if isinstance(value, str | int | float) else _NO_FIT
+
+
+def _texts(value: Any) -> Any:
+    texts = [_text(item) for item in value] if isinstance(value, list) else [_NO_FIT]
+    return _NO_FIT if _NO_FIT in texts else texts
+
+
+def _text_map(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return _NO_FIT
+    texts = {name: _text(item) for name, item in value.items() if item is not None}
+    return _NO_FIT if _NO_FIT in texts.values() else texts
+
+
+def _longs(value: Any) -> Any:
+    numbers = [read_integer(item, most=LONG_MAX) for item in value] if isinstance(value, list) else [None]
+    return _NO_FIT if None in numbers else numbers
 
 
 def _if(fits: Callable[[Any], bool]) -> Callable[[Any], Any]:
@@ -144,29 +204,21 @@ def _are_strings_by_name(value: Any) -> bool:
     return isinstance(value, dict) and all(map(are_strings, value.values()))
 
 
-def _texts(value: Any) -> Any:
-    if not isinstance(value, dict) or not all(isinstance(each, str) or is_integer(each) for each in value.values()):
-        return _NO_FIT
-    return {name: str(each) for name, each in value.items()}
-
-
 def _shown(value: Any) -> str:
     return json.dumps(value)[:_SHOWN_MAX]
 
 
 ANY: Final = Kind("anything", lambda value: value)
-STRING: Final = Kind("a string", _if(lambda value: isinstance(value, str)))
+STRING: Final = Kind("a string", _text)
+WORD: Final = Kind("a string", _text)
+"""One of several words; the empty string is none of them and stands for "not set", as Go's structs have it."""
 FLAG: Final = Kind("true or false", _truth)
 INTEGER: Final = _integer(INT_MAX)
 LONG: Final = _integer(LONG_MAX)
-LONGS: Final = Kind(
-    "an array of integers",
-    _if(lambda value: isinstance(value, list) and all(is_integer(item, most=LONG_MAX) for item in value)),
-)
+LONGS: Final = Kind("an array of integers", _longs)
 OBJECT: Final = Kind("an object", _if(lambda value: isinstance(value, dict)))
-STRINGS: Final = Kind("an array of strings", _if(are_strings))
-TEXTS: Final = Kind("an object of strings or integers", _texts)
-STRING_MAP: Final = Kind("an object of strings", _if(is_string_map))
+STRINGS: Final = Kind("an array of strings", _texts)
+STRING_MAP: Final = Kind("an object of strings", _text_map)
 STRINGS_BY_NAME: Final = Kind("an object of arrays of strings", _if(_are_strings_by_name))
 STRINGS_BY_NAME_TWICE: Final = Kind(
     "an object of objects of arrays of strings",

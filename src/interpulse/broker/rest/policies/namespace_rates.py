@@ -14,7 +14,12 @@ from interpulse.broker.rest.http.fields import Body
 from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.broker.rest.policies.namespace_policies import change_policies, fits_retention
 from interpulse.broker.rest.policies.policy_bodies import backlog_quota_type, record
-from interpulse.model.policies.messaging_policies import DispatchRate, PublishRate, SubscribeRate
+from interpulse.model.policies.messaging_policies import (
+    DESTINATION_STORAGE,
+    DispatchRate,
+    PublishRate,
+    SubscribeRate,
+)
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.rules.policy_checks import (
     check_backlog_quota,
@@ -23,6 +28,10 @@ from interpulse.rules.policy_checks import (
 )
 
 __all__ = ["ROUTES"]
+
+_QUOTA_TOO_LARGE: Final = (
+    "Backlog Quota exceeds configured retention quota for namespace. Please increase retention quota and retry"
+)
 
 Rate = PublishRate | DispatchRate | SubscribeRate
 
@@ -73,10 +82,8 @@ async def set_backlog_quota(call: Call) -> Answer:
 
     def change(policies: NamespacePolicies) -> NamespacePolicies:
         changed = policies.changed(backlog_quotas={**policies.backlog_quotas, kind: quota})
-        fits_retention(
-            changed,
-            "Backlog Quota exceeds configured retention quota for namespace. Please increase retention quota and retry",
-        )
+        if kind == DESTINATION_STORAGE:
+            fits_retention(changed, _QUOTA_TOO_LARGE)
         return changed
 
     return await change_policies(call, change)

@@ -30,8 +30,7 @@ from interpulse.broker.rest.policies.policy_bodies import (
 )
 from interpulse.broker.topics.topic_settings import policies_in_force
 from interpulse.model.numbers import INT_MAX, LONG_MAX
-from interpulse.model.policies.messaging_policies import PublishRate
-from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.model.policies.messaging_policies import BacklogQuota, PublishRate
 from interpulse.model.policies.topic_policies import TopicPolicies
 from interpulse.rules.effective_policies import effective_policies, namespace_level, topic_level
 from interpulse.rules.policy_checks import (
@@ -175,28 +174,31 @@ def _clearer(policy: _Policy) -> Handler:
 
 async def _replace(call: Call, policy: _Policy, value: Any) -> Answer:
     everywhere = call.flag("isGlobal") and policy.has_levels
+    check = _check_retention if policy.attribute == "retention" and value is not None else _check_nothing
     return await _change(
-        call,
-        lambda policies: policies.changed(**{policy.attribute: value}),
-        _RETENTION_TOO_SMALL,
-        everywhere=everywhere,
+        call, lambda policies: policies.changed(**{policy.attribute: value}), check, everywhere=everywhere
     )
 
 
 async def _change(
-    call: Call, change: Callable[[TopicPolicies], TopicPolicies], refusal: str, *, everywhere: bool
+    call: Call,
+    change: Callable[[TopicPolicies], TopicPolicies],
+    check: Callable[[TopicPolicies], None],
+    *,
+    everywhere: bool,
 ) -> Answer:
     """Store what ``change`` makes of the policies; when the call returns it is in force in the loaded topic too.
 
-    ``refusal`` is what is said if quotas of the backlog and retention do not fit together afterwards.
+    ``check`` raises what is wrong with the policies that would be in force, those of the namespace included. It looks
+    at what the call sets, so that what was set elsewhere before keeps no one from setting something else.
     """
     name = call.topic
     namespace = await call.context.namespaces.find_policies(name.namespace_name)
+    level = namespace_level(namespace, cluster=call.context.namespaces.local_cluster)
 
     def checked(policies: TopicPolicies) -> TopicPolicies:
         changed = change(policies)
-        if changed.retention != policies.retention or changed.backlog_quotas != policies.backlog_quotas:
-            _check_fit(changed, namespace, call.context.namespaces.local_cluster, refusal)
+        check(effective_policies(changed, level, TopicPolicies()))
         return changed
 
     await call.context.topic_policies.update(name, checked, everywhere=everywhere)
@@ -204,10 +206,12 @@ async def _change(
     return DONE
 
 
-def _check_fit(policies: TopicPolicies, namespace: NamespacePolicies | None, cluster: str, refusal: str) -> None:
-    level = namespace_level(namespace, cluster=cluster)
-    in_force = effective_policies(policies, level, TopicPolicies())
-    check_quotas_fit((in_force.backlog_quotas or {}).values(), in_force.retention, refusal)
+def _check_nothing(in_force: TopicPolicies) -> None:
+    pass
+
+
+def _check_retention(in_force: TopicPolicies) -> None:
+    check_quotas_fit((in_force.backlog_quotas or {}).values(), in_force.retention, _RETENTION_TOO_SMALL)
 
 
 async def get_backlog_quotas(call: Call) -> Answer:
@@ -219,21 +223,24 @@ async def set_backlog_quota(call: Call) -> Answer:
     kind = backlog_quota_type(call)
     namespace = call.topic.namespace_name
     checked = record(call, BACKLOG_QUOTA, lambda body: check_backlog_quota(kind, body, namespace=namespace))
-    return await _with_quotas(call, {kind: checked})
+    return await _with_quota(call, kind, checked)
 
 
 async def remove_backlog_quota(call: Call) -> Answer:
-    return await _with_quotas(call, {backlog_quota_type(call): None})
+    return await _with_quota(call, backlog_quota_type(call), None)
 
 
-async def _with_quotas(call: Call, quotas: Mapping[str, Any]) -> Answer:
-    """Set the quotas of some types; None takes one away."""
+async def _with_quota(call: Call, kind: str, quota: BacklogQuota | None) -> Answer:
+    """Set the quota of one type; None takes it away."""
 
     def change(policies: TopicPolicies) -> TopicPolicies:
-        joined = {**(policies.backlog_quotas or {}), **quotas}
+        joined = {**(policies.backlog_quotas or {}), kind: quota}
         return policies.changed(backlog_quotas={kind: quota for kind, quota in joined.items() if quota} or None)
 
-    return await _change(call, change, _QUOTA_TOO_LARGE, everywhere=call.flag("isGlobal"))
+    def check(in_force: TopicPolicies) -> None:
+        check_quotas_fit([quota] if quota else [], in_force.retention, _QUOTA_TOO_LARGE)
+
+    return await _change(call, change, check, everywhere=call.flag("isGlobal"))
 
 
 async def remove_all(call: Call) -> Answer:

@@ -24,6 +24,7 @@ from interpulse.model.errors import (
     ConsumerBusy,
     IncompatibleSchema,
     InvalidRequest,
+    NotAllowed,
     OperationTimeout,
     PersistenceError,
     ProducerBusy,
@@ -436,6 +437,15 @@ async def auto_consume_leaves_the_first_schema_to_others(cluster: Cluster) -> No
             found = await client.get_schema(topic)
             assert found is not None
             assert found.schema.type is SchemaType.AVRO
+
+
+@scenario
+async def names_of_transactions_are_kept_for_them_in_the_persistent_domain_alone(cluster: Cluster) -> None:
+    topic = f"{new_topic()}__transaction_pending_ack"
+    async with connected(cluster) as client:
+        await client.create_producer(topic.replace("persistent", "non-persistent", 1))
+        with pytest.raises(NotAllowed, match="Can not create transaction system topic"):
+            await client.create_producer(topic)
 
 
 @scenario

@@ -17,6 +17,8 @@ from interpulse.authentication.signing_keys import PrivateKey, PublicKey, signat
 __all__ = ["BadToken", "ExpiredToken", "Token", "TokenProvider", "TokenVerifier", "create_token", "show_token"]
 
 _SUBJECT: Final = "sub"
+_AUDIENCE: Final = "aud"
+_TEXTS: Final = (_SUBJECT, "iss", "jti")
 # What Pulsar's own verification does not look at; a token that it takes is taken here.
 _OPTIONS: Final[Options] = {"verify_aud": False, "verify_iat": False, "verify_sub": False, "verify_jti": False}
 
@@ -86,6 +88,7 @@ class TokenVerifier:
     def verify(self, text: str) -> Token:
         """The role of the token; raises BadToken."""
         claims = self._claims(text)
+        _check_texts(claims)
         self._check_audience(claims)
         return Token(self._role(claims), self._end(claims.get("exp")))
 
@@ -132,7 +135,7 @@ class TokenVerifier:
             raise BadToken("the token expires at no time that there will be") from None
 
     def _role(self, claims: Mapping[str, Any]) -> str:
-        """The role; of several the first, as in Pulsar."""
+        """The role; of several the first, as in Pulsar, where another claim than ``sub`` has them."""
         value = claims.get(self._role_claim)
         role = value[0] if isinstance(value, list) and value else value
         if not isinstance(role, str) or not role:
@@ -153,6 +156,15 @@ def _key_id(text: str) -> str:
         return str(jwt.get_unverified_header(text).get("kid", ""))
     except jwt.PyJWTError as error:
         raise BadToken(f"the token is not valid: {type(error).__name__}") from error
+
+
+def _check_texts(claims: Mapping[str, Any]) -> None:
+    """Refuse registered claims of another type than RFC 7519 gives them, as Pulsar does: a list of subjects is none."""
+    audience = claims.get(_AUDIENCE)
+    audiences = audience if isinstance(audience, list) else [audience]
+    for name, values in (*((name, [claims.get(name)]) for name in _TEXTS), (_AUDIENCE, audiences)):
+        if not all(isinstance(value, str | None) for value in values):
+            raise BadToken(f"the claim {name} of the token is no text")
 
 
 class TokenProvider:

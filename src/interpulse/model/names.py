@@ -285,7 +285,7 @@ class TopicName:
         """What keeps the name from being created, as the end of a sentence about it; empty if nothing does."""
         text = str(self)
         if text != text.strip(_TRIMMED):
-            return "must not begin or end with blanks"
+            return "must not have leading or trailing whitespace"
         if "\0" in text:
             return "must not hold NUL"
         if len(self.base.rest_path) > _CREATED_LENGTH_MAX:  # else it might not fit the line of an HTTP request

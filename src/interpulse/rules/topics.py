@@ -122,7 +122,7 @@ def decide_open(view: TopicView, *, by: Requester, create: bool) -> Decision[Non
         _check_still_served(view, by)
     if not (view.recorded or _always_loads(view) or (create and _may_create_for(view, by))):
         raise not_found_to_open(view)
-    if view.name.is_transaction_internal:
+    if view.name.is_persistent and view.name.is_transaction_internal:
         raise NotAllowed(f"Can not create transaction system topic {view.name}")
     if not view.recorded:
         check_namespace(view, not_served=MetadataError)

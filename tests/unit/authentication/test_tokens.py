@@ -121,6 +121,24 @@ def test_role_when_another_claim_holds_it_then_is_read_there_and_the_first_of_se
         verifier.verify(signed(sub="x"))
 
 
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"sub": ["app"]},
+        {"sub": ["app", "other"]},
+        {"sub": ["app"], "roles": "app"},
+        {"sub": "app", "jti": ["x"]},
+        {"sub": "app", "aud": 5},
+        {"sub": "app", "aud": ["us", 5]},
+        {"sub": "app", "aud": {"us": 1}},
+    ],
+    ids=str,
+)
+def test_token_when_a_registered_claim_is_no_text_then_refused(claims: dict[str, Any]) -> None:
+    with pytest.raises(BadToken, match=r"the claim (sub|jti|aud) of the token is no text"):
+        TokenVerifier(SECRET, role_claim="roles" if "roles" in claims else "sub").verify(signed(**claims))
+
+
 def test_audience_when_wanted_then_has_to_be_named() -> None:
     verifier = TokenVerifier(SECRET, audience_claim="aud", audience="us")
     assert verifier.verify(signed(sub="app", aud="us")) == Token("app")

@@ -15,12 +15,24 @@ from interpulse.in_turns import dumped_in_turns
 from interpulse.model.adjustments import PLAN_LEVELS
 from interpulse.model.errors import Conflict, InvalidRequest, NotFound, PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
-from interpulse.model.permissions import NamespaceOperation
+from interpulse.model.permissions import NO_PERMISSIONS, SUBSCRIPTION_AUTH_NONE, NamespaceOperation
 from interpulse.rules.bundles import RANGE_EQUALLY_DIVIDE
 from interpulse.rules.new_namespace import check_new_policies
 from interpulse.rules.placement import sent_to
 
 __all__ = ["ROUTES"]
+
+_ALWAYS_SHOWN: Final = {
+    "auth_policies": NO_PERMISSIONS.to_json(),
+    "subscription_auth_mode": SUBSCRIPTION_AUTH_NONE,
+    "clusterDispatchRate": {},
+    "latency_stats_sample_rate": {},
+    "offload_threshold": -1,
+    "offload_threshold_in_seconds": -1,
+    "subscription_types_enabled": [],
+    "migrated": False,
+}
+"""What Pulsar shows of policies that were never set; its clients rely on some of it."""
 
 _DOMAINS_BY_MODE: Final[dict[str, tuple[Domain, ...]]] = {
     "PERSISTENT": (PERSISTENT,),
@@ -36,7 +48,7 @@ async def list_namespaces(call: Call) -> Answer:
 
 async def get_policies(call: Call) -> Answer:
     policies = await call.context.namespaces.get_policies(call.namespace)
-    body = policies.to_json()
+    body = _ALWAYS_SHOWN | policies.to_json()
     if policies.allow_auto_update_schema is None:
         body["is_allow_auto_update_schema"] = call.context.dynamic.config.is_allow_auto_update_schema_enabled
     return answer_json(body)

@@ -98,6 +98,9 @@ _OF_TOPICS: Final = (
 _SCALABLE: Final = f"{_ADMIN}/scalable/{{tenant}}/{{namespace}}"
 _QUOTAS: Final = f"{_ADMIN}/resource-quotas"
 _REPLICATED_STATUS: Final = f"{TOPIC_PATH}/subscription/{{subscription}}/replicatedSubscriptionStatus"
+_PUBLISHING: Final = "/topics/{domain}/{tenant}/{namespace}/{topic}"
+"""Where Pulsar's broker listens for messages; its description of the API has them below /admin/v2."""
+
 _BUNDLE_TOPICS: Final = f"{_ADMIN}/non-persistent/{{tenant}}/{{namespace}}/{{bundle}}"
 
 _PRODUCE: Final = on_topic(TopicOperation.PRODUCE)
@@ -106,15 +109,18 @@ _GET_METADATA: Final = on_topic(TopicOperation.GET_METADATA)
 _SET_REPLICATED: Final = on_topic(TopicOperation.SET_REPLICATED_SUBSCRIPTION_STATUS)
 _GET_BUNDLE: Final = on_namespace(NamespaceOperation.GET_BUNDLE)
 
-_REFUSED: Final[tuple[tuple[str, str, RequiredPermission, NotOffered | None], ...]] = (
+_REFUSED: Final[tuple[tuple[str, str, RequiredPermission, NotOffered], ...]] = (
     ("POST", f"{NAMESPACE_PATH}/migration", on_policy, NotOffered.CLUSTER_MIGRATION),
-    ("GET", f"{TOPIC_PATH}/backlog", on_policy, None),
-    ("GET", f"{TOPIC_PATH}/getMessageIdByIndex", _PEEK_MESSAGES, None),
-    ("GET", f"{NAMESPACE_PATH}/{{bundle}}/topicHashPositions", _GET_BUNDLE, None),
-    ("GET", f"{_ADMIN}/schemas/{{tenant}}/{{namespace}}/{{topic}}/metadata", _GET_METADATA, None),
+    ("GET", f"{TOPIC_PATH}/backlog", on_policy, NotOffered.OFFLINE_BACKLOG),
+    ("GET", f"{TOPIC_PATH}/getMessageIdByIndex", _PEEK_MESSAGES, NotOffered.MESSAGE_INDEXES),
+    ("GET", f"{NAMESPACE_PATH}/{{bundle}}/topicHashPositions", _GET_BUNDLE, NotOffered.TOPIC_HASHES),
+    ("GET", f"{_ADMIN}/schemas/{{tenant}}/{{namespace}}/{{topic}}/metadata", _GET_METADATA, NotOffered.SCHEMA_PLACES),
     ("POST", _REPLICATED_STATUS, _SET_REPLICATED, NotOffered.REPLICATED_SUBSCRIPTIONS),
-    ("POST", TOPIC_PATH, _PRODUCE, NotOffered.PUBLISHING_OVER_HTTP),
-    ("POST", f"{TOPIC_PATH}/partitions/{{partition}}", _PRODUCE, NotOffered.PUBLISHING_OVER_HTTP),
+    *(
+        ("POST", f"{topic}{part}", _PRODUCE, NotOffered.PUBLISHING_OVER_HTTP)
+        for topic in (_PUBLISHING, TOPIC_PATH)
+        for part in ("", "/partitions/{partition}")
+    ),
     ("GET", _BUNDLE_TOPICS, _GET_BUNDLE, NotOffered.BUNDLE_TOPICS),
     ("GET", f"{NAMESPACE_PATH}/scanOffloadedLedgers", on_policy, NotOffered.OFFLOADING),
 )
@@ -168,14 +174,11 @@ _REFUSED_TO_SUPER_USERS: Final[Mapping[NotOffered, tuple[str, ...]]] = {
 """By reason, the methods and the path."""
 
 
-def _refusal(reason: NotOffered | None) -> NotImplementedYet:
-    sentence = "Apache Pulsar has this operation, this broker does not offer it"
-    if reason:
-        return NotImplementedYet(f"{sentence}: {reason}")
-    return NotImplementedYet(sentence)
+def _refusal(reason: NotOffered) -> NotImplementedYet:
+    return NotImplementedYet(f"Apache Pulsar has this operation, this broker does not offer it: {reason}")
 
 
-def _refusing(reason: NotOffered | None) -> Handler:
+def _refusing(reason: NotOffered) -> Handler:
     async def refuse(call: Call) -> Answer:
         raise _refusal(reason)
 

@@ -19,7 +19,7 @@ from typing import Final
 from interpulse.rules.schema_compatibility.avro_aliases import AliasConflict, with_aliases_of
 from interpulse.rules.schema_compatibility.avro_types import AvroField, AvroType, has_usable_default
 
-__all__ = ["find_unreadable"]
+__all__ = ["are_alike", "find_branch", "find_unreadable", "promotes"]
 
 _PROMOTIONS: Final = {
     "int": frozenset({"long", "float", "double"}),
@@ -54,6 +54,21 @@ def find_unreadable(writer: AvroType, reader: AvroType) -> str | None:
         return "the two are nested too deeply to be compared"
 
 
+def find_branch(writer: AvroType, union: AvroType) -> AvroType | None:
+    """Return the branch of a reader's union that takes what was written as no union; None if none does."""
+    return _Resolver().branch(writer, union, "")
+
+
+def promotes(writer: AvroType, reader: AvroType) -> bool:
+    """Return True if a value of one kind can be read as the other, which is wider."""
+    return reader.kind in _PROMOTIONS.get(writer.kind, ())
+
+
+def are_alike(writer: AvroType, reader: AvroType) -> bool:
+    """Return True for types of one structure: a union of the one is read branch by branch with the other."""
+    return _are_alike(writer, reader, set())
+
+
 def _reasons(root: _Resolution) -> Iterator[str]:
     seen, waiting = {root}, [root]
     while waiting:
@@ -77,13 +92,12 @@ class _Resolver:
         if writer.kind == reader.kind:
             return self._same_kind(writer, reader, where)
         if reader.kind == "union":
-            branch = self._branch(writer, reader, where)
+            branch = self.branch(writer, reader, where)
             return _mismatch(writer, reader, where) if branch is None else self.resolve(writer, branch, where)
-        promoted = reader.kind in _PROMOTIONS.get(writer.kind, ())
-        return _Resolution() if promoted else _mismatch(writer, reader, where)
+        return _Resolution() if promotes(writer, reader) else _mismatch(writer, reader, where)
 
     def _from_union(self, writer: AvroType, reader: AvroType, where: str) -> _Resolution:
-        if _are_alike(writer, reader, set()):
+        if are_alike(writer, reader):
             return _Resolution()
         return _Resolution(parts=[self.resolve(branch, reader, where) for branch in writer.parts])
 
@@ -112,8 +126,7 @@ class _Resolver:
             self._records[writer, reader] = resolution = _Resolution(_cannot_be_filled(missing[0], where))
         return resolution
 
-    def _branch(self, writer: AvroType, union: AvroType, where: str) -> AvroType | None:
-        """The branch of the reader's union that takes what was written as no union."""
+    def branch(self, writer: AvroType, union: AvroType, where: str) -> AvroType | None:
         same = [branch for branch in union.parts if branch.kind == writer.kind]
         if writer.kind not in _NAMED:
             promotions = _PROMOTIONS.get(writer.kind, frozenset())
@@ -128,7 +141,6 @@ class _Resolver:
 
 
 def _are_alike(writer: AvroType, reader: AvroType, seen: set[tuple[AvroType, AvroType]]) -> bool:
-    """Whether two types have one structure, so that a union of the one is read branch by branch with the other."""
     if writer.kind != reader.kind or writer.short_name != reader.short_name or (writer, reader) in seen:
         return (writer, reader) in seen
     seen.add((writer, reader))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from interpulse.rules.schema_compatibility.avro_types import AvroField, AvroType
 
 __all__ = ["AliasConflict", "with_aliases_of"]
@@ -47,7 +49,7 @@ class _Renaming:
         if kind in self._copies:
             return self._copies[kind]
         name = self._types.get(kind.name, kind.name)
-        copy = AvroType(kind.kind, name, symbols=kind.symbols, size=kind.size)
+        copy = replace(kind, name=name, aliases=(), fields=[])
         self._copies[kind] = copy
         copy.parts = [self.apply(part) for part in kind.parts]
         renamed = self._fields.get(name, {})

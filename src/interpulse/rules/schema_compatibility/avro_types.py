@@ -53,6 +53,7 @@ class AvroType:
     """A type; equal only to itself, because a record may hold itself.
 
     ``kind`` is Avro's word for it. ``parts`` are the branches of a union, or the one element type of an array or map.
+    ``logical`` has ``logicalType``, ``precision`` and ``scale`` as the definition gives them, whether they fit or not.
     """
 
     kind: str
@@ -61,7 +62,9 @@ class AvroType:
     fields: list[AvroField] = field(default_factory=list)
     parts: list[AvroType] = field(default_factory=list)
     symbols: tuple[str, ...] = ()
+    symbol_default: str | None = None
     size: int = 0
+    logical: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def short_name(self) -> str:
@@ -173,7 +176,7 @@ class _Tree:
             return self._named[parsed] if parsed in self._named else AvroType(parsed)
         kind = parsed["type"]
         if kind in _PRIMITIVES:
-            return AvroType(kind)
+            return AvroType(kind, logical=_logical(parsed))
         if kind in ("array", "map"):
             return AvroType(kind, parts=[self.build(parsed["items" if kind == "array" else "values"], depth=depth + 1)])
         return self._of_a_name(parsed, depth)
@@ -194,7 +197,9 @@ class _Tree:
         name = _checked_name(parsed["name"])
         if name in _PRIMITIVES:
             raise _invalid(f"a {kind} cannot have the name {name}")
-        node = AvroType(kind, name, _aliases(parsed, name))
+        node = AvroType(kind, name, _aliases(parsed, name), logical=_logical(parsed))
+        if kind == "enum" and isinstance(parsed.get(_DEFAULT), str):
+            node.symbol_default = parsed[_DEFAULT]
         self._named[name] = node
         if kind == "record":
             self._add_fields(node, parsed, depth)
@@ -259,6 +264,13 @@ def _checked_symbols(name: str, parsed: Mapping[str, Any]) -> tuple[str, ...]:
     if isinstance(default, str) and default not in symbols:
         raise _invalid(f"the default {json.dumps(default)[:80]} of {name} is none of its symbols")
     return tuple(symbols)
+
+
+def _logical(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
+    logical = _HIDDEN["logicalType"]
+    if logical not in parsed:
+        return {}
+    return {"logicalType": parsed[logical], **{key: parsed[key] for key in ("precision", "scale") if key in parsed}}
 
 
 def _aliases(parsed: Mapping[str, Any], name: str) -> tuple[str, ...]:

@@ -69,6 +69,17 @@ for is decoded. In message mode the columns of the topic's schema stand in place
 | JSON, fields of `java.util.Date`, `java.sql.Date`, `java.sql.Timestamp`, `OffsetDateTime`, `ZonedDateTime` | TIMESTAMP; what else JSON may hold: [use-spark](../howto/use-spark.md#what-json-holds) |
 | KEY_VALUE, INLINE or SEPARATED | `key` and `value`, each as its own schema says, a record as a struct |
 
+Avro is read and written by the rules of Java's client:
+
+* The branch of a union is that of the payload. A row sets one member of the struct; with two set it is refused.
+* Two widths of one number, such as `int` and `long`, are one column, and are written as the wider.
+* Messages of earlier schemas are resolved as Java does it: by promotion, aliases, defaults of fields and of enumerations, and the
+  first branch of a union that matches. Defaults below the top level count as well.
+* Times and decimals keep their value where a later schema has another unit or scale. Java's client takes the number as it is.
+* A value that a column cannot hold ends the query with the name of the column: a time before the year 1 or after 9999, a decimal of
+  too many digits, bytes that are no UTF-8 in a text. `parseMode=PERMISSIVE` keeps such messages.
+* Rows that lack a field write its default.
+
 """
 
 _CONF_HEAD = """

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
+from interpulse.spark.schemas.avro_leaves import DAYS, MICROS
 from interpulse.spark.schemas.varints import (
     OddBytes,
     byte_strings,
@@ -32,9 +33,6 @@ WriteRecords: TypeAlias = "Callable[[pa.RecordBatch], pa.Array]"
 
 T = TypeVar("T")
 
-_DAYS: Final = (-719_162, 2_932_896)
-_MICROS: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)
-"""What dates and times of Python can be, from the year 1 to the year 9999."""
 _PLAIN_LOGICAL: Final = frozenset(
     {"date", *(f"{kind}timestamp-{unit}" for kind in ("", "local-") for unit in ("millis", "micros"))}
 )
@@ -299,10 +297,10 @@ def _time_reader(logical: str) -> _Read:
     import pyarrow as pa
 
     if logical == "date":
-        return lambda rows: _read_times(_read_int(rows), 1, _DAYS, pa.date32())
+        return lambda rows: _read_times(_read_int(rows), 1, DAYS, pa.date32())
     zone = None if logical.startswith("local") else "UTC"
     factor = 1000 if logical.endswith("millis") else 1
-    return lambda rows: _read_times(_read_long(rows), factor, _MICROS, pa.timestamp("us", tz=zone))
+    return lambda rows: _read_times(_read_long(rows), factor, MICROS, pa.timestamp("us", tz=zone))
 
 
 def _read_times(

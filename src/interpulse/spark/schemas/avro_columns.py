@@ -1,17 +1,14 @@
-"""Avro definitions, as of AVRO and JSON schemas: the types of Spark they have, and values between both.
+"""Spark's types for Avro definitions, as AVRO and JSON schemas have them.
 
-fastavro resolves names and reads and writes Avro. What it gives for a type is what Arrow takes for the type of Spark,
-but for unions of several types, which become a struct with ``member0``, ``member1``.. as in Spark's own Avro source.
+Unions of several types become a struct with ``member0``, ``member1``.. as in Spark's own Avro source.
 """
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
-from decimal import Decimal
-from typing import Any, Final, TypeAlias
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from pyspark.sql.types import (
     ArrayType,
@@ -35,7 +32,7 @@ from pyspark.sql.types import (
 
 from interpulse.spark.options.option import OptionError
 
-__all__ = ["avro_shaper", "avro_type", "parse_definition", "with_values_as_defaults"]
+__all__ = ["avro_type", "is_logical", "parse_definition"]
 
 _KINDS: Final[dict[str, DataType]] = {
     "null": NullType(),
@@ -57,9 +54,9 @@ _LOGICAL: Final[dict[str, DataType]] = {
     "local-timestamp-micros": TimestampNTZType(),
 }
 _NUMBERS: Final = ({"int", "long"}, {"float", "double"})
-
-Shape: TypeAlias = Callable[[Any], Any]
-"""Makes what Arrow takes of one value that was read."""
+_OVERLOOKED: Final = "overlookedLogicalType"
+_DIGITS_MAX: Final = 38
+"""Of a DECIMAL of Spark."""
 
 
 def parse_definition(definition: bytes) -> Any:
@@ -79,12 +76,14 @@ def parse_definition(definition: bytes) -> Any:
 
 
 def _plain(schema: Any) -> Any:
-    """Without the logical types that have no type of their own here: fastavro would make objects of them."""
+    """Return the same with logical types that have no type of their own here under another name, which fastavro only
+    hands through: it would make objects of them."""
     if isinstance(schema, list):
         return [_plain(branch) for branch in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: value for key, value in schema.items() if key != "logicalType" or _is_kept(schema)}
+    hidden = {} if "logicalType" not in schema or is_logical(schema) else {"logicalType": _OVERLOOKED}
+    kept = {hidden.get(key, key): value for key, value in schema.items()}
     for key in ("type", "items", "values"):
         if isinstance(kept.get(key), dict | list):
             kept[key] = _plain(kept[key])
@@ -93,11 +92,20 @@ def _plain(schema: Any) -> Any:
     return kept
 
 
-def _is_kept(schema: Mapping[str, Any]) -> bool:
+def is_logical(schema: Mapping[str, Any]) -> bool:
+    """Return True for a logical type that has a type of Spark and fits what it is stored as; Java overlooks others."""
     logical, kind = schema["logicalType"], schema.get("type")
     if logical == "decimal":
-        return kind in ("bytes", "fixed") and 0 < schema.get("precision", 0) <= 38
+        return kind in ("bytes", "fixed") and _is_decimal(schema)
     return logical in _LOGICAL and kind == ("int" if logical == "date" else "long")
+
+
+def _is_decimal(schema: Mapping[str, Any]) -> bool:
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if type(precision) is not int or type(scale) is not int:
+        return False
+    digits_max = math.floor(math.log10(2) * (8 * schema["size"] - 1)) if schema["type"] == "fixed" else precision
+    return 0 <= scale <= precision <= min(digits_max, _DIGITS_MAX) and precision > 0
 
 
 class _Names:
@@ -169,130 +177,10 @@ def _union_type(union: Sequence[Any], names: _Names) -> DataType:
 
 def _wide_number(branches: Sequence[Any]) -> str | None:
     """``int`` and ``long`` together are a long, ``float`` and ``double`` a double."""
-    kinds = {branch if isinstance(branch, str) else "" for branch in branches}
+    kinds = {_plain_kind(branch) for branch in branches} if len(branches) == 2 else set()
     return next((max(pair) if "int" in pair else "double" for pair in _NUMBERS if kinds == pair), None)
 
 
-# ---- What fastavro reads
-
-
-def avro_shaper(parsed: Any) -> Shape | None:
-    """What is left to do with a value that fastavro read; None for nothing."""
-    return _avro_shape(parsed, _Names())
-
-
-def _avro_shape(parsed: Any, names: _Names) -> Shape | None:
-    schema = names.resolved(parsed)
-    if isinstance(schema, list):
-        return _union_shape(schema, names, _avro_shape)
-    kind = schema["type"]
-    if isinstance(kind, dict | list):
-        return _avro_shape(kind, names)
-    if kind == "array":
-        return _list_shape(_avro_shape(schema["items"], names))
-    if kind == "map":
-        return _map_shape(_avro_shape(schema["values"], names))
-    if kind in ("record", "error"):
-        shapes = {each["name"]: _avro_shape(each["type"], names) for each in schema["fields"]}
-        return _record_shape({name: shape for name, shape in shapes.items() if shape is not None})
-    return None
-
-
-def _list_shape(inner: Shape | None) -> Shape | None:
-    if inner is None:
-        return None
-    return lambda values: None if values is None else [inner(value) for value in values]
-
-
-def _map_shape(inner: Shape | None) -> Shape | None:
-    if inner is None:
-        return None
-    return lambda values: None if values is None else {key: inner(value) for key, value in values.items()}
-
-
-def _record_shape(shapes: Mapping[str, Shape]) -> Shape | None:
-    if not shapes:
-        return None
-
-    def shape(record: dict[str, Any] | None) -> dict[str, Any] | None:
-        if record is None:
-            return None
-        return record | {name: inner(record[name]) for name, inner in shapes.items() if record.get(name) is not None}
-
-    return shape
-
-
-def _union_shape(union: Sequence[Any], names: _Names, of_branch: Callable[[Any, _Names], Shape | None]) -> Shape | None:
-    branches = _branches(union)
-    shapes = [of_branch(branch, names) for branch in branches]
-    if len(branches) <= 1 or _wide_number(branches) is not None:
-        return shapes[0] if shapes else None
-    tests = [_branch_test(branch, names) for branch in branches]
-
-    def shape(value: Any) -> dict[str, Any] | None:
-        if value is None:
-            return None
-        for index, fits in enumerate(tests):
-            if fits(value):
-                inner = shapes[index]
-                return {f"member{index}": value if inner is None else inner(value)}
-        raise ValueError(f"{value!r:.80} is of none of the types of its union")
-
-    return shape
-
-
-_CLASSES: Final[dict[str, tuple[type, ...]]] = {
-    "boolean": (bool,),
-    "int": (int,),
-    "long": (int,),
-    "float": (float, Decimal),
-    "double": (float, Decimal),
-    "bytes": (bytes,),
-    "fixed": (bytes,),
-    "string": (str,),
-    "array": (list,),
-    "map": (dict,),
-    "date": (date,),
-    "decimal": (Decimal,),
-}
-
-
-def _branch_test(branch: Any, names: _Names) -> Callable[[Any], bool]:
-    schema = names.resolved(branch)
-    kind = schema["type"]
-    if kind in ("record", "error"):
-        fields = {each["name"] for each in schema["fields"]}
-        return lambda value: isinstance(value, dict) and value.keys() <= fields
-    if kind == "enum":
-        symbols = frozenset(schema["symbols"])
-        return lambda value: isinstance(value, str) and value in symbols
-    logical = schema.get("logicalType")
-    classes = (datetime,) if logical in _LOGICAL and logical != "date" else _CLASSES[logical or kind]
-    return lambda value: isinstance(value, classes) and (isinstance(value, bool) == (kind == "boolean"))
-
-
-def with_values_as_defaults(parsed: Any) -> Any:
-    """The same with defaults as fastavro gives values: it hands a default through as the definition spells it."""
-    if not isinstance(parsed, dict) or "fields" not in parsed:
-        return parsed
-    return {**parsed, "fields": [_with_value_as_default(each) for each in parsed["fields"]]}
-
-
-def _with_value_as_default(field: Mapping[str, Any]) -> Mapping[str, Any]:
-    kind = field["type"][0] if isinstance(field["type"], list) else field["type"]
-    if "default" not in field or not (kind == "bytes" or (isinstance(kind, dict) and kind.get("type") in _KINDS)):
-        return field
-    stored = {key: value for key, value in kind.items() if key != "logicalType"} if isinstance(kind, dict) else kind
-    default = field["default"]
-    if isinstance(default, str) and (stored == "bytes" or stored["type"] in ("bytes", "fixed")):
-        default = default.encode("latin-1")
-    return {**field, "default": _reread(default, stored, kind)}
-
-
-def _reread(value: Any, written: Any, read: Any) -> Any:
-    import fastavro
-
-    payload = io.BytesIO()
-    fastavro.schemaless_writer(payload, written, value)
-    payload.seek(0)
-    return fastavro.schemaless_reader(payload, read, None)
+def _plain_kind(branch: Any) -> str:
+    kind = branch["type"] if isinstance(branch, dict) and not {"logicalType", _OVERLOOKED} & branch.keys() else branch
+    return kind if isinstance(kind, str) else ""

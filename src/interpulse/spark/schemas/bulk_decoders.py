@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.spark.schemas.avro_arrays import record_reader
-from interpulse.spark.schemas.avro_columns import avro_shaper, parse_definition
+from interpulse.spark.schemas.avro_columns import parse_definition
+from interpulse.spark.schemas.avro_reading import reading_shape
+from interpulse.spark.schemas.avro_wire import VALUE, WireForm, tree_of
 from interpulse.spark.schemas.json_payloads.definition import non_null_branches, parse_json_definition, resolved_types
 
 if TYPE_CHECKING:
@@ -119,8 +121,10 @@ def _avro_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
     end = {"type": "fixed", "name": "InterpulseEnd", "size": _MARK_BYTES}
     fields = [{"name": "value", "type": body}, {"name": "end", "type": end}]
     items = {"type": "record", "name": "InterpulseRow", "fields": fields}
-    parsed = parse_definition(json.dumps({"type": "array", "items": items}).encode())
-    shape = avro_shaper(resolved)
+    rows = tree_of(json.dumps({"type": "array", "items": items}).encode())
+    parsed = WireForm(rows).parsed
+    value = rows.parts[0].fields[0].type
+    shape = reading_shape(value, value)
     mark = os.urandom(_MARK_BYTES)
 
     def decode(values: pa.Array) -> list[pa.Array] | None:
@@ -128,7 +132,8 @@ def _avro_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
 
         payloads = values.to_pylist()
         source = io.BytesIO(b"".join((_zigzag(len(payloads)), mark.join(payloads), mark, b"\0")))
-        found: Any = fastavro.schemaless_reader(source, parsed, None)
+        read: Any = fastavro.schemaless_reader(source, parsed, None)
+        found = read[VALUE]
         if len(found) != len(payloads) or {each["end"] for each in found} != {mark}:
             return None
         rows = [each["value"] for each in found] if shape is None else [shape(each["value"]) for each in found]

@@ -16,7 +16,7 @@ from interpulse.spark.schemas.avro_columns import avro_type, parse_definition
 from interpulse.spark.schemas.json_payloads.definition import parse_json_definition
 from interpulse.spark.schemas.primitives import PRIMITIVES
 
-__all__ = ["check_same_schemas", "payload_fields", "schema_identity"]
+__all__ = ["check_same_schemas", "is_record", "payload_fields", "schema_identity"]
 
 _RAW_TYPES: Final = frozenset(
     {
@@ -44,12 +44,13 @@ def payload_fields(schema: SchemaInfo | None) -> StructType | None:
             raise OptionError(f"{error}; read with valueSchema=raw") from None
         return StructType([_field("key", parts.key), _field("value", parts.value)])
     kind = _type_of(schema)
-    fields = kind if isinstance(kind, StructType) and _is_record(schema) else StructType([_field("value", schema)])
+    fields = kind if isinstance(kind, StructType) and is_record(schema) else StructType([_field("value", schema)])
     _check_names(fields)
     return fields
 
 
-def _is_record(schema: SchemaInfo) -> bool:
+def is_record(schema: SchemaInfo) -> bool:
+    """Return True if the fields are columns, False if there is one column ``value``."""
     return (
         schema.type in _DEFINED_IN_AVRO
         and isinstance(body := json.loads(schema.definition), dict)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schema_compatibility.key_value import key_value_parts
-from interpulse.spark.schemas.avro_columns import avro_shaper, parse_definition, with_values_as_defaults
+from interpulse.spark.schemas.avro_leaves import in_column
+from interpulse.spark.schemas.avro_reading import avro_decoder
 from interpulse.spark.schemas.bulk_decoders import BulkDecode, bulk_decoder
 from interpulse.spark.schemas.json_payloads.reader import json_reader
-from interpulse.spark.schemas.payload_columns import payload_fields
+from interpulse.spark.schemas.payload_columns import is_record, payload_fields
 from interpulse.spark.schemas.primitives import PRIMITIVES
 
 if TYPE_CHECKING:
@@ -214,23 +214,14 @@ def _row_decoder(written: SchemaInfo, wanted: SchemaInfo) -> Callable[[Payload],
     if wanted.type is SchemaType.KEY_VALUE:
         return _pair_decoder(written, wanted)
     decode = _decoder(written, wanted)
-    fields = payload_fields(wanted)
-    assert fields is not None
-    if fields.names == ["value"] and wanted.type in PRIMITIVES:
-        return lambda payload: None if payload.value is None else {"value": decode(payload.value)}
-
-    def row(payload: Payload) -> _Row:
-        if payload.value is None:
-            return None
-        value = decode(payload.value)
-        return value if isinstance(value, dict) else {"value": value}
-
-    return row
+    if is_record(wanted):
+        return lambda payload: None if payload.value is None else decode(payload.value)
+    return lambda payload: None if payload.value is None else {"value": decode(payload.value)}
 
 
 def _pair_decoder(written: SchemaInfo, wanted: SchemaInfo) -> Callable[[Payload], _Row]:
     sides = zip(key_value_parts(written), key_value_parts(wanted), strict=True)
-    decode_key, decode_value = (_decoder(*side) for side in sides)
+    decode_key, decode_value = map(in_column, ("key", "value"), (_decoder(*side) for side in sides))
 
     def row(payload: Payload) -> _Row:
         if written.properties.get("kv.encoding.type", "INLINE").upper() == "SEPARATED":
@@ -258,32 +249,9 @@ def _cut(raw: bytes) -> tuple[bytes | None, bytes]:
 
 def _decoder(written: SchemaInfo, wanted: SchemaInfo) -> _Decode:
     if wanted.type is SchemaType.AVRO:
-        return _avro_decoder(written, wanted)
+        return avro_decoder(written.definition, wanted.definition)
     if wanted.type is SchemaType.JSON:
         return json_reader(wanted.definition)
     if written.type is not wanted.type:
         raise UnreadablePayload(f"a part of the pair has schema type {written.type.name}, not {wanted.type.name}")
     return PRIMITIVES[wanted.type].decode
-
-
-def _avro_decoder(written: SchemaInfo, wanted: SchemaInfo) -> _Decode:
-    import fastavro
-
-    reader = parse_definition(wanted.definition)
-    shape = avro_shaper(reader)
-    same = written.definition == wanted.definition
-    writer = reader if same else parse_definition(written.definition)
-    reading = None if same else _of_any_name(with_values_as_defaults(reader), writer)
-
-    def decode(raw: bytes) -> Any:
-        value = fastavro.schemaless_reader(io.BytesIO(raw), writer, reading)
-        return value if shape is None else shape(value)
-
-    return decode
-
-
-def _of_any_name(reader: Any, writer: Any) -> Any:
-    """Records on top are the same whatever their names, as in Java: a class that grew may have another name."""
-    if not isinstance(reader, dict) or not isinstance(writer, dict) or "name" not in writer:
-        return reader
-    return {**reader, "aliases": [*reader.get("aliases", ()), writer["name"]]}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructField, StructType
@@ -13,9 +12,11 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schema_compatibility.key_value import key_value_parts
 from interpulse.spark.schemas.avro_arrays import WriteRecords, record_writer
 from interpulse.spark.schemas.avro_columns import parse_definition
+from interpulse.spark.schemas.avro_leaves import in_column
+from interpulse.spark.schemas.avro_writing import avro_encoder
 from interpulse.spark.schemas.json_payloads.definition import is_of_java
 from interpulse.spark.schemas.json_payloads.writer import json_writer
-from interpulse.spark.schemas.payload_columns import payload_fields
+from interpulse.spark.schemas.payload_columns import is_record, payload_fields
 from interpulse.spark.schemas.primitives import PRIMITIVES
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ _WIDER: Final = {
 }
 
 _Encode: TypeAlias = Callable[[Any], bytes]
-_Shape: TypeAlias = Callable[[Any], Any]
 
 
 class EncodedRow(NamedTuple):
@@ -114,7 +114,7 @@ def _row_encoder(schema: SchemaInfo, fields: StructType) -> Callable[[Mapping[st
     if schema.type is SchemaType.KEY_VALUE:
         return _pair_encoder(schema)
     encode = _encoder(schema)
-    if schema.type in PRIMITIVES or (fields.names == ["value"] and not _is_record(schema)):
+    if schema.type in PRIMITIVES or (fields.names == ["value"] and not is_record(schema)):
         return lambda row: EncodedRow(None if row["value"] is None else encode(row["value"]))
     return lambda row: EncodedRow(encode(row))
 
@@ -125,13 +125,8 @@ def _bulk_encoder(schema: SchemaInfo, columns: StructType) -> WriteRecords | Non
     return record_writer(parse_definition(schema.definition), columns.names)
 
 
-def _is_record(schema: SchemaInfo) -> bool:
-    parsed = parse_definition(schema.definition)
-    return isinstance(parsed, dict) and "fields" in parsed
-
-
 def _pair_encoder(schema: SchemaInfo) -> Callable[[Mapping[str, Any]], EncodedRow]:
-    encode_key, encode_value = (_encoder(part) for part in key_value_parts(schema))
+    encode_key, encode_value = map(in_column, ("key", "value"), map(_encoder, key_value_parts(schema)))
     separated = _is_separated(schema)
 
     def encoded(row: Mapping[str, Any]) -> EncodedRow:
@@ -155,68 +150,4 @@ def _encoder(schema: SchemaInfo) -> _Encode:
         return PRIMITIVES[schema.type].encode
     if schema.type is SchemaType.JSON:
         return json_writer(schema.definition, for_java=is_of_java(schema.properties))
-    return _avro_encoder(parse_definition(schema.definition))
-
-
-def _avro_encoder(parsed: Any) -> _Encode:
-    import fastavro
-
-    shape = _shape(parsed, {})
-
-    def encode(value: Any) -> bytes:
-        payload = io.BytesIO()
-        fastavro.schemaless_writer(payload, parsed, shape(value), strict_allow_default=True)
-        return payload.getvalue()
-
-    return encode
-
-
-# ---- Values of Arrow as what fastavro takes
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _shape(parsed: Any, leaves: Mapping[str, _Shape], named: dict[str, Any] | None = None) -> _Shape:
-    """Arrow gives maps as lists of pairs, and unions as structs of which one member is not null."""
-    known: dict[str, Any] = {} if named is None else named
-    schema = known.get(parsed, {"type": parsed}) if isinstance(parsed, str) else parsed
-    if isinstance(schema, list):
-        return _union_shape(schema, leaves, known)
-    kind = schema["type"]
-    if "name" in schema:
-        known[schema["name"]] = schema
-    if isinstance(kind, dict | list):
-        return _shape(kind, leaves, known)
-    if kind == "array":
-        item = _or_null(_shape(schema["items"], leaves, known))
-        return lambda values: [item(value) for value in values]
-    if kind == "map":
-        entry = _or_null(_shape(schema["values"], leaves, known))
-        return lambda pairs: {key: entry(value) for key, value in dict(pairs).items()}
-    if kind in ("record", "error"):
-        fields = {each["name"]: _or_null(_shape(each["type"], leaves, known)) for each in schema["fields"]}
-        return lambda row: {name: fields[name](value) for name, value in row.items()}
-    return leaves.get(schema.get("logicalType", kind), _same)
-
-
-def _or_null(shape: _Shape) -> _Shape:
-    return lambda value: None if value is None else shape(value)
-
-
-def _union_shape(union: Sequence[Any], leaves: Mapping[str, _Shape], named: dict[str, Any]) -> _Shape:
-    branches = [branch for branch in union if branch != "null"]
-    shapes = [_shape(branch, leaves, named) for branch in branches]
-    if len(branches) == 1:
-        return shapes[0]
-
-    def member(value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value  # several widths of one number
-        for index, shape in enumerate(shapes):
-            if value.get(f"member{index}") is not None:
-                return shape(value[f"member{index}"])
-        return None
-
-    return member
+    return avro_encoder(schema.definition)

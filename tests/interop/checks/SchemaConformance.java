@@ -266,11 +266,15 @@ public class SchemaConformance {
         @Override
         public byte[][] write(JsonNode given) {
             KeyValue<?, ?> pair = (KeyValue<?, ?>) object(given);
-            byte[] payload = schema().encode(pair);
             if (!isSeparated()) {
-                return new byte[][] {payload};
+                return new byte[][] {schema().encode(pair)};
             }
-            return new byte[][] {payload, pair.getKey() == null ? null : key.schema().encode(pair.getKey())};
+            return new byte[][] {encoded(value, pair.getValue()), encoded(key, pair.getKey())};
+        }
+
+        /** As the client's message builder: a null value is none of the payload. */
+        private static byte[] encoded(Codec part, Object object) {
+            return object == null ? null : part.schema().encode(object);
         }
 
         @Override

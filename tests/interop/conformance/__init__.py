@@ -1,0 +1,1 @@
+"""Generated schemas and values for the comparison with Pulsar's Java client."""

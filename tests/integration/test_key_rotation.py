@@ -40,7 +40,7 @@ class Rotating:
     file: Path
 
     async def taken(self, kid: str) -> list[bool]:
-        """Whether the ports of broker and proxy take a token of that key."""
+        """Return for each port of broker and proxy if it takes a token of that key."""
         credentials = Credentials.token(token(kid))
         taken = []
         for place in (self.broker, self.proxy):

@@ -19,7 +19,7 @@ class CountedKeys(Protocol):
     """A set of keys that is read again when it changes."""
 
     failures: int
-    """How often it could not be."""
+    """Number of changes that could not be read."""
 
     def keys(self) -> Sized: ...
 

@@ -99,7 +99,7 @@ class KeySet:
         self._now = now
         self._looked_at = now()
         self.failures = 0
-        """How often a file that changed could not be read."""
+        """Number of changes of the file that could not be read."""
         self._read()
 
     def keys(self) -> Mapping[str, VerifyingKey]:

@@ -56,7 +56,7 @@ def _rule(text: str) -> Callable[[str], str | None]:
         match = pattern.fullmatch(name)
         if match is None:
             return None
-        return in_case("".join((match.group(each) or "") if isinstance(each, int) else each for each in pieces))
+        return in_case("".join((match.group(piece) or "") if isinstance(piece, int) else piece for piece in pieces))
 
     return role
 

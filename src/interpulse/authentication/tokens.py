@@ -107,7 +107,7 @@ class TokenVerifier:
             raise unknown if key_id else error from None
 
     def _verified_by_any(self, text: str, keys: Iterable[VerifyingKey]) -> dict[str, Any]:
-        """The claims by the first key that the signature is of."""
+        """Return the claims if the signature is of one of the keys; raises BadToken."""
         refusal = BadToken("there is no key to verify the token with")
         for key in keys:
             try:
@@ -151,7 +151,7 @@ class TokenVerifier:
 
 
 def _key_id(text: str) -> str:
-    """The key that the token names, "" if it names none. Raises BadToken."""
+    """Return the id of the key that the token names, "" if it names none. Raises BadToken."""
     try:
         return str(jwt.get_unverified_header(text).get("kid", ""))
     except jwt.PyJWTError as error:

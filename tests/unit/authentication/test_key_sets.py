@@ -142,10 +142,10 @@ def test_token_when_there_is_a_set_then_its_id_chooses_the_key(token: str, outco
     keys = KeySet(source(OLD, NEW), 0)
     for required, wanted in ((False, outcome), (True, strict_outcome)):
         verifier = TokenVerifier(LEGACY, key_set=keys, key_id_required=required)
-        assert told(verifier, token) == wanted
+        assert outcome_of(verifier, token) == wanted
 
 
-def told(verifier: TokenVerifier, token: str) -> str:
+def outcome_of(verifier: TokenVerifier, token: str) -> str:
     try:
         return verifier.verify(token).role
     except BadToken as error:
@@ -161,7 +161,7 @@ def test_token_when_a_public_key_is_its_secret_then_is_refused(kid: str | None) 
         head = {"alg": "HS256"} | ({} if kid is None else {"kid": kid})
         unsigned = ".".join(letters(json.dumps(part).encode()) for part in (head, {"sub": "root"}))
         mark = letters(hmac.digest(raw, unsigned.encode(), "sha256"))
-        assert told(verifier, f"{unsigned}.{mark}") in (BAD, BAD_KID)
+        assert outcome_of(verifier, f"{unsigned}.{mark}") in (BAD, BAD_KID)
 
 
 def test_token_when_it_has_expired_then_its_own_key_says_so() -> None:
@@ -197,15 +197,15 @@ def test_set_when_its_file_changes_then_is_read_again_after_the_time_that_is_set
     keys = KeySet(written(path, OLD), 10, clock)
     verifier = TokenVerifier(None, key_set=keys)
     old, new = signed(SECRET, "HS256", "old"), signed(CURVE, "ES256", "new")
-    assert (told(verifier, old), told(verifier, new)) == (GOOD, BAD_KID)
+    assert (outcome_of(verifier, old), outcome_of(verifier, new)) == (GOOD, BAD_KID)
     written(path, OLD, NEW)
     clock.now += 9
-    assert told(verifier, new) == BAD_KID
+    assert outcome_of(verifier, new) == BAD_KID
     clock.now += 1
-    assert (told(verifier, old), told(verifier, new)) == (GOOD, GOOD)
+    assert (outcome_of(verifier, old), outcome_of(verifier, new)) == (GOOD, GOOD)
     written(path, NEW)
     clock.now += 10
-    assert (told(verifier, old), told(verifier, new)) == (BAD_KID, GOOD)
+    assert (outcome_of(verifier, old), outcome_of(verifier, new)) == (BAD_KID, GOOD)
 
 
 def test_set_when_no_time_is_set_then_is_read_once(tmp_path: Path) -> None:

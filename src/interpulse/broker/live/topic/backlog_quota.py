@@ -161,21 +161,21 @@ class BacklogKeeper:
             self._oldest = _Oldest(*found, slowest.name)
 
     async def _look_up_ages(self) -> None:
-        """One read for each place that subscriptions have come to since the last look."""
+        """Read one message for each position that subscriptions have reached since the last look."""
         times = {age.mark_delete: age.publish_time_ms for age in self._ages.values()}
         ages: dict[str, _Age] = {}
-        for each in self._evictable() if self._owner.limits.settings.backlog_ages_shown else ():
-            mark_delete = each.cursor.mark_delete
+        for subscription in self._evictable() if self._owner.limits.settings.backlog_ages_shown else ():
+            mark_delete = subscription.cursor.mark_delete
             if mark_delete not in times:
                 found = await self._next_message(mark_delete)
                 if found is None:
                     continue
                 times[mark_delete] = found[1]
-            ages[each.name] = _Age(mark_delete, times[mark_delete], self._owner.now_ms())
+            ages[subscription.name] = _Age(mark_delete, times[mark_delete], self._owner.now_ms())
         self._ages = ages
 
     async def _next_message(self, mark_delete: Position) -> tuple[Position, int] | None:
-        """The message after a position, and when it was published."""
+        """Return the message after a position and its publish time; None if there is none."""
         position = self._owner.log.next_position(mark_delete)
         if position is None:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import PersistenceError, ProducerFenced
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.unit.broker.live.conftest import Bench, running
 
 EAST = "pulsar.repl.east-->c"
 """The replicator of east that sends to the bench's cluster."""
@@ -348,6 +350,12 @@ class TestDeduplication:
 
 class TestReplicator:
     """Of a real broker, which knows its entries by their source positions (feature flag 6)."""
+
+    @pytest.fixture(params=[False, True], ids=["alone", "in-a-cluster"])
+    async def bench(self, request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
+        """Where brokers share topics, snapshots are Pulsar's own records."""
+        async with running(Bench(shared=request.param)) as bench:
+            yield bench
 
     @pytest.fixture(autouse=True)
     def enabled(self, bench: Any) -> None:

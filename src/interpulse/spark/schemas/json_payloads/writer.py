@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, TypeAlias
 
 from interpulse.spark.schemas.json_payloads.definition import (
@@ -93,21 +93,19 @@ class _Writers:
         return write
 
     def _of_field(self, field: Mapping[str, Any]) -> _Write:
-        """Also of a row without such a column: the default, empty text for a default of null."""
+        """Write also what a row without such a column has: the default, or empty text for null."""
         write = self.of(field["type"])
-        absent = None
-        if "default" in field:
-            default = _value_of_default(field["type"], field["default"])
-            absent = "" if default is None else write(default)
-        elif any(branch["type"] == "null" for branch in _branches(field["type"])):
-            absent = ""
+        is_null = field.get("default") is None and any(branch["type"] == "null" for branch in _branches(field["type"]))
+        default = cache(lambda: write(_value_of_default(field["type"], field["default"])))
 
         def write_field(value: Any) -> str:
             if value is not _ABSENT:
                 return write(value)
-            if absent is None:
+            if is_null:
+                return ""
+            if "default" not in field:
                 raise JsonMisfit(None, "the schema", "the rows have no such column, and the field has no default")
-            return absent
+            return default()
 
         return write_field
 
@@ -192,6 +190,8 @@ def _value_of_default(schema: Any, default: Any) -> Any:
     """The value of a default, which Avro spells in a JSON of its own. Unions: of their first type."""
     branches = _branches(schema)
     first = branches[0]
+    if default is None:
+        return None  # which Java lets stand where the type takes no null
     kind, logical = first["type"], first.get("logicalType")
     if kind in ("bytes", "fixed"):
         raw = default.encode("latin-1")

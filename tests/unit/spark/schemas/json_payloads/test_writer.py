@@ -111,3 +111,10 @@ def test_value_that_does_not_fit_is_named(kind, value, said):
 def test_column_that_the_rows_lack_has_its_default(kind, default, text):
     fields = [{"name": "a", "type": kind, "default": default}]
     assert written({"type": "record", "name": "R", "fields": fields}, {}) == text
+
+
+def test_default_that_is_no_value_of_its_field_is_refused_where_it_is_needed():
+    kind = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "string", "default": None}]}
+    assert written(kind, {"a": "x"}) == '{"a":"x"}'
+    with pytest.raises(JsonMisfit, match="column a: null does not fit STRING: the schema takes no null there"):
+        written(kind, {})

@@ -11,7 +11,6 @@ from interpulse.broker.binary.transport.sinks import BinaryConsumerSink, OpenCon
 from interpulse.broker.live.api import LiveTopic
 from interpulse.broker.live.dispatch.hash_ring import sticky_sharing
 from interpulse.broker.live.requests import InitialPosition, KeyRange, KeySharing, SubscribeRequest, SubType
-from interpulse.model.cursor_promise import CURSOR_PROPERTY
 from interpulse.model.errors import ConsumerNotFound, MetadataError, PulsarError, ServiceNotReady
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
@@ -19,6 +18,7 @@ from interpulse.model.schemas import SchemaType
 from interpulse.model.topics import Requester
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.commands.cursor_promise import CURSOR_PROPERTY
 from interpulse.wire.frames import AckRun, FlowRun, Frame
 from interpulse.wire.ids import message_id_from_wire, position_from_wire
 

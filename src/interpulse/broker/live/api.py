@@ -255,7 +255,7 @@ class LiveTopic(Protocol):
 
     def promised_position(self, cursor: str) -> Position | None:
         """As :meth:`mark_delete_position` for a task that copies from this replication cursor, with the promise of
-        `model/cursor_promise.py`. None if it is no replication cursor; raises SubscriptionNotFound."""
+        `wire/commands/cursor_promise.py`. None if it is no replication cursor; raises SubscriptionNotFound."""
 
     def stats(self) -> dict[str, Any]:
         """Pulsar's TopicStats as JSON."""

@@ -18,7 +18,6 @@ from interpulse.client.closing import AsyncCloses
 from interpulse.client.connection_handler import ConnectionHandler
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
-from interpulse.model.cursor_promise import CURSOR_PROPERTY
 from interpulse.model.errors import (
     AlreadyClosed,
     ChecksumError,
@@ -31,6 +30,7 @@ from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.commands.cursor_promise import CURSOR_PROPERTY
 from interpulse.wire.entries import ParsedEntry, parse_entry, verify_checksum
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import MessageRun
@@ -221,7 +221,7 @@ class EntryReader(AsyncCloses):
         return message_id_from_wire((await self._ends()).last_message_id)
 
     async def promised_position(self) -> Position:
-        """The mark-delete position of the replication cursor, with the promise of ``model.cursor_promise``."""
+        """The mark-delete position of the replication cursor, with the promise of ``wire.commands.cursor_promise``."""
         return position_from_wire((await self._ends()).consumer_mark_delete_position)
 
     async def _ends(self) -> pb.CommandGetLastMessageIdResponse:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from interpulse.client.consuming.entry_reader import Entry, EntryReader, EntryRun
-from interpulse.model.cursor_promise import REPLICATION_CURSORS
 from interpulse.model.ids import LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.spark.copying.source_marks import SourceMarks
@@ -17,6 +16,7 @@ from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.sink import open_lanes
 from interpulse.spark.writing.write_options import WriteOptions
+from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
 
 __all__ = ["copy_ranges"]
 

@@ -2,8 +2,8 @@
 
 An operator may move the cursor while entries wait to be sent, because the target is away; so may time to live. What it
 was moved past is not sent any more. A broker of ours promises for a moment that it stands where it does
-(`model/cursor_promise.py`); after that moment it is asked again before anything is sent. What another broker told the
-driver when the batch was planned is all that is known of its cursor.
+(`wire/commands/cursor_promise.py`); after that moment it is asked again before anything is sent. What another broker
+told the driver when the batch was planned is all that is known of its cursor.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from interpulse.model.cursor_promise import VALID_S
 from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import unpack_sequence
+from interpulse.wire.commands.cursor_promise import VALID_S
 
 __all__ = ["CursorMoved", "SourceMarks"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.model.cursor_promise import REPLICATION_CURSORS
 from interpulse.model.errors import AuthorizationError, NotFound
 from interpulse.spark.job.pipeline_config import PipelineConfig
+from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
 
 __all__ = ["cursor_name", "is_interpulse"]
 

@@ -1,4 +1,4 @@
-"""What tasks that copy from a replication cursor may rely on (`model/cursor_promise.py`)."""
+"""What tasks that copy from a replication cursor may rely on (`wire/commands/cursor_promise.py`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from interpulse.model.cursor_promise import HELD_S
+from interpulse.wire.commands.cursor_promise import HELD_S
 
 __all__ = ["CursorPromises"]
 

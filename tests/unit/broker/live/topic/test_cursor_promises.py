@@ -9,7 +9,7 @@ import pytest
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.cursor_promises import CursorPromises
-from interpulse.model.cursor_promise import HELD_S
+from interpulse.wire.commands.cursor_promise import HELD_S
 
 CURSOR = "pulsar.repl.west"
 

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from interpulse.client.transport.connection import Connection
+from interpulse.model.errors import DataLoss
 from interpulse.model.names import TopicName
 from interpulse.spark.reading import planner, source_view
 from interpulse.spark.rows.columns import ENTRY_WRITE_COLUMNS
@@ -13,6 +14,13 @@ from interpulse.spark.writing.sink import write_rows
 from interpulse.spark.writing.write_options import parse_write_options
 from interpulse.sync import AdminClient
 from tests.scenarios.client import Cluster
+from tests.scenarios.spark_ends import (
+    LIMITS,
+    checkpoint_beyond_the_end_of_a_ledger_goes_on,
+    compacted_reads_end_where_compaction_left_the_topic,
+    limited_stream_reads_all_ledgers,
+    loss_is_told_at_the_start,
+)
 from tests.scenarios.spark_losses import LOSSES, assert_loss_is_told, trimmed_ledger_of_read_entries_is_no_loss
 from tests.scenarios.spark_times import read_between_times
 from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver
@@ -187,6 +195,28 @@ def test_entries_that_are_deleted_before_they_are_read_are_told(broker, loss, ca
 
 def test_trimmed_ledger_of_read_entries_is_no_loss(broker):
     trimmed_ledger_of_read_entries_is_no_loss(Cluster(broker.service_url, broker.web_url))
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=str)
+def test_limited_stream_reads_all_ledgers(broker, limit):
+    limited_stream_reads_all_ledgers(Cluster(broker.service_url, broker.web_url), limit)
+
+
+def test_checkpoint_beyond_the_end_of_a_ledger_goes_on(broker):
+    checkpoint_beyond_the_end_of_a_ledger_goes_on(Cluster(broker.service_url, broker.web_url))
+
+
+def test_compacted_reads_end_where_compaction_left_the_topic(broker):
+    compacted_reads_end_where_compaction_left_the_topic(Cluster(broker.service_url, broker.web_url))
+
+
+def test_loss_before_a_restart_is_told_at_the_start(broker, caplog):
+    cluster = Cluster(broker.service_url, broker.web_url)
+    with pytest.raises(DataLoss, match=r"2 or more entries behind .* are gone, none is there.*failOnDataLoss=false"):
+        loss_is_told_at_the_start(cluster)
+    loss_is_told_at_the_start(cluster, lenient=True)
+    assert len([record for record in caplog.records if record.message.startswith("data loss reason=")]) == 1
+    loss_is_told_at_the_start(cluster, read=6)
 
 
 async def test_batch_read_between_times(broker):

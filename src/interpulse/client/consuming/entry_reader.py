@@ -85,7 +85,8 @@ class EntryReader(AsyncCloses):
     It never creates the topic and leaves no subscription behind. About ``buffer_bytes`` are in memory or on their way
     at most. When the connection is lost it subscribes anew behind the last entry it has: nothing comes twice, nothing
     is left out. Entries that the log does not give out (markers, aborted transactions) may be missing at the end of a
-    range: after ``silence_ms`` without entries the reader makes sure, and then ends. Raises TopicNotFound if the topic
+    range: after ``silence_ms`` without entries the reader makes sure, and then ends. So may, with ``read_compacted``,
+    what compaction took away since the range was planned. Raises TopicNotFound if the topic
     is gone, DataLoss if it was trimmed or truncated behind an entry that had arrived, or before any did and now ends
     in front of ``upto``, ChecksumError for damaged
     entries, OperationTimeout after ``poll_timeout_ms`` without any progress.
@@ -204,12 +205,16 @@ class EntryReader(AsyncCloses):
             if not error.retriable:
                 raise
             return False
-        if self._buffer or self._handler.connection is None or last == self.reached:
+        if self._buffer or self._handler.connection is None:
             return False
-        silent_needed = 1 if self._entry_count else 2
-        if self._silent_count >= silent_needed and not self._echo_due and last >= self._upto:
+        # Compaction may have taken away what was the end when the range was planned.
+        all_read = self._read_compacted and last <= self.reached
+        if last == self.reached and not all_read:
+            return False
+        silent_needed = 1 if self._entry_count or all_read else 2
+        if self._silent_count >= silent_needed and not self._echo_due and (all_read or last >= self._upto):
             return True
-        unseen = self._echo_due or not (self._entry_count or self.start_is_there)
+        unseen = not all_read and (self._echo_due or not (self._entry_count or self.start_is_there))
         if self._silent_count >= 2 and unseen and last < (self.reached if self._entry_count else self._upto):
             raise DataLoss(f"{self.topic}: entries behind {self.reached} are gone, the topic now ends at {last}")
         self._silent_count += 1

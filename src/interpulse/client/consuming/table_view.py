@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Final, Generic, TypeVar, overload
 
 from interpulse.client.checks import check_interval
 from interpulse.client.closing import AsyncCloses
@@ -21,6 +22,9 @@ from interpulse.model.schemas import SchemaInfo
 __all__ = ["TableView", "TableViewConfig"]
 
 _log = logging.getLogger(__name__)
+
+_ASKED_AGAIN_S: Final = 1.0
+"""So long nothing comes before the end of the topic is asked for again."""
 
 V = TypeVar("V")
 D = TypeVar("D")
@@ -176,7 +180,9 @@ class TableView(AsyncCloses, Generic[V]):
         while self._failure is None and await self._reader.has_message_available():
             self._came.clear()
             if self._failure is None:
-                await self._came.wait()
+                # Compaction may take the last message away before it comes: then the topic ends before it.
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._came.wait(), _ASKED_AGAIN_S)
         if self._failure is not None:
             raise self._failure
 

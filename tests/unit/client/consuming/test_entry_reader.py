@@ -247,6 +247,39 @@ async def test_topic_when_trimmed_behind_an_entry_that_arrived_then_data_loss(
         await reader.close()
 
 
+@pytest.mark.parametrize("left", [0, 1, 3])
+async def test_compacted_range_whose_end_was_compacted_away_ends_with_what_is_left(
+    sessions: list[Session], left: int
+) -> None:
+    """It was planned before."""
+    async with LogBroker(log_of(left)) as broker:
+        reader = EntryReader(
+            session_for(broker, sessions),
+            TOPIC,
+            after=EARLIEST,
+            upto=Position(1, 4),
+            silence_ms=30,
+            poll_timeout_ms=20_000,
+            read_compacted=True,
+        )
+        assert await read_all(reader) == [Position(1, number) for number in range(left)]
+        assert broker.count(pb.BaseCommand.SUBSCRIBE) == 2, "an end is believed after a second look"
+
+
+async def test_compacted_range_of_which_nothing_is_left_behind_its_start_ends(sessions: list[Session]) -> None:
+    async with LogBroker(log_of(2)) as broker:
+        reader = EntryReader(
+            session_for(broker, sessions),
+            TOPIC,
+            after=Position(1, 2),
+            upto=Position(1, 4),
+            silence_ms=30,
+            poll_timeout_ms=20_000,
+            read_compacted=True,
+        )
+        assert await read_all(reader) == []
+
+
 async def test_range_when_all_of_it_is_gone_before_any_arrived_then_data_loss(sessions: list[Session]) -> None:
     async with LogBroker({}) as broker:
         reader = EntryReader(

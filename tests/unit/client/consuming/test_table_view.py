@@ -16,6 +16,7 @@ from interpulse.model.ids import Position
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.scripted_broker import ScriptedBroker
+from tests.support.waiting import eventually
 from tests.unit.client.consuming.test_partition_consumer import single
 
 TOPIC = "persistent://public/default/t"
@@ -173,3 +174,18 @@ async def test_view_that_the_broker_refuses_is_not_opened() -> None:
 def test_interval_that_cannot_be_kept_is_refused(interval_ms: int) -> None:
     with pytest.raises(ValueError, match="auto_update_partitions_interval_ms"):
         TableViewConfig(auto_update_partitions_interval_ms=interval_ms)
+
+
+async def test_refresh_when_the_last_message_is_compacted_away_before_it_comes_then_ends() -> None:
+    async def story(feeder: Feeder, client: Client) -> None:
+        feeder.hold("a", b"1")
+        view = await client.create_table_view(TOPIC)
+        broker, asked = feeder.broker, feeder.broker.count(pb.BaseCommand.GET_LAST_MESSAGE_ID)
+        broker.last = (1, 1)
+        refreshed = asyncio.create_task(view.refresh())
+        await eventually(lambda: broker.count(pb.BaseCommand.GET_LAST_MESSAGE_ID) > asked)
+        broker.last = (1, 0)
+        await refreshed
+        assert view.snapshot() == {"a": b"1"}
+
+    await play(story)

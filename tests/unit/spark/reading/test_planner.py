@@ -51,6 +51,9 @@ class Source:
         following = self.following(topic, after, upto)
         return Beginning(following and following.position, after.ledger in self.topics[topic])
 
+    def ledgers_there(self, ledgers):
+        return {topic for topic, ledger in ledgers.items() if self.topics[topic].get(ledger)}
+
     def before(self, times):
         return {topic: self.first_at[topic] for topic in times if topic in self.first_at}
 

@@ -13,7 +13,8 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeVar
@@ -34,6 +35,7 @@ __all__ = [
     "TopicRange",
     "check_points_named",
     "entries_between",
+    "last_in_ledger",
     "pack_ranges",
     "parse_offsets",
     "parse_times",
@@ -194,14 +196,27 @@ def share_limit(available: Mapping[str, int], limit: int, turn: int) -> dict[str
 
 
 def plan_end(after: Position, last: Position, *, following: Position, count: int) -> Position:
-    """The end of a range of at most ``count`` entries after ``after``, where ``following`` is the next entry.
+    """Return the end of a range of at most ``count`` entries after ``after``, where ``following`` is the next entry.
 
-    The ledger's length need not be known: a position beyond its end compares rightly all the same. Never beyond
-    ``last``, never before ``following``.
+    Never beyond ``last``, never before ``following``. In a ledger in front of that of ``last`` it may lie beyond the
+    ledger's end: see :func:`last_in_ledger`.
     """
     assert after < following <= last, (after, following, last)
     assert count >= 1, count
     return min(Position(following.ledger, following.entry + count - 1), last)
+
+
+def last_in_ledger(first: Position, end: Position, following: Callable[[Position], Position | None]) -> Position:
+    """Return the last entry of ``[first, end]`` that is there, in the ledger of both, which may end before ``end``.
+
+    ``following`` gives the entry after a position, None if there is none. It is called about log2 of the distance.
+    """
+
+    def is_beyond(entry: int) -> bool:
+        found = following(Position(first.ledger, entry - 1))
+        return found is None or found.ledger != first.ledger
+
+    return Position(first.ledger, first.entry + bisect_left(range(first.entry + 1, end.entry + 1), True, key=is_beyond))
 
 
 def ranges_between(

@@ -31,6 +31,7 @@ from interpulse.spark.offsets import TopicRange
 from interpulse.spark.options.encryption import private_key_reader
 from interpulse.spark.process_client import Patience, patiently, process_portal, relaxed_collector, session_for
 from interpulse.spark.reading.cuts import admission
+from interpulse.spark.reading.ranges.ledger_presence import ledger_is_there
 from interpulse.spark.reading.read_columns import ReadColumns
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.rows.decryption import Decryption
@@ -223,8 +224,8 @@ async def _read_range(
         subscription_prefix=options.subscription_prefix,
         checksum_verified=options.verify_checksum,
         read_compacted=options.read_compacted,
-        # A broker that is merely slow must never look like one that has nothing left.
-        silence_ms=max(2_000, options.poll_timeout_ms // 4),
+        # A broker that is merely slow must never look like one that has nothing left. Of what is compacted it says so.
+        silence_ms=2_000 if options.read_compacted else max(2_000, options.poll_timeout_ms // 4),
         poll_timeout_ms=options.poll_timeout_ms,
         reconnect_timeout_ms=0 if outages is None else outages.timeout_ms,
         replication_cursor=None if admit is None else options.predefined_subscription,
@@ -252,31 +253,40 @@ async def _read_range(
         session.spawn(reader.close())  # what is read waits for no answer about that
     if item.sparse or options.read_compacted:
         return
-    if item.after.ledger == item.upto.ledger:
-        _check_complete(options, item, count)
-    elif not reader.start_is_there:
-        _check_start(options, item, first)
+    loss = _possible_loss(item, count, first, start_is_there=reader.start_is_there)
+    if loss is None:
+        return
+    look = partial(
+        ledger_is_there,
+        session,
+        TopicName.parse(item.topic),
+        item.after.ledger,
+        upto=first or item.upto,
+        prefix=options.subscription_prefix,
+    )
+    if not await patiently(session, look):
+        _lost(options, loss)
 
 
 def _first_position(arrived: Entry | EntryRun) -> Position:
     return arrived.position if isinstance(arrived, Entry) else arrived.positions[0]
 
 
-def _check_start(options: ReadOptions, item: TopicRange, first: Position | None) -> None:
-    """Brokers trim whole ledgers, the oldest first: what begins in a later ledger than planned has lost its start."""
-    if item.first is None or (first is not None and first.ledger <= item.first.ledger):
-        return
+def _possible_loss(item: TopicRange, count: int, first: Position | None, *, start_is_there: bool) -> str | None:
+    """Say what is lost if the ledger that the range begins in is gone; None: nothing, whether it is gone or not.
+
+    Brokers trim whole ledgers, the oldest first. Holes inside a ledger are legitimate (markers, compaction), and a
+    range may begin behind the last entry of its ledger.
+    """
+    if item.after.ledger == item.upto.ledger:
+        expected = item.upto.entry - item.after.entry
+        if count:
+            return None
+        return f"{item.topic}: {expected} entries behind {item.after} up to {item.upto} are gone, all of them"
+    if start_is_there or item.first is None or (first is not None and first.ledger <= item.first.ledger):
+        return None
     now = "none of them is there" if first is None else f"the first one there is {first}"
-    _lost(options, f"{item.topic}: entries behind {item.after} up to {item.upto} are gone, from {item.first} on; {now}")
-
-
-def _check_complete(options: ReadOptions, item: TopicRange, count: int) -> None:
-    """Holes inside a ledger are legitimate (markers, compaction); a range that has become empty is not."""
-    expected = item.upto.entry - item.after.entry
-    if count == 0:
-        _lost(options, f"{item.topic}: {expected} entries behind {item.after} up to {item.upto} are gone, all of them")
-    elif count < expected:
-        log.info("entries missing topic=%s expected=%d read=%d upto=%s", item.topic, expected, count, item.upto)
+    return f"{item.topic}: entries behind {item.after} up to {item.upto} are gone, from {item.first} on; {now}"
 
 
 def _lost(options: ReadOptions, text: str) -> None:

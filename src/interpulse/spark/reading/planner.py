@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.client.outages import Outages, remedy_for
 from interpulse.model.errors import DataLoss, PulsarError, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, LATEST, Position
-from interpulse.spark.offsets import StreamOffset, check_points_named, entries_between, plan_end, point_of, share_limit
+from interpulse.spark.offsets import (
+    StreamOffset,
+    check_points_named,
+    entries_between,
+    last_in_ledger,
+    plan_end,
+    point_of,
+    share_limit,
+)
 from interpulse.spark.reading.backlog.losses import EndsSeen, deleted_topic_loss, trimmed_ledger_loss
 from interpulse.spark.reading.backlog.trigger_minimum import waits_for_more
 from interpulse.spark.reading.ranges.splitting import Ledger
@@ -41,17 +49,29 @@ _MANY_TOPICS = 200
 
 
 class TopicEnd(NamedTuple):
-    """The last entry of a topic-partition, and what its durable subscription has acknowledged (if there is one)."""
+    """The last entry of a topic-partition that readers get, and what its durable subscription has acknowledged (if
+    there is one).
+
+    ``log_end``, where ``last`` does not tell: the last position that the log has had, read or trimmed or compacted.
+    """
 
     last: Position
     acknowledged: Position | None = None
+    log_end: Position | None = None
+
+    @property
+    def newest(self) -> Position:
+        """The last position that the topic-partition has had, as far as the broker tells."""
+        return max(self.last, self.log_end or EARLIEST)
 
 
 class Following(NamedTuple):
-    """The entry after a position, and its size."""
+    """The entry after a position, and its size. ``adjacent``: the entry at the position is there itself, so that none
+    was trimmed between them."""
 
     position: Position
     size: int
+    adjacent: bool = False
 
 
 class Beginning(NamedTuple):
@@ -97,6 +117,9 @@ class SourceView(Protocol):
     def beginnings(self, pending: Mapping[str, tuple[Position, Position]]) -> Mapping[str, Beginning]:
         """How ranges ``(after, upto]`` begin, by topic-partition; topics that are gone are left out."""
 
+    def ledgers_there(self, ledgers: Mapping[str, int]) -> Collection[str]:
+        """The topic-partitions of which entries of this ledger can be read."""
+
     def held(self) -> Mapping[str, HeldBack]:
         """What the sink was refused and wants to have again."""
 
@@ -127,7 +150,9 @@ class StreamPlanner:
         self._done: Mapping[str, Position] = {}
         self._seen: dict[str, EndsSeen] = {}
         self._sizes: dict[str, int] = {}
-        self._followings: dict[str, tuple[Position, Following]] = {}
+        self._followings: dict[str, dict[Position, Following]] = {}
+        self._losses_told: dict[str, Position] = {}
+        self._judged_empty: dict[str, Position] = {}
         self._turn = 0
         self._outages = Outages(
             "source",
@@ -206,6 +231,7 @@ class StreamPlanner:
         begins |= marks
         after = {topic: begins.get(topic, start.positions.get(topic, EARLIEST)) for topic in ends}
         self._check_backwards({topic: position for topic, position in after.items() if topic not in begins}, ends)
+        self._check_emptied({topic: after[topic] for topic in ends if topic not in begins}, ends)
         last = {topic: max(end.last, after[topic]) for topic, end in ends.items()}
         try:
             if self._waits_for_more(after, last, now):
@@ -318,13 +344,42 @@ class StreamPlanner:
         backwards = [
             f"{topic} (read up to {after[topic]}, ends at {end.last})"
             for topic, end in ends.items()
-            if topic in after and end.last.entry >= 0 and max(end.last, end.acknowledged or EARLIEST) < after[topic]
+            if topic in after and end.last.entry >= 0 and self._newest(topic, end) < after[topic]
         ]
         if backwards and self._options.fail_on_data_loss:
             raise ValueError(
                 f"the source went backwards: {'; '.join(backwards)}. Was it rebuilt, or the topic created anew? "
                 f"Start with a new checkpoint, or set failOnDataLoss=false"
             )
+
+    def _newest(self, topic: str, end: TopicEnd) -> Position:
+        """The last position that the topic-partition has had; compaction takes away entries that were read."""
+        seen = self._seen[topic].newest if self._options.read_compacted else EARLIEST
+        return max(end.newest, end.acknowledged or EARLIEST, seen)
+
+    def _check_emptied(self, after: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> None:
+        """A topic that holds nothing any more tells at once what it has lost, not with its next message."""
+        if self._keeps_unread:
+            return
+        suspected = {
+            topic: read
+            for topic, read in after.items()
+            if ends[topic].last.entry < 0 <= read.entry
+            and self._judged_empty.get(topic) != read
+            and self._trimmed_loss(topic, read, None) is not None
+        }
+        self._judged_empty |= suspected
+        # Older brokers call a topic empty whose newest ledger is.
+        unsure = {topic: read.ledger for topic, read in suspected.items() if ends[topic].newest.entry < 0}
+        there = self._view.ledgers_there(unsure) if unsure else ()
+        for topic, read in suspected.items():
+            if topic not in there:
+                self._lose_trimmed(topic, read, None)
+
+    @property
+    def _keeps_unread(self) -> bool:
+        """A durable subscription keeps what it has not acknowledged, and compaction what is the newest of its key."""
+        return self._options.predefined_subscription is not None or self._options.read_compacted
 
     def _limited(
         self,
@@ -357,16 +412,30 @@ class StreamPlanner:
         for topic, count in shares.items():
             item = nexts[topic]
             assert item is not None, topic
-            ended[topic] = plan_end(after[topic], last[topic], following=item.position, count=count)
+            ended[topic] = self._end_of_range(topic, after[topic], item.position, last[topic], count)
         nothing_left = {topic: last[topic] for topic, item in nexts.items() if item is None}
         return ended | nothing_left
+
+    def _end_of_range(self, topic: str, after: Position, first: Position, last: Position, count: int) -> Position:
+        """An entry that is there: a ledger in front of the last one may be shorter than ``count`` asks for."""
+        end = plan_end(after, last, following=first, count=count)
+        if end.ledger == last.ledger:
+            return end
+        behind = self._view.following(topic, end, last)
+        if behind is None or behind.position.ledger != end.ledger:
+            end = last_in_ledger(first, end, lambda at: _position_of(self._view.following(topic, at, last)))
+            # The ledger was there after the question for what is behind it, so nothing in between was trimmed.
+            behind = None if behind is None else behind._replace(adjacent=True)
+        if behind is not None:
+            self._note_following(topic, end, behind)
+        return end
 
     def _firsts(self, after: Mapping[str, Position], upto: Mapping[str, Position]) -> dict[str, Position]:
         """The first entries of ranges that go on in a later ledger. Inside of one ledger entries are counted.
 
-        A durable subscription keeps what it has not acknowledged, and a start at the earliest entry takes any.
+        A start at the earliest entry takes any.
         """
-        if self._options.predefined_subscription is not None or self._options.read_compacted:
+        if self._keeps_unread:
             return {}
         crossing = {
             topic: (begin, upto[topic])
@@ -375,10 +444,20 @@ class StreamPlanner:
         }
         found = self._view.beginnings(crossing) if crossing else {}
         for topic, beginning in found.items():
-            loss = trimmed_ledger_loss(topic, self._seen[topic], after[topic], beginning.first)
-            if loss is not None and not beginning.intact:
-                self._lose(loss)
+            if not beginning.intact:
+                self._lose_trimmed(topic, after[topic], beginning.first)
         return {topic: beginning.first for topic, beginning in found.items() if beginning.first is not None}
+
+    def _trimmed_loss(self, topic: str, read: Position, first: Position | None) -> str | None:
+        known = self._followings.get(topic, {}).get(read)
+        behind = known.position if known is not None and known.adjacent else None
+        return trimmed_ledger_loss(topic, self._seen[topic], read, first, behind=behind)
+
+    def _lose_trimmed(self, topic: str, read: Position, first: Position | None) -> None:
+        loss = self._trimmed_loss(topic, read, first)
+        if loss is not None and self._losses_told.get(topic) != read:
+            self._losses_told[topic] = read
+            self._lose(loss)
 
     def _lose(self, loss: str) -> None:
         if self._options.fail_on_data_loss:
@@ -390,14 +469,20 @@ class StreamPlanner:
         size = self._sizes.get(topic)
         if after.ledger == last.ledger and (size is not None or not sized):
             return Following(Position(after.ledger, after.entry + 1), size or 0)
-        known = self._followings.get(topic)
-        if known is None or known[0] != after:
+        found = self._followings.get(topic, {}).get(after)
+        if found is None:
             found = self._view.following(topic, after, last)
             if found is None:
                 return None
-            self._followings[topic] = known = (after, found)
-            self._sizes[topic] = found.size if size is None else (3 * size + found.size) // 4
-        return known[1] if known[1].position <= last else None
+            self._note_following(topic, after, found)
+        return found if found.position <= last else None
+
+    def _note_following(self, topic: str, position: Position, following: Following) -> None:
+        """Kept of the begin and the end of the range that was planned last."""
+        known = self._followings.get(topic, {})
+        size = self._sizes.get(topic)
+        self._followings[topic] = {**dict([*known.items()][-1:]), position: following}
+        self._sizes[topic] = following.size if size is None else (3 * size + following.size) // 4
 
     def _entry_limit(
         self, nexts: Mapping[str, Following | None], entries_max: int | None, bytes_max: int | None
@@ -425,7 +510,7 @@ class StreamPlanner:
             return
         before, self._ends = self._ends, ends
         for topic, end in ends.items():
-            self._seen.setdefault(topic, EndsSeen()).record(end.last, now)
+            self._seen.setdefault(topic, EndsSeen()).record(end.newest, now)
             if topic in before:
                 self._throttle.note_published(topic, entries_between(before[topic].last, end.last))
 
@@ -495,6 +580,10 @@ class StreamPlanner:
             reason, seconds = waiting
             report["waiting"] = {"reason": reason, "ms": int(seconds * 1000), "remedy": remedy_for(reason) or _REMEDY}
         return report
+
+
+def _position_of(following: Following | None) -> Position | None:
+    return None if following is None else following.position
 
 
 def _written_up_to(positions: Mapping[str, Position], held: Mapping[str, HeldBack]) -> Mapping[str, Position]:

@@ -46,10 +46,24 @@ class SourceCursor:
         self._connection: Connection | None = None
         self._id = -1
         self._ring: Callable[[], None] | None = None
-        self._bell: SourceCursor | None = None
+        self._beside: SourceCursor | None = None
 
     async def end(self) -> TopicEnd:
-        """The last entry, and what the durable subscription has acknowledged. Raises TopicNotFound."""
+        """The last entry, and what the durable subscription has acknowledged. Raises TopicNotFound.
+
+        With ``readCompacted`` the last entry that compaction left. A durable subscription is not opened so: its cursor
+        would wait for the compacted entries to be acknowledged.
+        """
+        last, stands = await self._ask()
+        if not self._durable:
+            # It was opened at the end of the log, and never moves.
+            return TopicEnd(last, None, stands if last.entry < 0 or self._options.read_compacted else None)
+        if self._options.read_compacted:
+            return (await self._passing().end())._replace(acknowledged=stands)
+        return TopicEnd(last, stands)
+
+    async def _ask(self) -> tuple[Position, Position | None]:
+        """The last entry, and where the subscription stands."""
         connection = self._connection or await self._open()
         consumer_id = self._id
         try:
@@ -59,10 +73,17 @@ class SourceCursor:
             connection.consumers.forget(consumer_id)
             raise
         response = answer.getLastMessageIdResponse
-        acknowledged = None
-        if self._durable and response.HasField("consumer_mark_delete_position"):
-            acknowledged = position_from_wire(response.consumer_mark_delete_position)
-        return TopicEnd(position_from_wire(response.last_message_id), acknowledged)
+        stands = None
+        if response.HasField("consumer_mark_delete_position"):
+            stands = position_from_wire(response.consumer_mark_delete_position)
+        return position_from_wire(response.last_message_id), stands
+
+    def _passing(self) -> SourceCursor:
+        """Another consumer beside the durable subscription, which leaves nothing behind."""
+        if self._beside is None:
+            passing = replace(self._options, predefined_subscription=None)
+            self._beside = SourceCursor(self._session, self.topic, passing, earliest=False)
+        return self._beside
 
     async def _open(self) -> Connection:
         """After a crash the broker may hold the subscription for the old connection for a moment: wait for it."""
@@ -93,6 +114,7 @@ class SourceCursor:
             start=None if self._durable else LATEST,
             initial_position=begin,
             force_topic_creation=False,
+            read_compacted=self._options.read_compacted and not self._durable,
         )
 
     def acknowledge(self, position: Position) -> None:
@@ -113,14 +135,8 @@ class SourceCursor:
             await self.close()
             connection = await self._open()
             connection.write(commands.flow(self._id, 1))
-        elif self._connection is None:
+        elif self._connection is None or not await self._passing().rest(ring) or self._connection is None:
             return False
-        else:
-            if self._bell is None:
-                passing = replace(self._options, predefined_subscription=None)
-                self._bell = SourceCursor(self._session, self.topic, passing, earliest=False)
-            if not await self._bell.rest(ring) or self._connection is None:
-                return False
         self._ring = ring
         return True
 
@@ -131,9 +147,9 @@ class SourceCursor:
 
     async def close(self) -> None:
         self._ring = None
-        bell, self._bell = self._bell, None
-        if bell is not None:
-            await bell.close()
+        beside, self._beside = self._beside, None
+        if beside is not None:
+            await beside.close()
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.consumers.close(self._id)

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,10 +21,12 @@ from interpulse.clock import now_ms
 from interpulse.model.errors import OperationTimeout, PulsarError, TopicNotFound
 from interpulse.model.ids import LATEST, Position
 from interpulse.model.names import TopicName
+from interpulse.model.numbers import LONG_MAX
 from interpulse.spark.options.connection_options import admin_client
 from interpulse.spark.process_client import process_portal, session_for
 from interpulse.spark.reading.backlog.poll_pace import PollPace
 from interpulse.spark.reading.planner import Beginning, Following, HeldBack, TopicEnd, WrittenBatch
+from interpulse.spark.reading.ranges.ledger_presence import ledger_is_there
 from interpulse.spark.reading.ranges.ledger_tables import ledger_tables
 from interpulse.spark.reading.ranges.splitting import Ledger
 from interpulse.spark.reading.ranges.time_search import positions_before
@@ -243,7 +245,10 @@ class BrokerSourceView:
         return process_portal().call(lambda: self._before(times))
 
     async def _before(self, times: Mapping[str, int]) -> dict[str, Position]:
-        return await positions_before(await self._session(), times, prefix=self._options.subscription_prefix)
+        options = self._options
+        return await positions_before(
+            await self._session(), times, prefix=options.subscription_prefix, read_compacted=options.read_compacted
+        )
 
     def following(self, topic: str, after: Position, upto: Position) -> Following | None:
         return process_portal().call(lambda: self._following(topic, after, upto))
@@ -256,9 +261,11 @@ class BrokerSourceView:
             async with self._slots:
                 try:
                     following, intact = await self._entry_after(topic, after, upto)
+                    first = None if following is None else following.position
+                    if not intact and (first is None or first.ledger > after.ledger):
+                        intact = await self._ledger_is_there(topic, after.ledger, first or upto)
                 except TopicNotFound:
                     return None
-            first = None if following is None else following.position
             return Beginning(first, intact or (first is not None and first.ledger == after.ledger))
 
         found = await asyncio.gather(*(ask(topic, after, upto) for topic, (after, upto) in pending.items()))
@@ -278,11 +285,34 @@ class BrokerSourceView:
             buffer_bytes=64 * 1024,
             subscription_prefix=self._options.subscription_prefix,
             poll_timeout_ms=self._options.operation_timeout_ms,
+            read_compacted=self._options.read_compacted,
         )
         async with reader:
             await reader.open()
             found = await reader.read_batch()
-            return (Following(found[0].position, len(found[0].raw)) if found else None), reader.start_is_there
+            if not found:
+                return None, reader.start_is_there
+            return Following(found[0].position, len(found[0].raw), reader.start_is_there), reader.start_is_there
+
+    async def _ledger_is_there(self, topic: str, ledger: int, upto: Position) -> bool:
+        """Positions of earlier releases may lie beyond the end of their ledger: no entry says that it is there."""
+        return await ledger_is_there(
+            await self._session(), TopicName.parse(topic), ledger, upto=upto, prefix=self._options.subscription_prefix
+        )
+
+    def ledgers_there(self, ledgers: Mapping[str, int]) -> Collection[str]:
+        return process_portal().call(lambda: self._ledgers_there(ledgers))
+
+    async def _ledgers_there(self, ledgers: Mapping[str, int]) -> set[str]:
+        async def ask(topic: str, ledger: int) -> bool:
+            async with self._slots:
+                try:
+                    return await self._ledger_is_there(topic, ledger, Position(ledger, LONG_MAX))
+                except TopicNotFound:
+                    return False
+
+        found = await asyncio.gather(*(ask(topic, ledger) for topic, ledger in ledgers.items()))
+        return {topic for topic, is_there in zip(ledgers, found, strict=True) if is_there}
 
     def held(self) -> Mapping[str, HeldBack]:
         """What the job's sink put on hold: its file lies beside the list of topics."""

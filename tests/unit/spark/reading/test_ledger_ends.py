@@ -1,4 +1,4 @@
-"""Streams over ledgers of any length, with any limit: positions are those of entries, and only what is lost is a loss."""
+"""Streams over ledgers of any length with any limit: positions are those of entries, and only a loss is told as one."""
 
 from dataclasses import dataclass
 

@@ -13,15 +13,18 @@ __all__ = ["EndsSeen", "deleted_topic_loss", "trimmed_ledger_loss"]
 
 @dataclass
 class EndsSeen:
-    """When a last position was first seen: tells how old the oldest unread entry is. ``since`` is the very first."""
+    """When a last position was first seen: tells how old the oldest unread entry is. ``since`` is the very first one,
+    ``newest`` the highest."""
 
     since: Position = EARLIEST
+    newest: Position = EARLIEST
     samples: deque[tuple[Position, float]] = field(default_factory=lambda: deque(maxlen=600))
 
     def record(self, position: Position, now: float) -> None:
         if self.since == EARLIEST:
             self.since = position
-        if not self.samples or self.samples[-1][0] < position:
+        self.newest = max(self.newest, position)
+        if position.entry >= 0 and (not self.samples or self.samples[-1][0] < position):
             self.samples.append((position, now))
 
     def age_of_first_after(self, done: Position, now: float) -> float:
@@ -38,17 +41,24 @@ def deleted_topic_loss(topic: str, seen: EndsSeen, read: Position) -> str | None
     return f"{topic} was deleted, its entries behind {read} up to {last} were not read"
 
 
-def trimmed_ledger_loss(topic: str, seen: EndsSeen, read: Position, first: Position | None) -> str | None:
-    """What is lost where the ledger of ``read`` is gone, and ``first`` is the first entry there is, if any.
+def trimmed_ledger_loss(
+    topic: str, seen: EndsSeen, read: Position, first: Position | None, *, behind: Position | None = None
+) -> str | None:
+    """Say what is lost where the ledger of ``read`` is gone, and ``first`` is the first entry there is, if any.
 
-    None: the stream has seen that ledger end where it has read to, or has read nothing of it. Where it has not seen
-    it, nothing says how long it was, and that is a loss. Spec spark-pipeline 6.5.
+    ``behind`` is the entry that came behind ``read`` while its ledger was there, if that is known. None: nothing is
+    lost, for that entry is there, or the stream has seen the ledger end where it has read to, or it has read nothing
+    of it. Where it has not seen it, nothing says how long it was, and that is a loss. Spec spark-pipeline 6.5.
     """
+    if behind is not None and first is not None and behind.ledger >= first.ledger:
+        return None
     there = "none is there" if first is None else f"the first one there is {first}"
     missed = [each for each, _ in seen.samples if read < each and (first is None or each.ledger < first.ledger)]
     if missed:
         count = entries_between(read, missed[-1])
         return f"{topic}: {count} or more entries behind {read} up to {missed[-1]} are gone, {there}"
+    if behind is not None:
+        return f"{topic}: the entries behind {read}, from {behind} on, are gone, {there}"
     if seen.since.ledger > read.ledger and read.entry >= 0:
         return f"{topic}: ledger {read.ledger}, read up to {read}, is gone with what came behind it, {there}"
     return None

@@ -92,16 +92,13 @@ def _cut(item: TopicRange, runs: Sequence[_Run], pieces: int) -> list[TopicRange
     count, size = sum(run.entries for run in runs), sum(run.bytes for run in runs)
     if pieces <= 1:
         return [item._replace(bytes_estimate=size)]
-    ends = [_nth(runs, count * number // pieces) for number in range(1, pieces)] + [item.upto]
+    cuts = [count * number // pieces for number in range(1, pieces)]
+    ends = [*(_nth(runs, cut) for cut in cuts), item.upto]
     starts = [item.after, *ends]
+    firsts = [item.first, *(_nth(runs, cut + 1) for cut in cuts)]
     return [
-        item._replace(
-            after=after,
-            upto=upto,
-            bytes_estimate=size // pieces,
-            first=item.first if after == item.after else Position(after.ledger, after.entry + 1),
-        )
-        for after, upto in zip(starts, ends, strict=False)
+        item._replace(after=after, upto=upto, bytes_estimate=size // pieces, first=first)
+        for after, upto, first in zip(starts, ends, firsts, strict=False)
         if after < upto
     ]
 

@@ -16,7 +16,9 @@ __all__ = ["positions_before"]
 _CONCURRENT_MAX: Final = 64
 
 
-async def positions_before(session: Session, times: Mapping[str, int], *, prefix: str) -> dict[str, Position]:
+async def positions_before(
+    session: Session, times: Mapping[str, int], *, prefix: str, read_compacted: bool = False
+) -> dict[str, Position]:
     """By topic-partition, the position before its first message published at or after a time (ms since the epoch).
 
     Those without such a message are left out. The broker searches, as when a consumer seeks by time.
@@ -25,17 +27,20 @@ async def positions_before(session: Session, times: Mapping[str, int], *, prefix
 
     async def search(name: str, time_ms: int) -> Position | None:
         async with slots:
-            return await _before(session, TopicName.parse(name), time_ms, prefix)
+            return await _before(session, TopicName.parse(name), time_ms, prefix, read_compacted)
 
     found = await asyncio.gather(*(search(name, time_ms) for name, time_ms in times.items()))
     return {name: position for name, position in zip(times, found, strict=True) if position is not None}
 
 
-async def _before(session: Session, topic: TopicName, time_ms: int, prefix: str) -> Position | None:
+async def _before(
+    session: Session, topic: TopicName, time_ms: int, prefix: str, read_compacted: bool
+) -> Position | None:
     config = ReaderConfig(
         force_topic_creation=False,
         receiver_queue_size=1,
         subscription_prefix=prefix,
+        read_compacted=read_compacted,
         crypto_failure_action="consume",
         auto_update_partitions=False,
     )

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import CaseInsensitiveDict, DataSource, WriterCommitMessage
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
 from interpulse.spark.data_source import PulsarDataSource
@@ -42,7 +43,9 @@ class StreamDriver:
         *,
         kind: type[DataSource] = PulsarDataSource,
         kill_at: str = "",
+        once: bool = False,
     ) -> None:
+        """``once``: as with Trigger.Once, which takes limits away; call :meth:`run_batch` once."""
         source = _pickled(kind(CaseInsensitiveDict({key.lower(): value for key, value in options.items()})))
         self.schema = source.schema()
         self.reader = source.streamReader(schema=self.schema)
@@ -50,6 +53,7 @@ class StreamDriver:
         self.log = log
         self.sink = sink
         self.kill_at = kill_at
+        self.once = once
 
     def run_batch(self) -> bool:
         """One micro-batch; False if there was nothing to do."""
@@ -64,7 +68,8 @@ class StreamDriver:
         else:
             start = json.loads(self.log.offsets[last])
             self.reader.commit(start)
-        end = json.loads(json.dumps(self.reader.latestOffset(start, self.reader.getDefaultReadLimit())))
+        limit = ReadAllAvailable() if self.once else self.reader.getDefaultReadLimit()
+        end = json.loads(json.dumps(self.reader.latestOffset(start, limit)))
         if end == start and last is not None:
             return False
         batch = 0 if last is None else last + 1

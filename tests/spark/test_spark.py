@@ -120,6 +120,19 @@ def test_stream_reads_what_is_there_now_and_goes_on_after_a_restart(spark, clien
     assert sorted(seen) == list(range(40))
 
 
+def test_stream_that_runs_once_on_a_new_checkpoint_reads_what_is_there(spark, client, options, topic, tmp_path):
+    publish(client, topic, range(20))
+    seen = []
+    rows = spark.readStream.format("pulsar").options(**options).option("startingOffsets", "earliest")
+    query = rows.load().writeStream.foreachBatch(lambda frame, batch: seen.extend(values_of(frame)))
+    query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(once=True)
+    query.start().awaitTermination()
+    assert sorted(seen) == list(range(20))
+    publish(client, topic, range(20, 30))
+    query.start().awaitTermination()
+    assert sorted(seen) == list(range(30))
+
+
 def test_batch_write_publishes_keys_properties_and_times(spark, client, options, topic):
     rows = spark.sql(
         "select cast(id as string) value, concat('k', id % 3) __key, timestamp_millis(5000 + id) __eventTime, "

@@ -266,6 +266,54 @@ def test_reads_that_start_and_end_inside_a_batch(client, options):
     assert seen.values == [3, 4]
 
 
+@pytest.mark.parametrize(("first", "then", "expected"), [(None, 4, range(10)), (4, None, range(4, 10))])
+def test_checkpoint_says_alone_where_in_a_batch_a_stream_starts(client, options, first, then, expected):
+    """The stream is stopped after its empty first batch, and its options are changed."""
+    topic = f"persistent://public/default/start-in-a-batch-{first}"
+    publish(client, topic, range(10))
+    given = {"service.url": options["service.url"], "topic": topic}
+    row = read_batch({**given, "includeColumns": "__ledgerId,__entryId"})[0]
+    place = f"{row['__ledgerId']}:{row['__entryId']}"
+    given |= FAST
+
+    def starting(index):
+        return {"startingOffsets": "earliest" if index is None else f'{{"{topic}": "{place}:{index}"}}'}
+
+    log, seen = CheckpointLog(), Seen()
+    StreamDriver({**given, **starting(first)}, log, seen).run_batch()
+    drain(StreamDriver({**given, **starting(then)}, log, seen))
+    assert seen.values == list(expected)
+
+
+@pytest.mark.parametrize("kill_at", ["", "initial", "planned", "read", "written"])
+def test_stream_that_runs_once_reads_what_is_there_and_the_next_run_what_came(client, options, topic, kill_at):
+    publish(client, topic, range(40))
+    log, seen = CheckpointLog(), Seen()
+    given = {**options, **FAST, "startingOffsets": "earliest", "maxEntriesPerTrigger": "1"}
+    if kill_at:
+        with pytest.raises(Killed):
+            StreamDriver(given, log, seen, once=True, kill_at=kill_at).run_batch()
+    publish(client, topic, range(40, 50))
+    StreamDriver(given, log, seen, once=True).run_batch()
+    replayed = kill_at in ("planned", "read", "written")
+    assert sorted(seen.values) == list(range(40 if replayed else 50))
+    publish(client, topic, range(50, 60))
+    StreamDriver(given, log, seen, once=True).run_batch()
+    assert sorted(seen.values) == list(range(60))
+
+
+def test_topic_that_is_taken_out_of_the_list_and_named_again_goes_on_at_its_place(client, options):
+    base = "persistent://public/default/named-again"
+    names = [f"{base}-{letter}" for letter in "ab"]
+    given = {"service.url": options["service.url"], **FAST, "startingOffsets": "earliest"}
+    log, seen = CheckpointLog(), Seen()
+    for number, listed in enumerate([names, names[:1], names]):
+        for name in names:
+            publish(client, name, [10 * number + names.index(name)])
+        drain(StreamDriver({**given, "topics": ",".join(listed)}, log, seen))
+    assert sorted(seen.values) == [0, 1, 10, 11, 20, 21]
+
+
 @pytest.fixture
 def requests(monkeypatch):
     """How many were made."""

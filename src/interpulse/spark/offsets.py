@@ -65,7 +65,8 @@ StartPoint = Position
 class CutPosition(Position):
     """A position given with a batch index: of the entry it was given for, some messages are not read.
 
-    It equals, and is ordered like, the plain position.
+    As the start of a range it is the position in front of that entry, of which messages from the index on are read; as
+    its end that entry, of which messages up to the index are read. It equals, and is ordered like, the plain position.
     """
 
     batch_index: int
@@ -103,7 +104,7 @@ class StreamOffset:
     refused it; it is read from the end offset of a batch, so a replay repeats it. ``attempt`` makes the offset of
     another attempt at the same ranges a different one. ``firsts`` are the first entries of ranges that go on in a later
     ledger, as they were when the batch was planned. ``initial`` marks the value of ``initialOffset``, which Spark
-    does not store.
+    does not store. Positions may be :class:`CutPosition` where the query was started inside a batch.
     """
 
     positions: Mapping[str, Position] = field(default_factory=dict)
@@ -114,7 +115,12 @@ class StreamOffset:
     firsts: Mapping[str, Position] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Version 1: grouped by namespace so that keys repeat less, keys sorted."""
+        """Return what Spark stores. Version 1: positions by namespace and topic, ``ledger:entry``, with keys sorted.
+
+        ``v`` version, ``n`` tasks, ``o`` positions; where there are any: ``b`` begins, ``a`` attempt, ``f`` firsts,
+        ``c`` cuts, ``ledger:entry:batch index``, of which the position is one of ``o`` or ``b``. Keys that a release
+        does not know it leaves out.
+        """
         body: dict[str, Any] = {"n": self.tasks, "o": _grouped(self.positions), "v": OFFSET_VERSION}
         if self.begins:
             body = {"b": _grouped(self.begins), **body}
@@ -122,6 +128,8 @@ class StreamOffset:
             body["a"] = self.attempt
         if self.firsts:
             body["f"] = _grouped(self.firsts)
+        if cuts := _cuts(self.positions) | _cuts(self.begins):
+            body["c"] = _grouped(cuts, _cut_text)
         return {"init": True, **body} if self.initial else body
 
     @classmethod
@@ -133,13 +141,14 @@ class StreamOffset:
                 f"the checkpoint holds offsets of version {version!r}, this interpulse reads version {OFFSET_VERSION}; "
                 f"continue with the interpulse release that wrote it"
             )
+        cuts = _flat(body.get("c", {}), _parse_cut)
         return cls(
-            _flat(body["o"]),
+            _with_cuts(_flat(body["o"], Position.parse), cuts),
             int(body.get("n", 1)),
             initial=bool(body.get("init", False)),
-            begins=_flat(body.get("b", {})),
+            begins=_with_cuts(_flat(body.get("b", {}), Position.parse), cuts),
             attempt=int(body.get("a", 0)),
-            firsts=_flat(body.get("f", {})),
+            firsts=_flat(body.get("f", {}), Position.parse),
         )
 
     def anchored(self) -> StreamOffset:
@@ -147,20 +156,36 @@ class StreamOffset:
         return StreamOffset(self.positions, self.tasks)
 
 
-def _grouped(positions: Mapping[str, Position]) -> dict[str, dict[str, str]]:
+_P = TypeVar("_P", bound=Position)
+
+
+def _grouped(positions: Mapping[str, _P], text_of: Callable[[_P], str] = str) -> dict[str, dict[str, str]]:
     groups: dict[str, dict[str, str]] = {}
     for topic in sorted(positions):
         namespace, _, local = topic.rpartition("/")
-        groups.setdefault(namespace, {})[local] = str(positions[topic])
+        groups.setdefault(namespace, {})[local] = text_of(positions[topic])
     return groups
 
 
-def _flat(groups: Mapping[str, Mapping[str, str]]) -> dict[str, Position]:
-    return {
-        f"{namespace}/{local}": Position.parse(text)
-        for namespace, group in groups.items()
-        for local, text in group.items()
-    }
+def _flat(groups: Mapping[str, Mapping[str, str]], parse: Callable[[str], _P]) -> dict[str, _P]:
+    return {f"{namespace}/{local}": parse(text) for namespace, group in groups.items() for local, text in group.items()}
+
+
+def _cuts(positions: Mapping[str, Position]) -> dict[str, CutPosition]:
+    return {topic: position for topic, position in positions.items() if isinstance(position, CutPosition)}
+
+
+def _cut_text(cut: CutPosition) -> str:
+    return f"{cut}:{cut.batch_index}"
+
+
+def _parse_cut(text: str) -> CutPosition:
+    position, _, batch_index = text.rpartition(":")
+    return CutPosition(*Position.parse(position), int(batch_index))
+
+
+def _with_cuts(positions: dict[str, Position], cuts: Mapping[str, CutPosition]) -> dict[str, Position]:
+    return positions | {topic: cut for topic, cut in cuts.items() if positions.get(topic) == cut} if cuts else positions
 
 
 def entries_between(after: Position, upto: Position) -> int:
@@ -222,18 +247,17 @@ def last_in_ledger(first: Position, end: Position, following: Callable[[Position
 def ranges_between(
     start: StreamOffset, end: StreamOffset, bytes_per_entry: Mapping[str, int] | None = None
 ) -> list[TopicRange]:
-    """The ranges of a batch. Raises ValueError naming every topic that went backwards.
+    """Return the ranges of a batch. Raises ValueError naming every topic that went backwards.
 
     Where ``end`` says where a topic begins, that counts. Another one that only ``end`` knows begins at its earliest
-    entry; one that only ``start`` knows no longer exists.
+    entry; one that only ``start`` knows no longer exists. Behind an initial offset only what ``end`` says is read: it
+    is the one that Spark stores.
     """
-    if start.initial:
-        return []
     sizes = bytes_per_entry or {}
     ranges: list[TopicRange] = []
     backwards: list[str] = []
     for topic, upto in sorted(end.positions.items()):
-        after = end.begins.get(topic, start.positions.get(topic, EARLIEST))
+        after = end.begins.get(topic, upto if start.initial else start.positions.get(topic, EARLIEST))
         if upto < after:
             backwards.append(f"{topic} ({after} -> {upto})")
         elif upto > after:

@@ -78,7 +78,7 @@ def fetch_batches(options: ReadOptions, columns: ReadColumns, ranges: Sequence[T
 
 def _fetch(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
     decryption = Decryption(private_key_reader(options.encryption_private_keys), options.crypto_failure_action)
-    builder = columns.builder(partial(_schema_of_version, options), admission(options), decryption)
+    builder = columns.builder(partial(_schema_of_version, options), admission(ranges), decryption)
     arrived: queue.Queue[_Arrival] = queue.Queue()
     taken = asyncio.Semaphore(_CHUNKS_WAITING)
     portal = process_portal()

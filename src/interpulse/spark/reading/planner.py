@@ -28,6 +28,7 @@ from interpulse.spark.reading.backlog.trigger_minimum import waits_for_more
 from interpulse.spark.reading.ranges.splitting import Ledger
 from interpulse.spark.reading.ranges.times import check_not_late, times_of
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
+from interpulse.spark.reading.selected_names import is_named
 from interpulse.spark.throttle import Rate, Throttle
 
 __all__ = [
@@ -151,6 +152,7 @@ class StreamPlanner:
         self._seen: dict[str, EndsSeen] = {}
         self._sizes: dict[str, int] = {}
         self._followings: dict[str, dict[Position, Following]] = {}
+        self._left_out: dict[str, bool] = {}
         self._losses_told: dict[str, Position] = {}
         self._judged_empty: dict[str, Position] = {}
         self._turn = 0
@@ -232,7 +234,7 @@ class StreamPlanner:
         after = {topic: begins.get(topic, start.positions.get(topic, EARLIEST)) for topic in ends}
         self._check_backwards({topic: position for topic, position in after.items() if topic not in begins}, ends)
         self._check_emptied({topic: after[topic] for topic in ends if topic not in begins}, ends)
-        last = {topic: max(end.last, after[topic]) for topic, end in ends.items()}
+        last = {topic: max(after[topic], end.last) for topic, end in ends.items()}  # a cut stays where nothing came
         try:
             if self._waits_for_more(after, last, now):
                 return start
@@ -250,6 +252,16 @@ class StreamPlanner:
             return start
         attempt = sum(item.attempts for item in again.values())
         return StreamOffset(positions, self._options.max_partitions, begins=begins, attempt=attempt, firsts=firsts)
+
+    def only_batch(self, start: StreamOffset) -> StreamOffset:
+        """The end of the first batch where there is no other one (Trigger.Once): all that is there.
+
+        Spark does not store the initial offset, so this one says itself where topics begin, and a replay repeats it.
+        """
+        assert start.initial
+        upto = {topic: max(position, self._ends[topic].last) for topic, position in start.positions.items()}
+        firsts = self._firsts(start.positions, upto)
+        return StreamOffset(upto, self._options.max_partitions, begins=start.positions, firsts=firsts)
 
     def is_idle(self, now: float) -> bool:
         """Whether nothing came since :meth:`latest_offset` had nothing to do; False also where that is not known."""
@@ -323,11 +335,21 @@ class StreamPlanner:
         return ahead
 
     def _kept(self, start: StreamOffset, ends: Mapping[str, TopicEnd]) -> dict[str, Position]:
-        """Topics whose end is not known just now keep their positions; those no longer selected are dropped."""
+        """Topics whose end is not known just now keep their positions, and so do those that the options do not name any
+        more: should they do so again, the stream goes on there. Those that were deleted are dropped."""
         selected = set(self._topics or ()) | (set(self._target) if self._target else set())
         return {
-            topic: position for topic, position in start.positions.items() if topic not in ends and topic in selected
+            topic: position
+            for topic, position in start.positions.items()
+            if topic not in ends and (topic in selected or self._is_left_out(topic, position))
         }
+
+    def _is_left_out(self, topic: str, position: Position) -> bool:
+        if topic not in self._left_out:
+            self._left_out[topic] = self._options.topics_file is None and not is_named(self._options, topic)
+            if self._left_out[topic]:
+                log.info("topic is not read any more, its position stays topic=%s position=%s", topic, position)
+        return self._left_out[topic]
 
     def _check_deleted(self, positions: Mapping[str, Position]) -> None:
         """A topic that no pattern finds any more was deleted; spec spark-pipeline 5.4."""

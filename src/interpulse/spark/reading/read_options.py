@@ -127,7 +127,7 @@ class ReadOptions:
         text="`earliest`, `latest` (streams), `subscription` (with `predefinedSubscription`), or JSON: topic or "
         'partition to `"earliest"`, `"latest"`, `-2`, `-1`, `"ledger:entry"`, `"ledger:entry:batch index"`, a '
         'serialized message id (base64, or a list of its bytes) or `{"partition": value}`; inclusive. '
-        "Default: batch `earliest`, stream `latest`",
+        "Default: batch `earliest`, stream `latest`. A stream with a checkpoint goes on there, whatever is given",
     )
     ending_offsets: Position | dict[str, Position] = option(  # noqa: RUF009 - a dataclass field
         "endingOffsets", _ending, LATEST, purpose=Purpose.BATCH_READ, text="like `startingOffsets`, inclusive"

@@ -19,6 +19,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from interpulse.model.numbers import LONG_MAX
 from interpulse.spark.offsets import StreamOffset, TopicRange, pack_ranges, ranges_between
 from interpulse.spark.reading.batch_plan import plan_batch
 from interpulse.spark.reading.planner import SourceView, StreamPlanner
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["NarrowingBatchReader", "PlannedStream", "PulsarBatchReader", "PulsarStreamReader", "RangesPartition"]
 
 _WARMED_MAX = 4
+_NO_LIMIT = LONG_MAX
+"""Limits of ours are never ReadAllAvailable: Spark puts that in their place with Trigger.Once, and in no other case."""
 
 
 class RangesPartition(InputPartition):
@@ -125,9 +128,7 @@ class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:
         if self._options.max_bytes_per_trigger is not None:
             return ReadMaxBytes(self._options.max_bytes_per_trigger)
-        if self._options.max_entries_per_trigger is not None:
-            return ReadMaxRows(self._options.max_entries_per_trigger)
-        return ReadAllAvailable()
+        return ReadMaxRows(self._options.max_entries_per_trigger or _NO_LIMIT)
 
     @strip_traceback
     def prepareForTriggerAvailableNow(self) -> None:
@@ -144,11 +145,13 @@ class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             time.sleep(self.planner.idle_pause(time.monotonic()))
             if self.planner.is_idle(time.monotonic()):
                 return start
-        entries_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        entries_max = limit.max_rows if isinstance(limit, ReadMaxRows) and limit.max_rows < _NO_LIMIT else None
         bytes_max = None
         if isinstance(limit, ReadMaxBytes):
             bytes_max, entries_max = limit.max_bytes, self._options.max_entries_per_trigger
         begin = StreamOffset.from_json(start)
+        if begin.initial and isinstance(limit, ReadAllAvailable):
+            return self.planner.only_batch(begin).to_json()
         end = self.planner.latest_offset(begin, time.monotonic(), entries_max=entries_max, bytes_max=bytes_max)
         self._idle_at = start if end is begin else None
         return start if end is begin else end.to_json()
@@ -156,7 +159,7 @@ class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @strip_traceback
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[RangesPartition]:
         upto = StreamOffset.from_json(end)
-        if StreamOffset.from_json(start).initial:
+        if StreamOffset.from_json(start).initial and not upto.begins:
             # The anchor batch reads nothing; its empty tasks start the Python workers before the first entry is there.
             return [RangesPartition(()) for _ in range(min(upto.tasks, _WARMED_MAX))]
         # Of messages every plan of a batch is the same: sinks that write exactly once know rows by their task.

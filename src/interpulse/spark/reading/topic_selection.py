@@ -15,6 +15,7 @@ from interpulse.model.schemas import SchemaInfo
 from interpulse.spark.options.option import OptionError
 from interpulse.spark.process_client import process_portal, session_for
 from interpulse.spark.reading.read_options import ReadOptions
+from interpulse.spark.reading.selected_names import is_named
 
 __all__ = ["CONCURRENT_MAX", "schemas_of_topics", "selected_topics"]
 
@@ -32,25 +33,14 @@ async def selected_topics(session: Session, options: ReadOptions) -> list[TopicN
     if named:
         topics = [TopicName.parse(name) for name in named]
     else:
-        topics = await _matching(session, options, str(options.topics_pattern))
-    if options.topics_exclude is not None:
-        exclude = re.compile(options.topics_exclude)
-        topics = [topic for topic in topics if exclude.search(_plain(topic)) is None]
-    return topics
+        topics = await _listed(session, _namespaces(options, str(options.topics_pattern)))
+    return [topic for topic in topics if is_named(options, topic)]
 
 
-async def _matching(session: Session, options: ReadOptions, pattern: str) -> list[TopicName]:
-    """Base names whose ``tenant/namespace/topic`` the pattern matches in full."""
-    wanted = re.compile(pattern.removeprefix("persistent://"))
-    listed = await asyncio.gather(
-        *(session.lookup.topics_of_namespace(namespace) for namespace in _namespaces(options, pattern))
-    )
-    bases = {TopicName.parse(name).base for topics in listed for name in topics.names}
-    return [
-        topic
-        for topic in sorted(bases, key=str)
-        if wanted.fullmatch(_plain(topic)) and (options.include_system_topics or not topic.is_system)
-    ]
+async def _listed(session: Session, namespaces: Sequence[NamespaceName]) -> list[TopicName]:
+    """The base names of all topics."""
+    listed = await asyncio.gather(*(session.lookup.topics_of_namespace(namespace) for namespace in namespaces))
+    return sorted({TopicName.parse(name).base for topics in listed for name in topics.names}, key=str)
 
 
 def _namespaces(options: ReadOptions, pattern: str) -> Sequence[NamespaceName]:
@@ -62,10 +52,6 @@ def _namespaces(options: ReadOptions, pattern: str) -> Sequence[NamespaceName]:
             f"topicsPattern {pattern!r} does not begin with a literal tenant/namespace/: list them with namespaces"
         )
     return [NamespaceName.parse(literal[1])]
-
-
-def _plain(topic: TopicName) -> str:
-    return f"{topic.namespace_name}/{topic.local_name}"
 
 
 def schemas_of_topics(options: ReadOptions) -> dict[str, SchemaInfo | None]:

@@ -74,7 +74,8 @@ class Source:
 
 
 def planner(source, **options):
-    values = {"service.url": "pulsar://x:1", "topics": "t/ns/a", **options}
+    given = {"service.url": "pulsar://x:1", "topics": "t/ns/a", **options}
+    values = {name: value for name, value in given.items() if value}
     return StreamPlanner(parse_read_options(values, Purpose.STREAM_READ), source)
 
 
@@ -225,18 +226,91 @@ def test_topic_found_later_begins_at_the_subscription_if_there_is_one():
     ]
 
 
-def test_topic_that_is_no_longer_selected_is_dropped():
+@pytest.mark.parametrize(
+    "named",
+    [{"topics": "t/ns/a,t/ns/b"}, {"topics": "", "topicsPattern": "t/ns/.*"}, {"topics": "", "topicsFile": "f"}],
+)
+def test_topic_that_is_deleted_is_dropped(named):
+    """Or that the job took off its list: its cursor knows the place."""
     source = Source(a={3: 5}, b={4: 5})
-    plan = planner(source)
+    plan = planner(source, **named)
     start = plan.initial_offset(0).anchored()
     del source.topics[B]
     assert set(plan.latest_offset(start, 31).positions) == {A}
 
 
+@pytest.mark.parametrize("left_out", [{}, {"topics": "", "topicsPattern": "t/ns/[^b]"}], ids=["list", "pattern"])
+def test_topic_that_is_taken_out_and_named_again_goes_on_at_its_place(left_out, caplog):
+    caplog.set_level("INFO")
+    source = Source(a={3: 5}, b={4: 2})
+    both = {"topics": "t/ns/a,t/ns/b"}
+    start = planner(source, startingOffsets="earliest", **both).latest_offset(
+        StreamOffset({A: EARLIEST, B: EARLIEST}), 1
+    )
+    unseen = Source(a={3: 7})
+    shorter = planner(unseen, **left_out)
+    between = shorter.latest_offset(start, 2)
+    unseen.topics[A] = {3: 8}
+    between = shorter.latest_offset(between, 3)
+    assert [record.message for record in caplog.records if "not read any more" in record.message] == [
+        f"topic is not read any more, its position stays topic={B} position=4:1"
+    ]
+    source.topics = {A: {3: 8}, B: {4: 5}}
+    end = planner(source, **both).latest_offset(StreamOffset.from_json(between.to_json()), 4)
+    assert [(item.topic, item.after, item.upto) for item in ranges_between(between, end)] == [
+        (B, Position(4, 1), Position(4, 4))
+    ]
+
+
+def test_only_batch_reads_what_is_there_and_a_replay_reads_the_same():
+    source = Source(a={3: 5, 7: 2}, b={4: 5})
+    source.acknowledged = {A: Position(3, 2)}
+    named = {"topics": "t/ns/a,t/ns/b", "startingOffsets": '{"t/ns/a": "3:2:1", "t/ns/b": "earliest"}'}
+    plan = planner(source, **named)
+    start = plan.initial_offset(0)
+    end = StreamOffset.from_json(plan.only_batch(start).to_json())
+    source.topics = {A: {3: 5, 7: 9}, B: {4: 9}}
+    replayed = ranges_between(planner(source, topics="t/ns/a,t/ns/b").initial_offset(1), end)
+    assert replayed == ranges_between(start, end)
+    assert [(item.topic, item.after, item.upto, item.first) for item in replayed] == [
+        (A, Position(3, 1), Position(7, 1), Position(3, 2)),
+        (B, EARLIEST, Position(4, 4), None),
+    ]
+    assert replayed[0].after.batch_index == 1
+    following = planner(source, topics="t/ns/a,t/ns/b").latest_offset(end, 2)
+    assert [(item.topic, item.after) for item in ranges_between(end, following)] == [
+        (A, Position(7, 1)),
+        (B, Position(4, 4)),
+    ]
+
+
+def test_only_batch_of_a_stream_from_the_end_reads_nothing():
+    plan = planner(Source(a={3: 5}))
+    start = plan.initial_offset(0)
+    assert ranges_between(start, plan.only_batch(start)) == []
+
+
+def test_start_inside_a_batch_stays_in_the_checkpoint_until_something_of_the_topic_is_read():
+    source = Source(a={3: 5}, b={4: 5})
+    plan = planner(source, topics="t/ns/a,t/ns/b", startingOffsets='{"t/ns/a": "3:5:7", "t/ns/b": "4:2:3"}')
+    start = plan.initial_offset(0).anchored()
+    end = StreamOffset.from_json(plan.latest_offset(StreamOffset.from_json(start.to_json()), 1).to_json())
+    assert [(item.topic, item.after, item.after.batch_index) for item in ranges_between(start, end)] == [
+        (B, Position(4, 1), 3)
+    ]
+    source.topics[A] = {3: 9}
+    following = planner(source, topics="t/ns/a,t/ns/b").latest_offset(end, 2)
+    assert [(item.topic, item.after, item.after.batch_index) for item in ranges_between(end, following)] == [
+        (A, Position(3, 4), 7)
+    ]
+    assert "c" not in following.to_json()
+
+
 def test_deleted_topic_with_unread_entries_is_data_loss(caplog):
     source = Source(a={3: 5}, b={4: 5})
     start = StreamOffset({A: Position(3, 4), B: Position(4, 1)}, 16)
-    strict, lenient = planner(source), planner(source, failOnDataLoss="false")
+    both = {"topics": "t/ns/a,t/ns/b"}
+    strict, lenient = planner(source, **both), planner(source, **both, failOnDataLoss="false")
     for plan in (strict, lenient):
         assert plan.latest_offset(start, 1, entries_max=1).positions == {A: Position(3, 4), B: Position(4, 2)}
     del source.topics[B]

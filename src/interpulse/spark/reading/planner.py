@@ -532,7 +532,7 @@ class StreamPlanner:
             return
         before, self._ends = self._ends, ends
         for topic, end in ends.items():
-            self._seen.setdefault(topic, EndsSeen()).record(end.newest, now)
+            self._seen.setdefault(topic, EndsSeen()).record(end.last, now, newest=end.newest)
             if topic in before:
                 self._throttle.note_published(topic, entries_between(before[topic].last, end.last))
 

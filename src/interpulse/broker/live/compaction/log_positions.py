@@ -46,8 +46,8 @@ class LogPositions:
 
     async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
         """The last durable message, as far as compaction left it if it is asked so."""
-        position = self.durable
-        while position.entry >= 0:
+        position: Position | None = self.durable
+        while position is not None and position.entry >= 0:
             if read_compacted and compacted_reads.horizon_ahead(self._log, position) is not None:
                 break
             try:
@@ -56,8 +56,17 @@ class LogPositions:
                 break  # it was trimmed, and everything before it
             if not entry_metadata_of(found.entry).is_marker:
                 return LastMessage(position, _batch_size(found.entry) - 1)
-            position = Position(position.ledger, position.entry - 1)
+            position = self._previous(position)
         return await compacted_reads.last_kept(self._log) if read_compacted else LastMessage(EARLIEST, -1)
+
+    def _previous(self, position: Position) -> Position | None:
+        """The entry in front of one, which may be the last of an earlier ledger."""
+        if position.entry > 0:
+            return Position(position.ledger, position.entry - 1)
+        for ledger in reversed(self._log.ledgers):
+            if ledger.ledger_id < position.ledger and ledger.entries:
+                return Position(ledger.ledger_id, ledger.entries - 1)
+        return None
 
     async def read_entry(self, position: Position) -> LogEntry:
         """One entry; raises NotFound if it does not exist (any more)."""

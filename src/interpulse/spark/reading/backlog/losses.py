@@ -20,12 +20,14 @@ class EndsSeen:
     newest: Position = EARLIEST
     samples: deque[tuple[Position, float]] = field(default_factory=lambda: deque(maxlen=600))
 
-    def record(self, position: Position, now: float) -> None:
+    def record(self, last: Position, now: float, *, newest: Position | None = None) -> None:
+        """``newest`` is the last position that the topic has had, where ``last`` is not."""
+        newest = last if newest is None else newest
         if self.since == EARLIEST:
-            self.since = position
-        self.newest = max(self.newest, position)
-        if position.entry >= 0 and (not self.samples or self.samples[-1][0] < position):
-            self.samples.append((position, now))
+            self.since = newest
+        self.newest = max(self.newest, newest)
+        if last.entry >= 0 and (not self.samples or self.samples[-1][0] < last):
+            self.samples.append((last, now))
 
     def age_of_first_after(self, done: Position, now: float) -> float:
         while self.samples and self.samples[0][0] <= done:
@@ -53,10 +55,11 @@ def trimmed_ledger_loss(
     if behind is not None and first is not None and behind.ledger >= first.ledger:
         return None
     there = "none is there" if first is None else f"the first one there is {first}"
-    missed = [each for each, _ in seen.samples if read < each and (first is None or each.ledger < first.ledger)]
-    if missed:
-        count = entries_between(read, missed[-1])
-        return f"{topic}: {count} or more entries behind {read} up to {missed[-1]} are gone, {there}"
+    ends = [end for end in (seen.since, *(end for end, _ in seen.samples)) if end.entry >= 0]
+    missed = max((end for end in ends if read < end and (first is None or end.ledger < first.ledger)), default=None)
+    if missed is not None:
+        count = entries_between(read, missed)
+        return f"{topic}: {count} or more entries behind {read} up to {missed} are gone, {there}"
     if behind is not None:
         return f"{topic}: the entries behind {read}, from {behind} on, are gone, {there}"
     if seen.since.ledger > read.ledger and read.entry >= 0:

@@ -61,6 +61,19 @@ async def test_last_message(bench: Any) -> None:
         await topic.positions.read_entry(Position(1, 9))
 
 
+async def test_last_message_when_the_newest_ledger_has_markers_alone_then_is_that_of_an_earlier_one(bench: Any) -> None:
+    topic = await bench.topic()
+    producer, _ = await bench.producer(topic)
+    producer.publish(0, -1, 1, bench.entry(0))
+    await bench.settle()
+    for number in (1, 2):
+        await topic.log.roll()
+        producer.publish(number, -1, 1, bench.entry(number, marker_type=10), False, True)
+        await bench.settle()
+    assert topic.log.last_position.ledger > 1
+    assert await topic.last_message() == LastMessage(Position(1, 0), -1)
+
+
 async def test_marker_that_is_published_while_a_group_is_on_its_way_is_never_delivered(bench: Any) -> None:
     topic = await bench.topic()
     _, sink = await bench.consumer(topic)

@@ -233,9 +233,9 @@ class StreamPlanner:
         begins |= marks
         after = {topic: begins.get(topic, start.positions.get(topic, EARLIEST)) for topic in ends}
         self._check_backwards({topic: position for topic, position in after.items() if topic not in begins}, ends)
-        self._check_emptied({topic: after[topic] for topic in ends if topic not in begins}, ends)
         last = {topic: max(after[topic], end.last) for topic, end in ends.items()}  # a cut stays where nothing came
         try:
+            self._check_emptied({topic: after[topic] for topic in ends if topic not in begins}, ends)
             if self._waits_for_more(after, last, now):
                 return start
             positions = self._limited(after, last, room, entries_max, bytes_max)
@@ -253,15 +253,17 @@ class StreamPlanner:
         attempt = sum(item.attempts for item in again.values())
         return StreamOffset(positions, self._options.max_partitions, begins=begins, attempt=attempt, firsts=firsts)
 
-    def only_batch(self, start: StreamOffset) -> StreamOffset:
+    def only_batch(self, start: StreamOffset, now: float) -> StreamOffset:
         """The end of the first batch where there is no other one (Trigger.Once): all that is there.
 
         Spark does not store the initial offset, so this one says itself where topics begin, and a replay repeats it.
         """
         assert start.initial
-        upto = {topic: max(position, self._ends[topic].last) for topic, position in start.positions.items()}
-        firsts = self._firsts(start.positions, upto)
-        return StreamOffset(upto, self._options.max_partitions, begins=start.positions, firsts=firsts)
+        self._refresh(now)
+        begins = {topic: position for topic, position in start.positions.items() if topic in self._ends}
+        upto = {topic: max(position, self._ends[topic].last) for topic, position in begins.items()}
+        firsts = self._firsts(begins, upto)
+        return StreamOffset(upto, self._options.max_partitions, begins=begins, firsts=firsts)
 
     def is_idle(self, now: float) -> bool:
         """Whether nothing came since :meth:`latest_offset` had nothing to do; False also where that is not known."""
@@ -390,10 +392,10 @@ class StreamPlanner:
             and self._judged_empty.get(topic) != read
             and self._trimmed_loss(topic, read, None) is not None
         }
-        self._judged_empty |= suspected
         # Older brokers call a topic empty whose newest ledger is.
         unsure = {topic: read.ledger for topic, read in suspected.items() if ends[topic].newest.entry < 0}
         there = self._view.ledgers_there(unsure) if unsure else ()
+        self._judged_empty |= suspected
         for topic, read in suspected.items():
             if topic not in there:
                 self._lose_trimmed(topic, read, None)
@@ -446,8 +448,7 @@ class StreamPlanner:
         behind = self._view.following(topic, end, last)
         if behind is None or behind.position.ledger != end.ledger:
             end = last_in_ledger(first, end, lambda at: _position_of(self._view.following(topic, at, last)))
-            # The ledger was there after the question for what is behind it, so nothing in between was trimmed.
-            behind = None if behind is None else behind._replace(adjacent=True)
+            behind = self._view.following(topic, end, last)
         if behind is not None:
             self._note_following(topic, end, behind)
         return end

@@ -151,7 +151,7 @@ class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             bytes_max, entries_max = limit.max_bytes, self._options.max_entries_per_trigger
         begin = StreamOffset.from_json(start)
         if begin.initial and isinstance(limit, ReadAllAvailable):
-            return self.planner.only_batch(begin).to_json()
+            return self.planner.only_batch(begin, time.monotonic()).to_json()
         end = self.planner.latest_offset(begin, time.monotonic(), entries_max=entries_max, bytes_max=bytes_max)
         self._idle_at = start if end is begin else None
         return start if end is begin else end.to_json()

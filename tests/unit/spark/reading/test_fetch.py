@@ -3,8 +3,12 @@
 import asyncio
 import queue
 
-from interpulse.client.consuming.entry_reader import Entry
-from interpulse.model.errors import AlreadyClosed
+import pytest
+
+from interpulse.client.config import ClientConfig
+from interpulse.client.consuming.entry_reader import Entry, entries_of
+from interpulse.client.session import Session
+from interpulse.model.errors import AlreadyClosed, DataLoss
 from interpulse.model.ids import Position
 from interpulse.spark.offsets import TopicRange
 from interpulse.spark.options.option import Purpose
@@ -14,6 +18,7 @@ from interpulse.spark.reading.read_options import parse_read_options
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.entries import build_entry, parse_entry
+from tests.unit.client.consuming.test_entry_reader import LogBroker, log_of
 
 OPTIONS = parse_read_options({"service.url": "pulsar://x:1", "topics": "t/ns/a"}, Purpose.STREAM_READ)
 RANGE = TopicRange("persistent://t/ns/a", Position(1, -1), Position(1, 9))
@@ -45,6 +50,35 @@ async def test_failure_of_a_range_is_told(monkeypatch):
 
 async def test_range_whose_reading_was_cancelled_is_no_success(monkeypatch):
     assert isinstance(await end_of_reading(monkeypatch, reading=asyncio.CancelledError()), AlreadyClosed)
+
+
+@pytest.mark.parametrize(
+    ("after", "upto"),
+    [(Position(1, 3), Position(1, 4)), (Position(1, 8), Position(1, 9)), (Position(1, 8), Position(2, 0))],
+    ids=["markers-alone", "behind-the-end-of-the-ledger", "from-there-on"],
+)
+async def test_range_without_entries_in_its_ledger_is_no_loss_while_the_ledger_is_there(after, upto):
+    log = log_of(7) | log_of(2, ledger=2)
+    del log[Position(1, 4)]
+    item = TopicRange(RANGE.topic, after, upto, first=Position(after.ledger, after.entry + 1))
+    assert await positions_of(log, item) == [position for position in sorted(log) if after < position <= upto]
+
+
+@pytest.mark.parametrize("upto", [Position(1, 4), Position(2, 0)], ids=["all", "the-start"])
+async def test_range_whose_ledger_is_gone_is_a_loss(upto):
+    item = TopicRange(RANGE.topic, Position(1, 3), upto, first=Position(1, 4))
+    with pytest.raises(DataLoss, match=r"behind 1:3 up to .* are gone.*failOnDataLoss=false"):
+        await positions_of(log_of(2, ledger=2), item)
+
+
+async def positions_of(log, item):
+    async with LogBroker(log) as broker:
+        session = Session(ClientConfig(broker.url, operation_timeout_ms=60_000))
+        try:
+            chunks = [chunk async for chunk in fetch._read_range(session, OPTIONS, item, 1 << 20)]
+        finally:
+            await session.close()
+        return [entry.position for chunk in chunks for entry in entries_of(chunk)]
 
 
 def entry_of(number, count):

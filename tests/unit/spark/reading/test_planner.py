@@ -268,7 +268,7 @@ def test_only_batch_reads_what_is_there_and_a_replay_reads_the_same():
     named = {"topics": "t/ns/a,t/ns/b", "startingOffsets": '{"t/ns/a": "3:2:1", "t/ns/b": "earliest"}'}
     plan = planner(source, **named)
     start = plan.initial_offset(0)
-    end = StreamOffset.from_json(plan.only_batch(start).to_json())
+    end = StreamOffset.from_json(plan.only_batch(start, 0).to_json())
     source.topics = {A: {3: 5, 7: 9}, B: {4: 9}}
     replayed = ranges_between(planner(source, topics="t/ns/a,t/ns/b").initial_offset(1), end)
     assert replayed == ranges_between(start, end)
@@ -287,7 +287,7 @@ def test_only_batch_reads_what_is_there_and_a_replay_reads_the_same():
 def test_only_batch_of_a_stream_from_the_end_reads_nothing():
     plan = planner(Source(a={3: 5}))
     start = plan.initial_offset(0)
-    assert ranges_between(start, plan.only_batch(start)) == []
+    assert ranges_between(start, plan.only_batch(start, 0)) == []
 
 
 def test_start_inside_a_batch_stays_in_the_checkpoint_until_something_of_the_topic_is_read():
@@ -372,6 +372,37 @@ def test_ledger_that_is_gone_is_data_loss_unless_it_was_seen_to_end(seen, at, to
         strict.latest_offset(start, 1)
     assert lenient.latest_offset(start, 1).positions == {A: Position(7, 2)}
     assert [record.message for record in caplog.records] == [f"data loss reason={A}: {told}"]
+
+
+def test_topic_that_holds_nothing_any_more_tells_of_its_loss_once(caplog):
+    source = Source(a={3: 5})
+    strict, lenient = planner(source), planner(source, failOnDataLoss="false", offsetPollIntervalMs="1")
+    start = StreamOffset({A: Position(3, 1)}, 16)
+    source.topics[A], ends = {7: 0}, source.ends
+    source.ends = lambda topics: {A: TopicEnd(EARLIEST, log_end=Position(7, -1))}
+    told = f"{A}: ledger 3, read up to 3:1, is gone with what came behind it, none is there"
+    with pytest.raises(DataLoss, match=told):
+        strict.latest_offset(start, 1)
+    for second in range(1, 5):
+        assert lenient.latest_offset(start, second) is start
+    source.topics[A], source.ends = {7: 1}, ends
+    assert lenient.latest_offset(start, 5).positions == {A: Position(7, 0)}
+    assert [record.message for record in caplog.records] == [f"data loss reason={told}"]
+
+
+def test_source_that_goes_away_while_it_is_asked_what_an_empty_topic_lost_is_asked_again():
+    source = Source(a={7: 0})
+    plan, start = planner(source, offsetPollIntervalMs="1"), StreamOffset({A: Position(3, 1)}, 16)
+    original = source.ledgers_there
+
+    def vanished(ledgers):
+        source.ledgers_there = original
+        raise NotConnected("no route")
+
+    source.ledgers_there = vanished
+    assert plan.latest_offset(start, 1) is start
+    with pytest.raises(DataLoss):
+        plan.latest_offset(start, 2)
 
 
 def test_source_that_went_backwards_is_an_error():

@@ -14,7 +14,7 @@ from tests.scenarios.spark_ends import (
     checkpoint_beyond_the_end_of_a_ledger_goes_on,
     compacted_reads_end_where_compaction_left_the_topic,
     limited_stream_reads_all_ledgers,
-    loss_is_told_at_the_start,
+    loss_is_reported_at_the_start,
 )
 from tests.scenarios.spark_losses import LOSSES, assert_loss_is_told, trimmed_ledger_of_read_entries_is_no_loss
 
@@ -45,6 +45,6 @@ def test_compacted_reads_end_where_compaction_left_the_topic(real_pulsar: Addres
     compacted_reads_end_where_compaction_left_the_topic(Cluster(real_pulsar.service_url, real_pulsar.web_url))
 
 
-def test_loss_before_a_restart_is_told_at_the_start(real_pulsar: Address) -> None:
+def test_loss_before_a_restart_is_reported_at_the_start(real_pulsar: Address) -> None:
     with pytest.raises(DataLoss, match=r"gone.*none is there.*failOnDataLoss=false"):
-        loss_is_told_at_the_start(Cluster(real_pulsar.service_url, real_pulsar.web_url))
+        loss_is_reported_at_the_start(Cluster(real_pulsar.service_url, real_pulsar.web_url))

@@ -21,7 +21,7 @@ __all__ = [
     "checkpoint_beyond_the_end_of_a_ledger_goes_on",
     "compacted_reads_end_where_compaction_left_the_topic",
     "limited_stream_reads_all_ledgers",
-    "loss_is_told_at_the_start",
+    "loss_is_reported_at_the_start",
 ]
 
 LIMITS: list[dict[str, str]] = [
@@ -164,7 +164,7 @@ def compacted_reads_end_where_compaction_left_the_topic(cluster: Cluster) -> Non
             restarted.reader.stop()
 
 
-def loss_is_told_at_the_start(cluster: Cluster, *, read: int = 4, lenient: bool = False) -> None:
+def loss_is_reported_at_the_start(cluster: Cluster, *, read: int = 4, lenient: bool = False) -> None:
     """Of six messages so many are read before a restart, and nothing newer is published. Raises DataLoss unless it is
     lenient."""
     topic, log, rows = _Topic(cluster, 6), CheckpointLog(), _Rows()

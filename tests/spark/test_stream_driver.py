@@ -19,7 +19,7 @@ from tests.scenarios.spark_ends import (
     checkpoint_beyond_the_end_of_a_ledger_goes_on,
     compacted_reads_end_where_compaction_left_the_topic,
     limited_stream_reads_all_ledgers,
-    loss_is_told_at_the_start,
+    loss_is_reported_at_the_start,
 )
 from tests.scenarios.spark_losses import LOSSES, assert_loss_is_told, trimmed_ledger_of_read_entries_is_no_loss
 from tests.scenarios.spark_times import read_between_times
@@ -210,13 +210,13 @@ def test_compacted_reads_end_where_compaction_left_the_topic(broker):
     compacted_reads_end_where_compaction_left_the_topic(Cluster(broker.service_url, broker.web_url))
 
 
-def test_loss_before_a_restart_is_told_at_the_start(broker, caplog):
+def test_loss_before_a_restart_is_reported_at_the_start(broker, caplog):
     cluster = Cluster(broker.service_url, broker.web_url)
     with pytest.raises(DataLoss, match=r"2 or more entries behind .* are gone, none is there.*failOnDataLoss=false"):
-        loss_is_told_at_the_start(cluster)
-    loss_is_told_at_the_start(cluster, lenient=True)
+        loss_is_reported_at_the_start(cluster)
+    loss_is_reported_at_the_start(cluster, lenient=True)
     assert len([record for record in caplog.records if record.message.startswith("data loss reason=")]) == 1
-    loss_is_told_at_the_start(cluster, read=6)
+    loss_is_reported_at_the_start(cluster, read=6)
 
 
 async def test_batch_read_between_times(broker):

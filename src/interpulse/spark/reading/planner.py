@@ -62,7 +62,7 @@ class TopicEnd(NamedTuple):
 
     @property
     def newest(self) -> Position:
-        """The last position that the topic-partition has had, as far as the broker tells."""
+        """The last position that the topic-partition has had, as far as the broker says."""
         return max(self.last, self.log_end or EARLIEST)
 
 
@@ -153,7 +153,7 @@ class StreamPlanner:
         self._sizes: dict[str, int] = {}
         self._followings: dict[str, dict[Position, Following]] = {}
         self._left_out: dict[str, bool] = {}
-        self._losses_told: dict[str, Position] = {}
+        self._losses_reported: dict[str, Position] = {}
         self._judged_empty: dict[str, Position] = {}
         self._turn = 0
         self._outages = Outages(
@@ -382,7 +382,7 @@ class StreamPlanner:
         return max(end.newest, end.acknowledged or EARLIEST, seen)
 
     def _check_emptied(self, after: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> None:
-        """A topic that holds nothing any more tells at once what it has lost, not with its next message."""
+        """Report what a topic has lost that holds nothing any more, at once and not with its next message."""
         if self._keeps_unread:
             return
         suspected = {
@@ -402,7 +402,8 @@ class StreamPlanner:
 
     @property
     def _keeps_unread(self) -> bool:
-        """A durable subscription keeps what it has not acknowledged, and compaction what is the newest of its key."""
+        """True where nothing unread is lost: a durable subscription keeps what it has not acknowledged, compaction the
+        newest message of every key."""
         return self._options.predefined_subscription is not None or self._options.read_compacted
 
     def _limited(
@@ -441,7 +442,7 @@ class StreamPlanner:
         return ended | nothing_left
 
     def _end_of_range(self, topic: str, after: Position, first: Position, last: Position, count: int) -> Position:
-        """An entry that is there: a ledger in front of the last one may be shorter than ``count`` asks for."""
+        """The end of a range, an entry that is there: a ledger in front of the last one may be shorter than that."""
         end = plan_end(after, last, following=first, count=count)
         if end.ledger == last.ledger:
             return end
@@ -478,8 +479,8 @@ class StreamPlanner:
 
     def _lose_trimmed(self, topic: str, read: Position, first: Position | None) -> None:
         loss = self._trimmed_loss(topic, read, first)
-        if loss is not None and self._losses_told.get(topic) != read:
-            self._losses_told[topic] = read
+        if loss is not None and self._losses_reported.get(topic) != read:
+            self._losses_reported[topic] = read
             self._lose(loss)
 
     def _lose(self, loss: str) -> None:
@@ -501,7 +502,7 @@ class StreamPlanner:
         return found if found.position <= last else None
 
     def _note_following(self, topic: str, position: Position, following: Following) -> None:
-        """Kept of the begin and the end of the range that was planned last."""
+        """Remember what follows the begin and the end of the range that was planned last."""
         known = self._followings.get(topic, {})
         size = self._sizes.get(topic)
         self._followings[topic] = {**dict([*known.items()][-1:]), position: following}

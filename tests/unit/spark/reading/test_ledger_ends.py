@@ -1,4 +1,4 @@
-"""Streams over ledgers of any length with any limit: positions are those of entries, and only a loss is told as one."""
+"""Streams over ledgers of any length with any limit: positions are those of entries, and only a loss is reported."""
 
 from dataclasses import dataclass
 
@@ -39,7 +39,7 @@ class Log:
         return [position for position in self.entries if position.ledger >= self.first_ledger]
 
     def trim(self, ledgers):
-        """Returns what goes."""
+        """Return what goes."""
         before = self.there
         self.first_ledger = min(self.first_ledger + ledgers, len(self.counts))
         return set(before) - set(self.there)
@@ -83,12 +83,12 @@ def planner_of(log, **options):
 
 
 def read(log, start, end):
-    """As a task reads, which tells of a range in one ledger that is gone."""
+    """Read as a task does, which reports a range in one ledger that is gone."""
     found = []
     for item in ranges_between(start, end):
         inside = [position for position in log.there if item.after < position <= item.upto]
         if not inside and item.after.ledger == item.upto.ledger < log.first_ledger:
-            raise DataLoss("all of a range")
+            raise DataLoss("all of a range is gone")
         found += inside
     return found
 
@@ -120,7 +120,7 @@ def test_limited_stream_reads_every_entry_once_and_stands_at_entries(counts, lim
     restarts=st.sets(st.integers(1, 8)),
     reloaded=st.booleans(),
 )
-def test_stream_whose_ledgers_are_trimmed_tells_of_a_loss_exactly_where_entries_were_not_read(
+def test_stream_whose_ledgers_are_trimmed_reports_a_loss_exactly_where_entries_were_not_read(
     counts, limit, trims, restarts, reloaded
 ):
     log = Log(counts, reloaded=reloaded)

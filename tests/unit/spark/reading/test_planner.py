@@ -374,20 +374,20 @@ def test_ledger_that_is_gone_is_data_loss_unless_it_was_seen_to_end(seen, at, to
     assert [record.message for record in caplog.records] == [f"data loss reason={A}: {told}"]
 
 
-def test_topic_that_holds_nothing_any_more_tells_of_its_loss_once(caplog):
+def test_topic_that_holds_nothing_any_more_reports_its_loss_once(caplog):
     source = Source(a={3: 5})
     strict, lenient = planner(source), planner(source, failOnDataLoss="false", offsetPollIntervalMs="1")
     start = StreamOffset({A: Position(3, 1)}, 16)
     source.topics[A], ends = {7: 0}, source.ends
     source.ends = lambda topics: {A: TopicEnd(EARLIEST, log_end=Position(7, -1))}
-    told = f"{A}: ledger 3, read up to 3:1, is gone with what came behind it, none is there"
-    with pytest.raises(DataLoss, match=told):
+    loss = f"{A}: ledger 3, read up to 3:1, is gone with what came behind it, none is there"
+    with pytest.raises(DataLoss, match=loss):
         strict.latest_offset(start, 1)
     for second in range(1, 5):
         assert lenient.latest_offset(start, second) is start
     source.topics[A], source.ends = {7: 1}, ends
     assert lenient.latest_offset(start, 5).positions == {A: Position(7, 0)}
-    assert [record.message for record in caplog.records] == [f"data loss reason={told}"]
+    assert [record.message for record in caplog.records] == [f"data loss reason={loss}"]
 
 
 def test_source_that_goes_away_while_it_is_asked_what_an_empty_topic_lost_is_asked_again():

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from interpulse.broker.live.cursor import Cursor
-from interpulse.model.ids import Position
+from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.api import Log
 
 __all__ = ["after_skipping", "nth_waiting", "waiting"]
 
 
-def waiting(log: Log, cursor: Cursor) -> Iterator[Position]:
-    """Every durable entry that is not acknowledged, oldest first."""
-    position = cursor.mark_delete
+def waiting(log: Log, cursor: Cursor | None) -> Iterator[Position]:
+    """Every durable entry that is not acknowledged, oldest first; without a cursor every durable entry."""
+    position = EARLIEST if cursor is None else cursor.mark_delete
     while (following := log.next_position(position)) is not None:
         position = following
-        if not cursor.is_acknowledged(position):
+        if cursor is None or not cursor.is_acknowledged(position):
             yield position
 
 
-def nth_waiting(log: Log, cursor: Cursor, number: int) -> Position | None:
+def nth_waiting(log: Log, cursor: Cursor | None, number: int) -> Position | None:
     """The ``number``-th of them, from 1; None if there are fewer."""
     for count, position in enumerate(waiting(log, cursor), 1):
         if count >= number:

@@ -127,8 +127,13 @@ async def behind(topic: Topic, target: MessageId) -> MessageId:
 
 
 async def peek(topic: Topic, subscription: str, number: int) -> LogEntry:
-    """The ``number``-th entry (from 1) that is not acknowledged. Raises SubscriptionNotFound, NotFound at the end."""
-    position = nth_waiting(topic.log, topic.subscription(subscription).cursor, number)
+    """Return the ``number``-th entry (from 1) that is not acknowledged.
+
+    A name without a subscription gets what a subscription from the earliest message would. Pulsar creates that
+    subscription; here nothing is created. Raises NotFound at the end, SubscriptionNotFound for a replicator.
+    """
+    known = subscription in topic.subscriptions or topic.remote_of(subscription) is not None
+    position = nth_waiting(topic.log, topic.subscription(subscription).cursor if known else None, number)
     if position is None:
         raise NotFound("Message not found")
     return await topic.positions.read_entry(position)

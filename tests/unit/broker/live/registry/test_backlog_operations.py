@@ -29,6 +29,20 @@ async def test_peek_skip_and_clear_count_what_is_not_acknowledged(bench: Any) ->
         backlog_operations.clear(topic, "other")
 
 
+async def test_peek_without_the_subscription_shows_what_a_new_one_would_get_and_creates_nothing(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.publish(topic, 0, 1)
+    await topic.log.roll()
+    await bench.publish(topic, 2)
+    found = [await backlog_operations.peek(topic, "new", number) for number in (1, 2, 3)]
+    assert [entry.position for entry in found] == [Position(1, 0), Position(1, 1), Position(2, 0)]
+    with pytest.raises(NotFound, match="Message not found"):
+        await backlog_operations.peek(topic, "new", 4)
+    with pytest.raises(SubscriptionNotFound):
+        await backlog_operations.peek(topic, "pulsar.repl.west", 1)
+    assert topic.subscription_names() == []
+
+
 async def test_bytes_behind_a_message_are_counted_and_a_place_of_no_ledger_has_everything_behind_it(bench: Any) -> None:
     topic = await bench.topic()
     await bench.publish(topic, 0, 1, 2)

@@ -40,14 +40,20 @@ def on_flow(connection: CommandConnection, frame: Frame) -> None:
     flow = frame.command.flow
     opened = connection.consumers.get(flow.consumer_id)
     if opened is not None:
-        opened.consumer.flow(flow.messagePermits)
+        _grant(opened, flow.messagePermits)
 
 
 def on_flows(connection: CommandConnection, run: FlowRun) -> tuple[()]:
     opened = connection.consumers.get(run.consumer_id)
     if opened is not None:
-        opened.consumer.flow(run.permits * run.times)
+        _grant(opened, run.permits * run.times)
     return ()
+
+
+def _grant(opened: OpenConsumer, permits: int) -> None:
+    if not opened.sink.known:
+        opened.sink.send_notices()
+    opened.consumer.flow(permits)
 
 
 def on_ack(connection: CommandConnection, frame: Frame) -> None:
@@ -211,7 +217,7 @@ async def _open(connection: CommandConnection, request: pb.CommandSubscribe) -> 
     if connection.lost:
         consumer.close()
         return
-    connection.consumers[request.consumer_id] = OpenConsumer(consumer, live)
+    connection.consumers[request.consumer_id] = OpenConsumer(consumer, live, sink)
     connection.output.send(commands.success(request.request_id))
     sink.subscribed()
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.binary.transport import sinks
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.requests import InitialPosition, KeyRange, SubType
 from interpulse.model.errors import ConsumerBusy, NotAllowed, ServerError
@@ -75,12 +76,28 @@ async def test_subscribe_when_schema_is_given_then_checked_unless_it_stands_for_
     assert bool(client.context.registered) is asked
 
 
-async def test_active_change_when_before_success_then_sent_after_it(client: Any) -> None:
+async def test_active_change_when_before_success_then_sent_with_the_first_permits(client: Any) -> None:
+    client.context.topic.early_active = True
+    assert (await client.ask(commands.subscribe(7, 1, TOPIC, "s"))).request_id == 7
+    assert await client.answers() == []
+    client.send(commands.flow(1, 10))
+    (change,) = await client.answers()
+    assert change.command.active_consumer_change.is_active
+
+
+async def test_active_change_when_there_are_no_permits_then_sent_after_a_while(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sinks, "_CLIENT_READY_S", 0)
     client.context.topic.early_active = True
     client.send(commands.subscribe(7, 1, TOPIC, "s"))
     success, change = await client.answers()
     assert success.command.success.request_id == 7
     assert change.command.active_consumer_change.is_active
+    consumer = client.context.topic.consumers[-1]
+    consumer.sink.active_changed(1, False)
+    (change,) = await client.answers()
+    assert not change.command.active_consumer_change.is_active
 
 
 async def test_delivery_when_batch_then_one_message_each_with_all_details(client: Any) -> None:
@@ -255,6 +272,7 @@ async def test_end_of_topic_when_reached_then_only_java_is_told(dial: Any, versi
     client = dial()
     await client.greet(version)
     consumer = await client.subscribe()
+    client.send(commands.flow(1, 10))
     consumer.sink.end_of_topic(1)
     assert bool(await client.answers()) is sent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from interpulse.broker.binary.transport.output import Output
 from interpulse.broker.binary.transport.pending_publishes import PendingPublishes, ProducerPublishes
@@ -17,6 +17,9 @@ from interpulse.wire.codec import codec
 from interpulse.wire.entries import without_broker_metadata
 
 __all__ = ["BinaryConsumerSink", "BinaryProducerSink", "OpenConsumer", "OpenProducer", "SinkConnection"]
+
+
+_CLIENT_READY_S: Final = 1.0  # as long as a real broker waits, by activeConsumerFailoverDelayTimeMillis
 
 
 class SinkConnection(Protocol):
@@ -110,9 +113,13 @@ class BinaryProducerSink:
 
 
 class BinaryConsumerSink:
-    """Turns entries for one consumer into MESSAGE frames."""
+    """Turns entries for one consumer into MESSAGE frames.
 
-    __slots__ = ("_bare", "_connection", "_early", "_encode", "_epoch_wanted", "_subscribed", "consumer")
+    Notices wait until the client surely knows the consumer: for its first permits, or for a second. The official Go
+    client drops notices that follow right behind the answer to SUBSCRIBE.
+    """
+
+    __slots__ = ("_bare", "_connection", "_encode", "_epoch_wanted", "_waiting", "consumer", "known")
 
     def __init__(
         self, connection: SinkConnection, request: pb.CommandSubscribe, partition: int, *, bare: bool = False
@@ -124,15 +131,20 @@ class BinaryConsumerSink:
         # Only a client that gave a consumer epoch wants to see it in its messages.
         self._epoch_wanted = request.HasField("consumer_epoch")
         self._encode = codec().message_encoder(request.consumer_id, partition)
-        self._subscribed = False
-        self._early: list[bytes] = []
+        self.known = False
+        """The client knows the consumer."""
+        self._waiting: list[bytes] = []
 
     def subscribed(self) -> None:
-        """SUCCESS was sent: the frames that waited for it follow."""
-        self._subscribed = True
-        for frame in self._early:
+        """SUCCESS was sent: notices wait for a second at most."""
+        self._connection.loop.call_later(_CLIENT_READY_S, self.send_notices)
+
+    def send_notices(self) -> None:
+        """Send the notices that wait; later ones are sent at once."""
+        self.known = True
+        for frame in self._waiting:
             self._connection.output.send(frame)
-        self._early.clear()
+        self._waiting.clear()
 
     @property
     def writable(self) -> bool:
@@ -146,14 +158,15 @@ class BinaryConsumerSink:
         self._connection.output.send_pieces(pieces, sum(map(len, pieces)))
 
     def active_changed(self, consumer_id: int, active: bool) -> None:
-        self._send_subscribed(commands.active_consumer_change(consumer_id, active=active))
+        self._notify(commands.active_consumer_change(consumer_id, active=active))
 
     def end_of_topic(self, consumer_id: int) -> None:
         if self._connection.is_java:
-            self._send_subscribed(commands.reached_end_of_topic(consumer_id))
+            self._notify(commands.reached_end_of_topic(consumer_id))
 
     def consumer_closed(self, consumer_id: int) -> None:
         connection = self._connection
+        self._waiting.clear()
         connection.consumers.pop(consumer_id, None)
         if connection.accepts_closing:
             connection.output.send(commands.close_consumer(consumer_id))
@@ -163,11 +176,11 @@ class BinaryConsumerSink:
     async def is_alive(self) -> bool:
         return await self._connection.is_alive()
 
-    def _send_subscribed(self, frame: bytes) -> None:
-        if self._subscribed:
+    def _notify(self, frame: bytes) -> None:
+        if self.known:
             self._connection.output.send(frame)
         else:
-            self._early.append(frame)
+            self._waiting.append(frame)
 
 
 @dataclass(slots=True)
@@ -201,3 +214,4 @@ class OpenConsumer:
 
     consumer: LiveConsumer
     topic: LiveTopic
+    sink: BinaryConsumerSink

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
 from interpulse.broker.config.broker_config import BrokerConfig, settings_by_key
+from interpulse.broker.config.pulsar_dynamic_keys import READ_AT_START, WITHOUT_EFFECT
 from interpulse.broker.config.pulsar_keys import AUTHENTICATION_KEYS, BROKER_KEYS, FILE_KEYS
 from interpulse.model.numbers import LONG_MAX
 from interpulse.proxy.config.proxy_config import ProxyConfig, proxy_fields
@@ -32,6 +34,17 @@ One that asks for protection of another kind is refused, as is any other key. Se
 | --- | --- | --- | --- | --- |
 """
 
+_WITHOUT_EFFECT_HEAD = """
+## Dynamic settings of Apache Pulsar without effect
+
+A broker of Apache Pulsar changes these at run time too. Here they are stored, shown by
+`brokers get-all-dynamic-config`, and reported in the log; brokers of Apache Pulsar in the same cluster act on them.
+{} are read when the broker starts:
+changing them at run time is refused.
+
+| keys | why they have no effect |
+| --- | --- |
+"""
 
 _PROXY_HEAD = """# Proxy settings
 
@@ -50,13 +63,19 @@ that asks for protection the proxy does not offer is refused, as is any other ke
 def page() -> str:
     """The whole page of the broker."""
     own = BROKER_KEYS | AUTHENTICATION_KEYS | FILE_KEYS
-    return _HEAD + "".join(_row(key, item, BrokerConfig(), own) for key, item in settings_by_key().items())
+    rows = "".join(_row(key, item, BrokerConfig(), own) for key, item in settings_by_key().items())
+    without_effect = "".join(f"| {_keys(names.split())} | {reason} |\n" for reason, names in WITHOUT_EFFECT.items())
+    return _HEAD + rows + _WITHOUT_EFFECT_HEAD.format(_keys(READ_AT_START)) + without_effect
 
 
 def proxy_page() -> str:
     """The whole page of the proxy."""
     fields = proxy_fields()
     return _PROXY_HEAD + "".join(_row(key, item, ProxyConfig(), PROXY_KEYS) for key, item in fields.items())
+
+
+def _keys(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
 
 
 def _row(key: str, item: Field[Any], defaults: BrokerConfig | ProxyConfig, pulsar_keys: frozenset[str]) -> str:

@@ -30,6 +30,19 @@ def by_token(role: str) -> Credentials:
     return Credentials.token(f"token:{token(role)}")
 
 
+def test_super_users_when_changed_at_run_time_then_gain_and_lose_their_rights(access_player: Player) -> None:
+    setting = "/admin/v2/brokers/configuration/superUserRoles"
+
+    def may(role: str) -> bool:
+        return access_player.call(role, "GET", "/admin/v2/tenants")[0] == 200
+
+    assert (may("admin"), may("second")) == (True, False)
+    assert access_player.call("admin", "POST", f"{setting}/second")[0] == 204
+    assert (may("admin"), may("second")) == (False, True)
+    assert access_player.call("second", "DELETE", setting)[0] == 204
+    assert (may("admin"), may("second")) == (True, False)
+
+
 # --- our client
 
 

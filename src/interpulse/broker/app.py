@@ -323,9 +323,11 @@ class BrokerApp:
         self.tenants = Tenants(metadata)
         self.namespaces = Namespaces(metadata, local_cluster=self.config.cluster_name, layout=layout)
         try:
-            self.access = build_access(self.config, self.tenants, self.namespaces)
+            self.access = build_access(self.dynamic.config, self.tenants, self.namespaces)
         except PreconditionFailed as error:
             raise CannotServe(str(error)) from error
+        if self.access is not None:
+            self.dynamic.watch(self.access.apply)
 
     def _build_topics(self) -> None:
         """What both front ends ask about topics."""

@@ -8,7 +8,7 @@ nothing about namespaces and topics.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from interpulse.broker.tenancy.namespaces import Namespaces
@@ -46,7 +46,7 @@ class Authorization:
         """``replicator_prefix`` and a dot begin the names of replication cursors."""
         self._tenants = tenants
         self._namespaces = namespaces
-        self._super_users = frozenset(super_users)
+        self.super_users: Collection[str] = frozenset(super_users)
         self._proxies = frozenset(proxies)
         self._replicators = frozenset(replicators)
         self._cursor_prefix = f"{replicator_prefix}."
@@ -59,11 +59,11 @@ class Authorization:
         return Principal(role, original if role in self._proxies else None)
 
     def is_super_user(self, principal: Principal) -> bool:
-        return all(may_administer(role, super_users=self._super_users) for role in principal.roles)
+        return all(may_administer(role, super_users=self.super_users) for role in principal.roles)
 
     def is_replicator(self, principal: Principal) -> bool:
         """Whether the principal is a replicator (``replicatorRoles``)."""
-        return all(role in self._replicators or role in self._super_users for role in principal.roles)
+        return all(role in self._replicators or role in self.super_users for role in principal.roles)
 
     def check_super_user(
         self, principal: Principal, refusal: str = "This operation requires super-user access"
@@ -124,7 +124,7 @@ class Authorization:
 
     async def _administers(self, role: str, tenant: str) -> bool:
         """Super users administer also what does not exist; for others raises TenantNotFound."""
-        if may_administer(role, super_users=self._super_users):
+        if may_administer(role, super_users=self.super_users):
             return True
         admins = (await self._tenants.get(tenant)).admin_roles
-        return may_administer(role, super_users=self._super_users, tenant_admins=admins)
+        return may_administer(role, super_users=self.super_users, tenant_admins=admins)

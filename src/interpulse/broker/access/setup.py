@@ -42,6 +42,11 @@ class Access:
             return Principal(role)
         return self.authorization.principal(role, original, same_allowed=same_allowed)
 
+    def apply(self, config: BrokerConfig) -> None:
+        """Take over the settings that change while the broker runs."""
+        if self.authorization is not None:
+            self.authorization.super_users = frozenset(words(config.super_user_roles))
+
 
 def build_access(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces) -> Access | None:
     """None while authentication is off. Raises PreconditionFailed for settings that cannot be used."""

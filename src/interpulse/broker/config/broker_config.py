@@ -354,7 +354,7 @@ class BrokerConfig(ProviderSettings):
     authorization_provider: str = _setting(
         _AUTHORIZATION_PROVIDER, "The authorization provider; there is no other.", choices=(_AUTHORIZATION_PROVIDER,)
     )
-    super_user_roles: str = _setting("", "Roles that may do everything, with commas between them.")
+    super_user_roles: str = _setting("", "Roles that may do everything, with commas between them.", dynamic=True)
     proxy_roles: str = _setting("", "Roles of proxies; a proxy has to name the role of its client.")
     authenticate_original_auth_data: bool = _setting(False, "A proxy has to forward the credentials of its clients.")
     replicator_roles: str = _setting("", "Roles of replicators besides the super users, while authorization is on.")

@@ -16,6 +16,7 @@ from typing import Final
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig, ConfigError, dynamic_keys
+from interpulse.broker.config.pulsar_dynamic_keys import READ_AT_START, reason_without_effect
 from interpulse.broker.config.pulsar_keys import PULSAR_KEYS
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.storage.api import MetadataStore, Put
@@ -42,6 +43,9 @@ class DynamicConfig:
     async def load(self) -> None:
         """Take over what was set in an earlier life of the broker; a value that is no longer valid is left out."""
         for key, value in (await self.values()).items():
+            if (reason := reason_without_effect(key)) is not None:
+                _warn_without_effect(key, value, reason)
+                continue
             try:
                 self._startup.changed({key: value})
             except (ConfigError, KeyError) as problem:
@@ -82,17 +86,24 @@ class DynamicConfig:
         return dict(json.loads(stored.value)) if stored else {}
 
     async def set(self, key: str, value: str) -> None:
-        """Change a dynamic setting, durably; raises PreconditionFailed for other keys and for values not allowed."""
-        self._check(key, "update")
-        try:
-            self._startup.changed({key: value})
-        except ConfigError as problem:
-            raise PreconditionFailed(str(problem)) from None
+        """Change a dynamic setting, durably; raises PreconditionFailed for other keys and for values not allowed.
+
+        A dynamic setting of Pulsar that has no effect here is stored as it comes, with a warning in the log.
+        """
+        if (reason := reason_without_effect(key)) is not None:
+            _warn_without_effect(key, value, reason)
+        else:
+            self._check(key, "update")
+            try:
+                self._startup.changed({key: value})
+            except ConfigError as problem:
+                raise PreconditionFailed(str(problem)) from None
         await self._store_values(lambda values: {**values, key: value})
 
     async def delete(self, key: str) -> None:
         """Go back to the value of the start; raises PreconditionFailed for keys that are not dynamic."""
-        self._check(key, "delete")
+        if reason_without_effect(key) is None:
+            self._check(key, "delete")
         await self._store_values(lambda values: {name: value for name, value in values.items() if name != key})
 
     async def _store_values(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
@@ -125,12 +136,21 @@ class DynamicConfig:
         if key in allowed:
             return
         known = ", ".join(allowed)
+        if key in READ_AT_START:
+            raise PreconditionFailed(
+                f"Can't {verb} configuration {key} at run time: it is read when the broker starts. "
+                "Set it in the file or the environment, and restart the broker"
+            )
         if key in PULSAR_KEYS:
             raise PreconditionFailed(f"Can't {verb} non-dynamic configuration {key}; dynamic are: {known}")
         near = difflib.get_close_matches(key, allowed, n=1)
         if near:
             raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; the nearest dynamic one is {near[0]}")
         raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; dynamic are: {known}")
+
+
+def _warn_without_effect(key: str, value: str, reason: str) -> None:
+    logger.warning("dynamic setting without effect key=%s value=%s reason=%s", key, value, reason)
 
 
 def _with(config: BrokerConfig, key: str, value: str) -> BrokerConfig:

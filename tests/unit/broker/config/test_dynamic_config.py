@@ -7,9 +7,12 @@ import json
 import pytest
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.config.broker_config import BrokerConfig, dynamic_keys, settings_by_key
 from interpulse.broker.config.dynamic_config import DynamicConfig
+from interpulse.broker.config.pulsar_dynamic_keys import READ_AT_START, WITHOUT_EFFECT
+from interpulse.broker.config.pulsar_keys import BROKER_KEYS
 from interpulse.model.errors import PreconditionFailed
+from interpulse.model.not_offered import NotOffered
 from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryMetadataStore
 
@@ -46,6 +49,7 @@ async def test_set_survives_a_restart_and_delete_goes_back_to_the_start(store: M
         ("clusterName", "x", "non-dynamic configuration clusterName"),
         ("allowAutoTopicCreate", "true", "nearest dynamic one is allowAutoTopicCreation"),
         ("foo", "true", "unknown configuration foo; dynamic are: allowAuto.*, supportsBatchLookup"),
+        ("managedLedgerCacheSizeMB", "64", "managedLedgerCacheSizeMB at run time: it is read when the broker starts"),
         ("defaultNumPartitions", "-1", "must be at least 1"),
         ("allowAutoTopicCreationType", "PARTITIONED", "must be one of"),
     ],
@@ -56,6 +60,29 @@ async def test_set_when_refused_changes_nothing(store: MemoryMetadataStore, key:
         await dynamic.set(key, value)
     assert dynamic.config == STARTUP
     assert await dynamic.values() == {}
+
+
+async def test_set_when_it_has_no_effect_here_then_is_kept_with_a_warning(
+    store: MemoryMetadataStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Tools go on, and real brokers of the same cluster act on it."""
+    key, value = "loadBalancerSheddingExcludedNamespaces", "my-tenant/my-namespace"
+    dynamic = DynamicConfig(store, STARTUP)
+    await dynamic.set(key, value)
+    assert await dynamic.values() == {key: value}
+    assert dynamic.config == STARTUP
+    await DynamicConfig(store, STARTUP).load()
+    warning = f"dynamic setting without effect key={key} value={value} reason={NotOffered.BUNDLE_PLACEMENT}"
+    assert caplog.messages == [warning, warning]
+    await dynamic.delete(key)
+    assert await dynamic.values() == {}
+
+
+def test_settings_without_effect_are_none_that_have_one() -> None:
+    silent = {key for names in WITHOUT_EFFECT.values() for key in names.split()} | READ_AT_START
+    assert not silent & set(dynamic_keys())
+    assert not silent - BROKER_KEYS
+    assert not READ_AT_START - set(settings_by_key())
 
 
 async def test_default_partitions_above_the_maximum_of_the_start_are_left_alone(store: MemoryMetadataStore) -> None:

@@ -17,7 +17,10 @@ from interpulse.broker.tenancy.cluster_setup import NewCluster, set_up_cluster
 from interpulse.client import Client
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import InvalidRequest
+from interpulse.model.names import TopicName
+from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.ledger_paths import id_of
+from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore
 from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, decode_record
 from interpulse.storage.zookeeper.client import ZooKeeperClient
@@ -71,6 +74,48 @@ async def ledgers(nodes: ZooKeeperClient) -> set[int]:
     """Every ledger there is."""
     names = (await nodes.children("/ledgers/00/0000")).names
     return {number for name in names if (number := id_of(f"/ledgers/00/0000/{name}")) is not None}
+
+
+async def test_ledgers_when_a_policy_names_bookies_then_the_next_ones_lie_on_so_many(
+    nodes: ZooKeeperClient, start: Start
+) -> None:
+    app = await start(managedLedgerDefaultEnsembleSize="3")
+    known: set[int] = set()
+    log_name = TopicName.parse("persistent://public/default/t").log_name.encode()
+
+    async def newest_quorums() -> set[Quorum]:
+        """Those of the new ledgers of the topic and its cursors."""
+        new = await ledgers(nodes) - known
+        known.update(new)
+        found = [(await LedgerMetadataStore(nodes).read(ledger)).ledger for ledger in new]
+        return {each.quorum for each in found if each.custom.get("pulsar/managed-ledger") == log_name}
+
+    async def set_copies(path: str, ensemble: int, write: int, ack: int) -> None:
+        copies = {"bookkeeperEnsemble": ensemble, "bookkeeperWriteQuorum": write, "bookkeeperAckQuorum": ack}
+        reply = await call(app.web_url, "POST", f"{path}/persistence", copies)
+        assert reply.status == 204, reply
+        shown = (await call(app.web_url, "GET", f"{path}/persistence")).json
+        assert shown == {**copies, "managedLedgerMaxMarkDeleteRate": -1.0}
+
+    async def reload() -> None:
+        assert (await call(app.web_url, "PUT", f"{topic}/unload")).status == 204
+        assert (await call(app.web_url, "GET", f"{topic}/stats")).status == 200
+
+    topic = f"{TOPICS}/t"
+    await call(app.web_url, "PUT", topic)
+    await call(app.web_url, "PUT", f"{topic}/subscription/s")
+    assert await newest_quorums() == {Quorum(3, 2, 2)}
+    await set_copies("namespaces/public/default", 2, 1, 1)
+    await reload()
+    assert await newest_quorums() == {Quorum(2, 1, 1)}
+    await set_copies(topic, 1, 1, 1)
+    applied = await call(app.web_url, "GET", f"{topic}/persistence?applied=true")
+    assert applied.json["bookkeeperEnsemble"] == 1
+    await reload()
+    assert await newest_quorums() == {Quorum(1, 1, 1)}
+    await call(app.web_url, "DELETE", f"{topic}/persistence")
+    applied = await call(app.web_url, "GET", f"{topic}/persistence?applied=true")
+    assert applied.json["bookkeeperEnsemble"] == 2
 
 
 async def test_topic_when_its_broker_was_stopped_then_goes_on_where_it_was(

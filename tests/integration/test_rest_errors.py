@@ -32,7 +32,7 @@ from tests.support.rest_client import call
         ("GET", "persistent/public/default/a%2Fb/partitions", None, 412, "must not be blank or contain '/'"),
         ("GET", "persistent/pub%20lic/default/x/partitions", None, 412, "letters, digits"),
         ("GET", "persistent/public/default/-partition-3/partitions", None, 412, "partition suffix"),
-        ("POST", "namespaces/public/default/persistence", None, 501, "does not offer it"),
+        ("POST", "namespaces/public/default/offloadPolicies", None, 501, "does not offer it"),
         ("PUT", "schemas/public/default/x/schema", {}, 405, "only DELETE, GET, POST"),
     ],
 )

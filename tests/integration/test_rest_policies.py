@@ -141,6 +141,29 @@ async def test_policies_document_shows_what_limits_messages(broker: RestBroker) 
     assert document["encryption_required"] is False
 
 
+@pytest.mark.parametrize("path", ["namespaces/public/default", "persistent/public/default/x"])
+async def test_copies_of_a_standalone_broker_are_one(broker: RestBroker, path: str) -> None:
+    await call(broker.web_url, "PUT", "persistent/public/default/x")
+    one = {"bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 1, "bookkeeperAckQuorum": 1}
+    assert (await call(broker.web_url, "POST", f"{path}/persistence", one)).status == 204
+    shown = (await call(broker.web_url, "GET", f"{path}/persistence")).json
+    assert shown == {**one, "managedLedgerMaxMarkDeleteRate": -1.0}
+    reply = await call(broker.web_url, "POST", f"{path}/persistence", {**one, "bookkeeperEnsemble": 2})
+    assert (reply.status, "keeps one copy" in reply.reason) == (501, True)
+    reply = await call(broker.web_url, "POST", f"{path}/persistence", None)
+    assert (reply.status, reply.reason) == (400, "persistence policies should not be null")
+    assert (await call(broker.web_url, "DELETE", f"{path}/persistence")).status == 204
+    assert (await call(broker.web_url, "GET", f"{path}/persistence")).body == b""
+    applied = (await call(broker.web_url, "GET", "persistent/public/default/x/persistence?applied=true")).json
+    assert applied["bookkeeperEnsemble"] == 1
+
+
+async def test_namespace_with_more_copies_than_a_standalone_broker_keeps_is_not_created(broker: RestBroker) -> None:
+    reply = await call(broker.web_url, "PUT", "namespaces/public/copied", {"persistence": {}})
+    assert (reply.status, "not 2, 2 and 2" in reply.reason) == (501, True)
+    assert (await call(broker.web_url, "GET", "namespaces/public/copied")).status == 404
+
+
 async def test_rates_of_other_clusters_are_kept(broker: RestBroker) -> None:
     elsewhere = {"publishThrottlingRateInMsg": 9, "publishThrottlingRateInByte": -1}
     await call(broker.web_url, "PUT", "namespaces/public/new", {"publishMaxMessageRate": {"west": elsewhere}})

@@ -15,6 +15,7 @@ from interpulse.storage.api import LogFenced
 from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
 from interpulse.storage.topic_log import LogConfig, TopicLog
 from interpulse.storage.topic_log_store import TopicLogStore
@@ -67,7 +68,7 @@ async def open_logs(address: str, config: LogConfig | None = None) -> AsyncItera
         client = BookKeeperClient(nodes)
         opened.push_async_callback(client.close)
         metadata = await ZooKeeperMetadataStore.open(nodes)
-        journal = BookKeeperJournal(client, Quorum(3, 3, 2))
+        journal = BookKeeperJournal(client, LogQuorums(Quorum(3, 3, 2)))
         store = TopicLogStore(metadata, journal, config, codec=PulsarTopicRecords())
         opened.push_async_callback(store.close)
         yield store

@@ -77,6 +77,7 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.isolation import IsolationPolicies
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies.messaging_policies import Persistence
 from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.placement import sent_to
 from interpulse.serving.admission import ConnectionQuota, sockets_max
@@ -345,6 +346,8 @@ class BrokerApp:
         )
         self.change_events = self._build_change_events()
         self.topic_policies = TopicPolicyRecords(metadata, self.lifecycle, self.change_events)
+        if self.stores.follow_persistence is not None:
+            self.stores.follow_persistence(self._persistence)
         self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock, self.stores.schemas)
         self.deletion = Deletion(
             self.stores.metadata,  # what a deletion has begun may wait
@@ -646,6 +649,13 @@ class BrokerApp:
         namespace = await self.namespaces.find_policies(topic.namespace_name)
         own = await self.topic_policies.find(topic)
         return self._settings_reader.read(topic, own, namespace, self.dynamic.config)
+
+    async def _persistence(self, log_name: str) -> Persistence | None:
+        """Return the policy for the ledgers of a topic, None if the broker's settings count."""
+        topic = TopicName.from_log_name(log_name)
+        namespace = await self.namespaces.find_policies(topic.namespace_name)
+        own = await self.topic_policies.find(topic)
+        return own.persistence or (namespace.persistence if namespace else None)
 
     def _schema_settings(self) -> SchemaSettings:
         config = self.dynamic.config

@@ -17,6 +17,7 @@ from interpulse.storage.bookkeeper.client import BookKeeperClient, BookKeeperCon
 from interpulse.storage.bookkeeper.errors import BookKeeperError
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.bookkeeper.packets import DigestType
 from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.lock import DirectoryLock
@@ -56,19 +57,21 @@ async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
     except BookKeeperError as error:
         raise MetadataUnavailable(str(error)) from error
     quorum = _quorum(config)
-    journal = BookKeeperJournal(bookkeeper, quorum)
+    quorums = LogQuorums(quorum)
+    journal = BookKeeperJournal(bookkeeper, quorums)
     guarded = GuardedMetadata(metadata)
     logs = TopicLogStore(
         guarded, journal, log_config(config), codec=IN_CLUSTER.topic_records, compacted_form=PulsarCompacted()
     )
     opened.push_async_callback(logs.close)
-    cursors = LedgerCursors(guarded, bookkeeper, quorum, is_guarded=guarded.is_bound)
+    cursors = LedgerCursors(guarded, bookkeeper, quorums, is_guarded=guarded.is_bound)
     return Stores(
         metadata,
         logs,
         guarded=guarded,
         layout=IN_CLUSTER,
         cursors=cursors,
+        follow_persistence=quorums.follow,
         schemas=LedgerSchemas(PromptMetadata(metadata), bookkeeper, quorum),
         metadata_meter=metadata.meter,
         entry_bytes_max=bookkeeper.entry_bytes_max - _ADDED_BYTES_MAX,

@@ -14,6 +14,7 @@ from pathlib import Path
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.layout import ALONE, Layout
 from interpulse.broker.topics.schema_store import SchemaStore
+from interpulse.model.policies.messaging_policies import Persistence
 from interpulse.storage.api import MetadataStore
 from interpulse.storage.cursors.cursor_store import CursorStore
 from interpulse.storage.disk_space import DiskSpace
@@ -30,6 +31,10 @@ from interpulse.wire.frames import FRAME_OVERHEAD
 __all__ = ["OpenStores", "Stores", "in_data_directory", "log_config"]
 
 
+PersistenceOf = Callable[[str], Awaitable[Persistence | None]]
+"""The policy of a log, by its name; None = the broker's settings count."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
     """Metadata and logs of one broker."""
@@ -41,6 +46,8 @@ class Stores:
     layout: Layout = ALONE
     cursors: CursorStore | None = None
     """None: each cursor is a record of the metadata, in the form of the layout."""
+    follow_persistence: Callable[[PersistenceOf], None] | None = None
+    """Takes the function that says how the ledgers of a log are spread over bookies. None: there are no bookies."""
     schemas: SchemaStore | None = None
     """None: the schemas of each topic are a record of the metadata."""
     guarded: GuardedMetadata | None = None

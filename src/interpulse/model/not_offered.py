@@ -13,10 +13,7 @@ class NotOffered(StrEnum):
     The admin API says it with status 501, and for a field of a request with 400; the command line with exit code 6.
     """
 
-    BOOKIES = (
-        "a broker alone has no bookies; those of a cluster are managed with BookKeeper's own tools, "
-        "and their copies by settings of the broker"
-    )
+    BOOKIES = "a broker alone has no bookies; those of a cluster are managed with BookKeeper's own tools"
     BROKER_STATS = "metrics stand under /metrics, and in the stats of each topic"
     BUNDLE_DELETION = "bundles go with their namespace"
     BUNDLE_PLACEMENT = "bundles are placed by isolation policies and a hash, not by load or affinity"

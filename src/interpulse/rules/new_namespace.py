@@ -21,6 +21,7 @@ from interpulse.rules.policy_checks import (
     check_delayed_delivery,
     check_dispatch_rate,
     check_not_negative,
+    check_persistence,
     check_quota_type,
     check_retention,
     check_schema_switch,
@@ -34,10 +35,11 @@ __all__ = ["check_new_policies"]
 _AUTO_TOPIC_CREATION: Final = "autoTopicCreationOverride"
 
 
-def check_new_policies(body: Mapping[str, Any], *, partitions_max: int) -> NamespacePolicies:
+def check_new_policies(body: Mapping[str, Any], *, partitions_max: int, alone: bool = False) -> NamespacePolicies:
     """Read the policies of a new namespace, of the types that they have in Pulsar; raises what the rule of one raises.
 
-    ``partitions_max`` limits topics that are created by asking for them, 0 = no limit.
+    ``partitions_max`` limits topics that are created by asking for them, 0 = no limit. ``alone``: see
+    `check_persistence`.
     """
     for key, check in _CHECKS.items():
         if key in body:
@@ -46,6 +48,8 @@ def check_new_policies(body: Mapping[str, Any], *, partitions_max: int) -> Names
     if _AUTO_TOPIC_CREATION in body:
         override = check_auto_topic_creation(body[_AUTO_TOPIC_CREATION], partitions_max=partitions_max)
         policies = policies.changed(auto_topic_creation=override)
+    if policies.persistence is not None:
+        check_persistence(body["persistence"], alone=alone)
     if policies.allow_auto_update_schema is not None:
         check_schema_switch(policies.allow_auto_update_schema, policies.allow_auto_update_schema_with_replicator)
     return policies

@@ -10,7 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from interpulse.model.errors import InvalidRequest, PartitionCountAboveMaximum, PreconditionFailed
+from interpulse.model.errors import (
+    InvalidRequest,
+    NotImplementedYet,
+    PartitionCountAboveMaximum,
+    PreconditionFailed,
+)
 from interpulse.model.names import NamespaceName
 from interpulse.model.numbers import INT_MAX
 from interpulse.model.policies.messaging_policies import (
@@ -20,6 +25,7 @@ from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    Persistence,
     SubscribeRate,
 )
 from interpulse.model.policies.namespace_policies import (
@@ -38,6 +44,7 @@ __all__ = [
     "check_dispatch_rate",
     "check_max_message_size",
     "check_not_negative",
+    "check_persistence",
     "check_quota_type",
     "check_quotas_fit",
     "check_retention",
@@ -57,6 +64,8 @@ SCHEMA_STRATEGIES: Final = (
     "FORWARD_TRANSITIVE",
     "FULL_TRANSITIVE",
 )
+_BOOKIES_MAX: Final = 5
+"""By default in Pulsar: managedLedgerMaxEnsembleSize, managedLedgerMaxWriteQuorum and managedLedgerMaxAckQuorum."""
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 _OWN_SENTENCES: Final = {
@@ -136,6 +145,26 @@ def check_delayed_delivery(body: Body) -> DelayedDelivery:
     for name, value in (("tickTime", policy.tick_millis), ("maxDeliveryDelayInMillis", policy.max_delay_millis)):
         if value < 0:
             raise InvalidRequest(f"{name} must be 0 or more, not {value}")
+    return policy
+
+
+def check_persistence(body: Body, *, alone: bool) -> Persistence:
+    """Read the policy, with Pulsar's limits and sentences; raises InvalidRequest.
+
+    ``alone``: the broker has no bookies, and keeps one copy. Raises NotImplementedYet for more.
+    """
+    policy = Persistence.from_json(body)
+    copies = (policy.ensemble, policy.write_quorum, policy.ack_quorum)
+    for name, value in zip(("Ensemble", "WriteQuorum", "AckQuorum"), copies, strict=True):
+        if not 0 < value <= _BOOKIES_MAX:
+            raise InvalidRequest(f"Bookkeeper-{name} must be <= {_BOOKIES_MAX} and > 0.")
+    if not policy.ensemble >= policy.write_quorum >= policy.ack_quorum:
+        raise InvalidRequest("Bookkeeper Ensemble ({}) >= WriteQuorum ({}) >= AckQuorum ({})".format(*copies))
+    if alone and copies != (1, 1, 1):
+        raise NotImplementedYet(
+            "A standalone broker keeps one copy of each entry: bookkeeperEnsemble, bookkeeperWriteQuorum and "
+            "bookkeeperAckQuorum can only be 1, not {}, {} and {}. `interpulse broker` keeps more".format(*copies)
+        )
     return policy
 
 

@@ -97,7 +97,10 @@ public class Resources extends Questions {
     static void neverSet(PulsarAdmin admin, String namespace) throws Exception {
         Namespaces namespaces = admin.namespaces();
         show("persistence", () -> namespaces.getPersistence(namespace));
+        act("set persistence", () -> namespaces.setPersistence(namespace, new PersistencePolicies(1, 1, 1, 10.0)));
+        show("persistence", () -> namespaces.getPersistence(namespace));
         act("remove persistence", () -> namespaces.removePersistence(namespace));
+        show("persistence", () -> namespaces.getPersistence(namespace));
         show("offload threshold", () -> namespaces.getOffloadThreshold(namespace));
         show("offload seconds", () -> namespaces.getOffloadThresholdInSeconds(namespace));
         show("offload lag", () -> namespaces.getOffloadDeleteLagMs(namespace));
@@ -187,7 +190,7 @@ public class Resources extends Questions {
     }
 
     static void refusals(PulsarAdmin admin, String namespace) throws Exception {
-        PersistencePolicies persistence = new PersistencePolicies(1, 1, 1, 0.0);
+        PersistencePolicies persistence = new PersistencePolicies(2, 2, 1, 0.0);  // more than one copy
         Namespaces namespaces = admin.namespaces();
         refused("persistence", () -> namespaces.setPersistence(namespace, persistence));
         refused("offload threshold", () -> namespaces.setOffloadThreshold(namespace, 5));

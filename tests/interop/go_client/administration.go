@@ -265,8 +265,10 @@ func notOffered(r *bench) {
 	topic := r.topicName(r.topic("t"))
 	check(r.admin.Topics().Create(topic, 0))
 	namespaces := r.admin.Namespaces()
+	check(namespaces.SetPersistence(name, utils.NewPersistencePolicies(1, 1, 1, 10)))
+	check(namespaces.RemovePersistence(name))
 	for what, set := range map[string]func() error{
-		"persistence":       func() error { return namespaces.SetPersistence(name, utils.NewPersistencePolicies(1, 1, 1, 0)) },
+		"more than one copy": func() error { return namespaces.SetPersistence(name, utils.NewPersistencePolicies(2, 2, 1, 0)) },
 		"offload threshold": func() error { return namespaces.SetOffloadThreshold(*parsed, 5) },
 		"offload seconds":   func() error { return namespaces.SetOffloadThresholdInSeconds(*parsed, 5) },
 		"offload lag":       func() error { return namespaces.SetOffloadDeleteLag(*parsed, 5) },
@@ -274,7 +276,11 @@ func notOffered(r *bench) {
 		"bookie affinity": func() error {
 			return namespaces.SetBookieAffinityGroup(name, utils.BookieAffinityGroupData{BookkeeperAffinityGroupPrimary: "g"})
 		},
-		"persistence of a topic": func() error { return r.admin.Topics().SetPersistence(topic, utils.PersistenceData{}) },
+		"more than one copy of a topic": func() error {
+			return r.admin.Topics().SetPersistence(topic, utils.PersistenceData{
+				BookkeeperEnsemble: 2, BookkeeperWriteQuorum: 2, BookkeeperAckQuorum: 2,
+			})
+		},
 		"offload policies of a topic": func() error {
 			return r.admin.Topics().SetOffloadPolicies(topic, utils.OffloadPolicies{})
 		},

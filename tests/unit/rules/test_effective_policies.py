@@ -12,6 +12,7 @@ from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    Persistence,
     PublishRate,
     SubscribeRate,
 )
@@ -56,6 +57,7 @@ LEVELS: list[tuple[str, Any, Any, Any]] = [
     ("max_unacked_per_consumer", 50_000, 2, 0),
     ("max_unacked_per_subscription", 200_000, 2, 0),
     ("delayed_delivery", DelayedDelivery(), DelayedDelivery(True, 5), DelayedDelivery(False)),
+    ("persistence", Persistence(), Persistence(3, 3, 2), Persistence(1, 1, 1)),
     ("deduplication_enabled", True, True, False),
     ("deduplication_snapshot_seconds", 120, 5, 0),
     ("compaction_threshold_bytes", 1, 2, 0),
@@ -190,6 +192,7 @@ def test_namespace_level_when_every_policy_is_set_then_none_is_lost() -> None:
         max_unacked_per_consumer=0,
         max_unacked_per_subscription=0,
         delayed_delivery=DelayedDelivery(),
+        persistence=Persistence(),
         deduplication_snapshot_seconds=0,
         compaction_threshold_bytes=0,
         subscription_types_enabled=frozenset({"Shared"}),

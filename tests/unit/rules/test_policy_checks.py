@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from interpulse.model.errors import InvalidRequest, PartitionCountAboveMaximum, PreconditionFailed
+from interpulse.model.errors import InvalidRequest, NotImplementedYet, PartitionCountAboveMaximum, PreconditionFailed
 from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    Persistence,
     SubscribeRate,
 )
 from interpulse.model.policies.namespace_policies import (
@@ -28,6 +29,7 @@ from interpulse.rules.policy_checks import (
     check_dispatch_rate,
     check_max_message_size,
     check_not_negative,
+    check_persistence,
     check_quota_type,
     check_quotas_fit,
     check_retention,
@@ -72,6 +74,31 @@ def test_policy_when_it_can_be_meant_then_is_taken(check: Callable[..., Any], bo
 def test_policy_when_it_means_nothing_then_is_refused_by_name(check: Callable[..., Any], body: Any, named: str) -> None:
     with pytest.raises(InvalidRequest, match=named):
         check(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"bookkeeperEnsemble": 0}, "Bookkeeper-Ensemble must be <= 5 and > 0."),
+        ({"bookkeeperEnsemble": 6}, "Bookkeeper-Ensemble must be <= 5 and > 0."),
+        ({"bookkeeperAckQuorum": -1}, "Bookkeeper-AckQuorum must be <= 5 and > 0."),
+        ({"bookkeeperWriteQuorum": 0}, "Bookkeeper-WriteQuorum must be <= 5 and > 0."),
+        ({"bookkeeperEnsemble": 1}, r"Bookkeeper Ensemble \(1\) >= WriteQuorum \(2\) >= AckQuorum \(2\)"),
+        ({"bookkeeperAckQuorum": 3}, r"Bookkeeper Ensemble \(2\) >= WriteQuorum \(2\) >= AckQuorum \(3\)"),
+    ],
+)
+def test_copies_when_there_can_be_no_such_ledger_then_are_refused_as_by_pulsar(body: Any, named: str) -> None:
+    for alone in (True, False):
+        with pytest.raises(InvalidRequest, match=named):
+            check_persistence(body, alone=alone)
+
+
+def test_copies_when_there_are_bookies_then_are_taken_and_a_broker_alone_keeps_one() -> None:
+    assert check_persistence({}, alone=False) == Persistence(2, 2, 2, -1.0)
+    one = {"bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 1, "bookkeeperAckQuorum": 1}
+    assert check_persistence({**one, "managedLedgerMaxMarkDeleteRate": 10.0}, alone=True) == Persistence(1, 1, 1, 10.0)
+    with pytest.raises(NotImplementedYet, match="can only be 1, not 2, 2 and 1"):
+        check_persistence({"bookkeeperAckQuorum": 1}, alone=True)
 
 
 def test_quota_type_when_none_is_named_then_is_that_of_the_size() -> None:

@@ -26,6 +26,7 @@ from interpulse.storage.api import (
 from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.journals import Journal, JournalClient
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
 from interpulse.storage.segments.open import open_log_store
@@ -60,7 +61,7 @@ class Bench:
 
         async def bookkeeper() -> TopicLogStore:
             assert nodes is not None
-            journal = BookKeeperJournal(BookKeeperClient(nodes), Quorum(3, 3, 2))
+            journal = BookKeeperJournal(BookKeeperClient(nodes), LogQuorums(Quorum(3, 3, 2)))
             return TopicLogStore(self.metadata, journal, self.config)
 
         openers = {"memory": memory, "segments": segments, "bookkeeper": bookkeeper}

@@ -13,7 +13,7 @@ from typing import Any, Final
 from interpulse.authentication.provider_settings import ProviderSettings
 from interpulse.model.broker_entry_metadata import INTERCEPTOR_CLASSES
 from interpulse.model.numbers import LONG_MAX
-from interpulse.model.policies.messaging_policies import PRODUCER_REQUEST_HOLD, QUOTA_POLICIES
+from interpulse.model.policies.messaging_policies import PRODUCER_REQUEST_HOLD, QUOTA_POLICIES, Persistence
 from interpulse.model.policies.namespace_policies import (
     DELETE_WHEN_CAUGHT_UP,
     DELETE_WHEN_NO_SUBSCRIPTIONS,
@@ -571,6 +571,22 @@ class BrokerConfig(ProviderSettings):
         """The broker's policy for namespaces that have none of their own."""
         return AutoTopicCreation(
             self.allow_auto_topic_creation, self.allow_auto_topic_creation_type, self.default_num_partitions
+        )
+
+    @property
+    def alone(self) -> bool:
+        """Whether this is a standalone broker, without ZooKeeper and bookies."""
+        return not self.metadata_store_url
+
+    @property
+    def persistence(self) -> Persistence:
+        """The copies of the topics of namespaces that have no policy of their own."""
+        if self.alone:
+            return Persistence(1, 1, 1)
+        return Persistence(
+            self.managed_ledger_default_ensemble_size,
+            self.managed_ledger_default_write_quorum,
+            self.managed_ledger_default_ack_quorum,
         )
 
     @property

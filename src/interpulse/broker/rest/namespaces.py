@@ -56,7 +56,8 @@ async def get_policies(call: Call) -> Answer:
 
 async def create_namespace(call: Call) -> Answer:
     body = call.object_or_empty(NAMESPACE_POLICIES)
-    policies = check_new_policies(body, partitions_max=call.context.dynamic.config.partitions_max)
+    config = call.context.dynamic.config
+    policies = check_new_policies(body, partitions_max=config.partitions_max, alone=config.alone)
     await call.context.replication_clusters.create_namespace(call.namespace, policies)
     return DONE
 

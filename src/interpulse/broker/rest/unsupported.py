@@ -74,7 +74,6 @@ _OF_NAMESPACES: Final = (
     _Policy("offloadPolicies", NotOffered.OFFLOADING, remove_path="removeOffloadPolicies"),
     _Policy("offloadThreshold", NotOffered.OFFLOADING, shown=-1, method="PUT", removable=False),
     _Policy("offloadThresholdInSeconds", NotOffered.OFFLOADING, shown=-1, method="PUT", removable=False),
-    _Policy("persistence", NotOffered.BOOKIES),
     _Policy("persistence/bookieAffinity", NotOffered.BOOKIES),
     _Policy("resourcegroup", NotOffered.RESOURCE_GROUPS, set_path="resourcegroup/{group}"),
     _Policy("scalableTopicAutoScalePolicy", NotOffered.SCALABLE_TOPICS),
@@ -91,7 +90,6 @@ _OF_TOPICS: Final = (
         required=on_topic(TopicOperation.OFFLOAD),
     ),
     _Policy("offloadPolicies", NotOffered.OFFLOADING),
-    _Policy("persistence", NotOffered.BOOKIES),
     _Policy("shadowTopics", NotOffered.SHADOW_TOPICS, method="PUT"),
     _Policy("{subscription}/dispatchRate", NotOffered.SUBSCRIPTION_DISPATCH_RATES),
 )

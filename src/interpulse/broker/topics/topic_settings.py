@@ -90,6 +90,7 @@ def broker_level(config: BrokerConfig) -> TopicPolicies:
             config.delayed_delivery_tick_time_millis,
             config.delayed_delivery_max_delay_in_millis,
         ),
+        persistence=config.persistence,
         deduplication_enabled=config.broker_deduplication_enabled,
         deduplication_snapshot_seconds=config.broker_deduplication_snapshot_interval_seconds,
         compaction_threshold_bytes=config.broker_service_compaction_threshold_in_bytes,

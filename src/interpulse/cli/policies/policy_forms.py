@@ -20,6 +20,7 @@ from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    Persistence,
     PublishRate,
     SubscribeRate,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "EXPIRATION",
     "EXPIRATION_ABOUT",
     "INACTIVE_TOPICS",
+    "PERSISTENCE",
     "PUBLISH_RATE",
     "QUOTA_TYPE",
     "RETENTION",
@@ -154,6 +156,30 @@ DELAYED_DELIVERY: Final = Form(
         click.option("-md", "--maxDelay", "longest", type=MILLIS, default="0", help="Longest delay: 10s, 3h; 0 = any."),
     ),
     _delayed_delivery,
+)
+
+
+def _copies(short: str, long: str, name: str, about: str) -> Option:
+    return click.option(short, long, name, type=int, default=2, help=f"{about}; 2.")
+
+
+PERSISTENCE: Final = Form(
+    (
+        _copies("-e", "--bookkeeper-ensemble", "ensemble", "Bookies of a ledger"),
+        _copies("-w", "--bookkeeper-write-quorum", "write_quorum", "Bookies that keep each entry"),
+        _copies("-a", "--bookkeeper-ack-quorum", "ack_quorum", "Bookies that must have acknowledged an entry"),
+        click.option(
+            "-r",
+            "--ml-mark-delete-max-rate",
+            "mark_delete_rate",
+            type=float,
+            default=-1.0,
+            help="Kept for brokers of Apache Pulsar; no effect here.",
+        ),
+    ),
+    lambda ensemble, write_quorum, ack_quorum, mark_delete_rate: Persistence(
+        ensemble, write_quorum, ack_quorum, mark_delete_rate
+    ),
 )
 
 

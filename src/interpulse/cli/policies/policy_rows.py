@@ -7,6 +7,7 @@ from interpulse.cli.policies.policy_forms import (
     DELAYED_DELIVERY,
     DISPATCH_RATE,
     ENABLED_TYPES,
+    PERSISTENCE,
     PUBLISH_RATE,
     RETENTION,
     SNAPSHOT_INTERVAL,
@@ -53,6 +54,7 @@ def shared_rows(topic: str, subscription: str) -> tuple[PolicyRow, ...]:
             f"how many consumers {subscription} may have",
         ),
         PolicyRow("delayed-delivery", "delayed_delivery", DELAYED_DELIVERY, "whether messages may be delivered later"),
+        PolicyRow("persistence", "persistence", PERSISTENCE, f"how many copies bookies keep of {topic}"),
         PolicyRow(
             "subscription-types-enabled",
             "subscription_types_enabled",

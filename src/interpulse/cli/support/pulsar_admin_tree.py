@@ -41,7 +41,7 @@ ABSENT_GROUPS: Final[Mapping[str, str]] = {
 
 _REASONS: Final = (
     ("offload", NotOffered.OFFLOADING),
-    ("persistence|bookie", NotOffered.BOOKIES),
+    ("bookie", NotOffered.BOOKIES),
     ("pause-on-ack-state", NotOffered.PAUSE_ON_ACK_STATE),
     ("entry-filters", NotOffered.ENTRY_FILTERS),
     ("anti-affinity", NotOffered.BUNDLE_PLACEMENT),

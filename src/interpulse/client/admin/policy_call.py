@@ -14,6 +14,7 @@ from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    Persistence,
     PublishRate,
     SubscribeRate,
 )
@@ -73,6 +74,7 @@ _COMMON: Final = {
     "inactive_topics": _record("inactiveTopicPolicies", InactiveTopicPolicies),
     "retention": _record("retention", RetentionPolicies),
     "delayed_delivery": _record("delayedDelivery", DelayedDelivery),
+    "persistence": _record("persistence", Persistence),
     "subscription_types_enabled": _types("subscriptionTypesEnabled"),
     "subscription_expiration_minutes": _count("subscriptionExpirationTime"),
     "max_consumers_per_subscription": _count("maxConsumersPerSubscription"),

@@ -1,4 +1,4 @@
-"""Policies on messages and clients: rates, backlog quotas, delayed delivery.
+"""Policies on messages and clients: rates, backlog quotas, delayed delivery, copies on bookies.
 
 The classes mirror Pulsar's JSON, numbers as they stand there; what means "no limit" stands at each. A field that is
 missing, or null, takes its default; one of another type is refused with a ValueError.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from interpulse.model.numbers import INT_MAX, LONG_MAX
-from interpulse.model.policies.policy_fields import integer, truth
+from interpulse.model.policies.policy_fields import integer, real, truth
 
 __all__ = [
     "CONSUMER_BACKLOG_EVICTION",
@@ -24,6 +24,7 @@ __all__ = [
     "BacklogQuota",
     "DelayedDelivery",
     "DispatchRate",
+    "Persistence",
     "PublishRate",
     "SubscribeRate",
 ]
@@ -166,6 +167,42 @@ class DelayedDelivery:
             _flag(body, "active"),
             _number(body, "tickTime", 0, most=LONG_MAX),
             _number(body, "maxDeliveryDelayInMillis", 0, most=LONG_MAX),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Persistence:
+    """How the ledgers of a topic are spread over bookies: over how many, on how many, acknowledged by how many.
+
+    The last two are kept for brokers of Apache Pulsar: how often the position of a cursor is written at most, and the
+    class that stores ledgers.
+    """
+
+    ensemble: int = 2
+    write_quorum: int = 2
+    ack_quorum: int = 2
+    mark_delete_rate: float = -1.0
+    storage_class: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        body = {
+            "bookkeeperEnsemble": self.ensemble,
+            "bookkeeperWriteQuorum": self.write_quorum,
+            "bookkeeperAckQuorum": self.ack_quorum,
+            "managedLedgerMaxMarkDeleteRate": self.mark_delete_rate,
+        }
+        return body if self.storage_class is None else {**body, "managedLedgerStorageClassName": self.storage_class}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Persistence:
+        """Two copies unless the JSON says so, as in Pulsar."""
+        rate = body.get("managedLedgerMaxMarkDeleteRate")
+        return cls(
+            _number(body, "bookkeeperEnsemble", 2),
+            _number(body, "bookkeeperWriteQuorum", 2),
+            _number(body, "bookkeeperAckQuorum", 2),
+            -1.0 if rate is None else real("managedLedgerMaxMarkDeleteRate", rate),
+            body.get("managedLedgerStorageClassName"),
         )
 
 

@@ -17,6 +17,7 @@ from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    Persistence,
     PublishRate,
     SubscribeRate,
 )
@@ -162,6 +163,7 @@ class NamespacePolicies:
     max_unacked_per_consumer: int | None = None
     max_unacked_per_subscription: int | None = None
     delayed_delivery: DelayedDelivery | None = None
+    persistence: Persistence | None = None
     deduplication_snapshot_seconds: int | None = None
     compaction_threshold_bytes: int | None = None
     encryption_required: bool = False
@@ -230,6 +232,7 @@ _FIELDS: Final = (
     number("max_unacked_messages_per_consumer", "max_unacked_per_consumer"),
     number("max_unacked_messages_per_subscription", "max_unacked_per_subscription"),
     record("delayed_delivery_policies", "delayed_delivery", DelayedDelivery),
+    record("persistence", "persistence", Persistence),
     number("subscription_expiration_time_minutes", "subscription_expiration_minutes"),
     pairs("properties", "properties"),
     number("deduplicationSnapshotIntervalSeconds", "deduplication_snapshot_seconds"),

@@ -6,6 +6,7 @@ another program wrote never keeps a namespace from being served.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
@@ -145,6 +146,13 @@ def integer(name: str, value: Any, *, most: int = INT_MAX) -> int:
     if not is_integer(value, most=most):
         raise ValueError(f"{name} must be an integer from {-most - 1} to {most}, not {_shown(value)}")
     return value
+
+
+def real(name: str, value: Any) -> float:
+    """Return the value if it is a finite number; raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a number, not {_shown(value)}")
+    return float(value)
 
 
 def truth(name: str, value: Any) -> bool:

@@ -17,6 +17,7 @@ from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    Persistence,
     PublishRate,
     SubscribeRate,
 )
@@ -69,6 +70,7 @@ class TopicPolicies:
     max_unacked_per_subscription: int | None = None
     max_message_size: int | None = None
     delayed_delivery: DelayedDelivery | None = None
+    persistence: Persistence | None = None
     deduplication_enabled: bool | None = None
     deduplication_snapshot_seconds: int | None = None
     compaction_threshold_bytes: int | None = None
@@ -167,6 +169,7 @@ _FIELDS: Final = (
     number("maxUnackedMessagesOnSubscription", "max_unacked_per_subscription"),
     number("maxMessageSize", "max_message_size"),
     record("delayedDelivery", "delayed_delivery", DelayedDelivery),
+    record("persistence", "persistence", Persistence),
     flag("deduplicationEnabled", "deduplication_enabled"),
     number("deduplicationSnapshotIntervalSeconds", "deduplication_snapshot_seconds"),
     number("compactionThreshold", "compaction_threshold_bytes", most=LONG_MAX),

@@ -26,11 +26,19 @@ from interpulse.storage.bookkeeper.errors import (
     LedgerFenced,
     NoLedger,
 )
-from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, Quorum
-from interpulse.storage.bookkeeper.ledger_purposes import custom_metadata, digest_for
+from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET
+from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums, custom_metadata, digest_for
 from interpulse.storage.bookkeeper.reader import LedgerReader
 from interpulse.storage.bookkeeper.writer import LedgerWriter
-from interpulse.storage.journals import JournalClient, JournalStatistics, LedgerGone, LedgerPurpose, Run, Sealed
+from interpulse.storage.journals import (
+    JournalClient,
+    JournalStatistics,
+    LedgerGone,
+    LedgerPurpose,
+    LedgerUse,
+    Run,
+    Sealed,
+)
 from interpulse.storage.tail_cache import within
 
 __all__ = ["BookKeeperJournal"]
@@ -101,10 +109,10 @@ class _OpenLedger:
 class BookKeeperJournal:
     """The ledgers of all logs of one broker. The client stays open when the journal is closed."""
 
-    def __init__(self, client: BookKeeperClient, quorum: Quorum) -> None:
+    def __init__(self, client: BookKeeperClient, quorums: LogQuorums) -> None:
         self._loop = asyncio.get_running_loop()
         self._client = client
-        self._quorum = quorum
+        self._quorums = quorums
         self._open: dict[int, _OpenLedger] = {}
         self._readers: OrderedDict[int, LedgerReader] = OrderedDict()  # of closed ledgers
         self._senders: dict[JournalClient, _Sender] = {}  # those with something on its way
@@ -119,8 +127,12 @@ class BookKeeperJournal:
 
     async def create(self, log: str, purpose: LedgerPurpose) -> int:
         ledger = _OpenLedger(self, log)
+        topic = purpose.use is LedgerUse.TOPIC
         ledger.writer = await self._client.create(
-            self._quorum, custom=custom_metadata(log, purpose), digest=digest_for(purpose), listener=ledger
+            await self._quorums.of(log) if topic else self._quorums.default,
+            custom=custom_metadata(log, purpose),
+            digest=digest_for(purpose),
+            listener=ledger,
         )
         ledger.reader = self._client.reader_of(ledger.writer)
         self._open[ledger.writer.ledger_id] = ledger

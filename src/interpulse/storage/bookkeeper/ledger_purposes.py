@@ -1,18 +1,50 @@
-"""What is written down with a ledger about its use, for operators' tools and in search of ledgers that nobody names."""
+"""What the use of a ledger decides: its quorum, its digest, and what is written down with it.
+
+The last is for operators' tools, and for the search of ledgers that nobody names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from interpulse.model.names import decode_local_name
+from interpulse.model.policies.messaging_policies import Persistence
+from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.packets import DigestType
 from interpulse.storage.journals import LedgerPurpose, LedgerUse
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["custom_metadata", "digest_for"]
+__all__ = ["LogQuorums", "custom_metadata", "digest_for"]
 
 _FOR_ALL: Final = {"application": b"pulsar"}
+
+
+async def _no_policy(log: str) -> Persistence | None:
+    return None
+
+
+class LogQuorums:
+    """The quorum that the policies of a log name, or the default.
+
+    Ledgers that exist keep the quorum that they were created with.
+    """
+
+    def __init__(self, default: Quorum) -> None:
+        self.default = default
+        self._policy: Callable[[str], Awaitable[Persistence | None]] = _no_policy
+
+    def follow(self, policy: Callable[[str], Awaitable[Persistence | None]]) -> None:
+        """Ask ``policy`` for each new ledger. If it raises, the ledger is not created."""
+        self._policy = policy
+
+    async def of(self, log: str) -> Quorum:
+        """Return the quorum of the next ledger of a log, one that is possible."""
+        policy = await self._policy(log)
+        if policy is None:
+            return self.default
+        quorum = Quorum(policy.ensemble, policy.write_quorum, policy.ack_quorum)
+        return quorum if quorum.possible else self.default
 
 
 def custom_metadata(log: str, purpose: LedgerPurpose) -> Mapping[str, bytes]:

@@ -33,6 +33,7 @@ from interpulse.storage.api import (
 )
 from interpulse.storage.bookkeeper.errors import BookKeeperError, LedgerFenced, NoLedger
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.cursors.cursor_records import CursorRecord, numbers_are_whole
 from interpulse.storage.cursors.cursor_store import TopicCursors, cursor_key
 from interpulse.storage.cursors.united import is_continued, united
@@ -127,19 +128,19 @@ class LedgerCursors:
         self,
         metadata: MetadataStore,
         ledgers: CursorLedgers,
-        quorum: Quorum,
+        quorums: LogQuorums,
         now_ms: Callable[[], int] = now_ms,
         is_guarded: Callable[[str], bool] = lambda log_name: False,
     ) -> None:
         """``is_guarded``: whether commits about a log succeed only while this broker owns it."""
         self._metadata = metadata
         self._ledgers = ledgers
-        self._quorum = quorum
+        self._quorums = quorums
         self._now_ms = now_ms
         self._is_guarded = is_guarded
 
     def of(self, log_name: str) -> TopicCursors:
-        return _TopicCursors(log_name, self._metadata, self._ledgers, self._quorum, self._now_ms, self._is_guarded)
+        return _TopicCursors(log_name, self._metadata, self._ledgers, self._quorums, self._now_ms, self._is_guarded)
 
 
 class _TopicCursors:
@@ -148,14 +149,14 @@ class _TopicCursors:
         log_name: str,
         metadata: MetadataStore,
         ledgers: CursorLedgers,
-        quorum: Quorum,
+        quorums: LogQuorums,
         now_ms: Callable[[], int],
         is_guarded: Callable[[str], bool],
     ) -> None:
         self._log_name = log_name
         self._metadata = metadata
         self._ledgers = ledgers
-        self._quorum = quorum
+        self._quorums = quorums
         self._now_ms = now_ms
         self._is_guarded = is_guarded
         self._open: dict[str, _OpenCursor] = {}
@@ -308,7 +309,8 @@ class _TopicCursors:
             cursor.state = _as_stored(name, state, cursor.state)
             return
         old = cursor.ledger
-        ledger: CursorLedger = await self._ledgers.create(self._quorum, custom=self._custom(name))
+        quorum = await self._quorums.of(self._log_name)
+        ledger: CursorLedger = await self._ledgers.create(quorum, custom=self._custom(name))
         try:
             await ledger.add(entry)
         except BaseException:

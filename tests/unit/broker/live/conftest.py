@@ -25,6 +25,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors
 from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
 from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
@@ -168,7 +169,7 @@ class Bench:
                 codec=self.layout.topic_records,
                 compacted_form=PulsarCompacted(),
             )
-            cursors = LedgerCursors(self.metadata, self.cursor_ledgers, Quorum(3, 3, 2))
+            cursors = LedgerCursors(self.metadata, self.cursor_ledgers, LogQuorums(Quorum(3, 3, 2)))
         return TopicRegistry(
             cluster="c",
             metadata=self.metadata,

@@ -175,12 +175,12 @@ async def test_auto_topic_creation_when_applied_is_wanted_then_asks_for_it(web: 
 
 
 async def test_policies_when_read_then_unknown_fields_are_kept(web: StubWeb, admin: AdminClient) -> None:
-    body = {"replication_clusters": ["x"], "deleted": False, "properties": {"a": "b"}, "persistence": {}}
+    body = {"replication_clusters": ["x"], "deleted": False, "properties": {"a": "b"}, "fromTheFuture": {}}
     web.answer("GET", ROOT, body)
     assert await admin.namespaces.policies_json(NAMESPACE) == body
     policies = await admin.namespaces.policies(NAMESPACE)
     assert (policies.replication_clusters, policies.properties) == (("x",), {"a": "b"})
-    assert policies.other == {"persistence": {}}
+    assert policies.other == {"fromTheFuture": {}}
 
 
 async def test_lists_when_asked_then_come_as_complete_names(web: StubWeb, admin: AdminClient) -> None:

@@ -13,6 +13,7 @@ from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    Persistence,
     PublishRate,
     SubscribeRate,
 )
@@ -30,6 +31,7 @@ VALUES: dict[str, Any] = {
     "inactive_topics": InactiveTopicPolicies(),
     "retention": RetentionPolicies(1, 2),
     "delayed_delivery": DelayedDelivery(True, 5, 6),
+    "persistence": Persistence(3, 2, 2),
     "subscription_types_enabled": frozenset({"Shared", "Failover"}),
     "auto_subscription_creation_allowed": False,
     "schema_compatibility_strategy": "FULL",

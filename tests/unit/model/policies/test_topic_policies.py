@@ -8,6 +8,7 @@ from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    Persistence,
     PublishRate,
     SubscribeRate,
 )
@@ -55,6 +56,7 @@ def test_policies_when_every_one_is_set_then_all_are_read_back() -> None:
         DispatchRate(11),
         *range(12, 19),  # type: ignore[call-arg]
         DelayedDelivery(True, 19, 20),
+        Persistence(3, 3, 2, 0.5),
         True,
         21,
         3_000_000_000,

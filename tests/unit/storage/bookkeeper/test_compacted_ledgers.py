@@ -13,6 +13,7 @@ from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.errors import NoLedger
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.bookkeeper.packets import DigestType
 from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
@@ -62,7 +63,7 @@ class Cluster:
     async def open(self) -> TopicLog:
         """By one more broker; the one before knows nothing of it."""
         self.client = await self.connect()
-        journal = BookKeeperJournal(self.client, Quorum(3, 3, 2))
+        journal = BookKeeperJournal(self.client, LogQuorums(Quorum(3, 3, 2)))
         self.stores.append(
             TopicLogStore(self.metadata, journal, codec=PulsarTopicRecords(), compacted_form=PulsarCompacted())
         )

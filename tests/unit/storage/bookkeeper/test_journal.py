@@ -28,6 +28,7 @@ from interpulse.storage.bookkeeper.errors import (
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
 from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, LedgerState, Quorum
 from interpulse.storage.bookkeeper.ledger_paths import path_of
+from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore
 from interpulse.storage.bookkeeper.packets import DigestType
 from interpulse.storage.journals import LedgerPurpose, LedgerUse
@@ -70,7 +71,7 @@ class Broker:
 
     def __init__(self, client: BookKeeperClient, metadata: MemoryMetadataStore, config: LogConfig | None) -> None:
         self.client = client
-        self.journal = BookKeeperJournal(client, Q332)
+        self.journal = BookKeeperJournal(client, LogQuorums(Q332))
         self.store = TopicLogStore(metadata, self.journal, config, codec=RECORDS)
 
     async def open(self) -> tuple[TopicLog, Listener]:

@@ -10,6 +10,7 @@ from interpulse.model.ids import Position
 from interpulse.storage.api import CommitConflict, FenceCause, LogFenced, MetadataUnavailable, Put
 from interpulse.storage.bookkeeper.errors import LedgerFailed, RecoveryStopped
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
+from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.cursors.cursor_records import (
     COMPACTED_LEDGER,
     COMPACTION_CURSOR,
@@ -35,7 +36,7 @@ class Bench:
         """The cursors, as a broker sees them that opens the topic; ``guarded``: and whose commits prove that it owns
         the topic."""
         quorum, is_guarded = Quorum(3, 3, 2), lambda log: guarded and log == LOG
-        return LedgerCursors(self.metadata, self.ledgers, quorum, lambda: self.now_ms, is_guarded).of(LOG)
+        return LedgerCursors(self.metadata, self.ledgers, LogQuorums(quorum), lambda: self.now_ms, is_guarded).of(LOG)
 
     async def record(self, name: str = "s") -> tuple[CursorRecord, int]:
         stored = await self.metadata.get(f"{ABOVE}/{name}")

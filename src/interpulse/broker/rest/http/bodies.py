@@ -13,6 +13,7 @@ from interpulse.broker.rest.http.fields import (
     FLAG,
     INTEGER,
     LONG,
+    NUMBER,
     STRING,
     STRING_MAP,
     STRINGS,
@@ -41,6 +42,7 @@ __all__ = [
     "NAMESPACE_POLICIES",
     "NEW_SUBSCRIPTION",
     "PARTITIONED_TOPIC",
+    "PERSISTENCE",
     "PUBLISH_RATE",
     "RESET_POSITION",
     "RETENTION",
@@ -132,6 +134,15 @@ DELAYED_DELIVERY: Final = Body(
     "a delayed delivery policy", {"active": FLAG, "tickTime": LONG, "maxDeliveryDelayInMillis": LONG}
 )
 
+PERSISTENCE: Final = Body(
+    "a persistence policy",
+    {
+        **dict.fromkeys(("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum"), INTEGER),
+        "managedLedgerMaxMarkDeleteRate": NUMBER,
+    },
+    {"managedLedgerStorageClassName": Unoffered("ledgers are stored in one way")},
+)
+
 _BUNDLES: Final = Body("bundles", {"numBundles": INTEGER, "boundaries": STRINGS})
 
 _PERMISSIONS: Final = Body(
@@ -155,6 +166,7 @@ NAMESPACE_POLICIES: Final = Body(
         "retention_policies": one(RETENTION),
         "inactive_topic_policies": one(INACTIVE_TOPICS),
         "delayed_delivery_policies": one(DELAYED_DELIVERY),
+        "persistence": one(PERSISTENCE),
         "backlog_quota_map": each(BACKLOG_QUOTA),
         "publishMaxMessageRate": each(PUBLISH_RATE),
         "topicDispatchRate": each(DISPATCH_RATE),
@@ -178,7 +190,6 @@ NAMESPACE_POLICIES: Final = Body(
     {
         "deleted": Unoffered(_OWN_STATE, (False,)),
         "migrated": Unoffered(NotOffered.CLUSTER_MIGRATION, (False,)),
-        "persistence": Unoffered(NotOffered.BOOKIES),
         "offload_policies": Unoffered(NotOffered.OFFLOADING),
         "offload_threshold": Unoffered(NotOffered.OFFLOADING, (-1, 0)),  # 0: not set in Go's struct
         "offload_threshold_in_seconds": Unoffered(NotOffered.OFFLOADING, (-1,)),

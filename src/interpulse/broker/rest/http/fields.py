@@ -10,6 +10,7 @@ The bodies themselves stand in `interpulse.broker.rest.http.bodies`.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,6 +25,7 @@ __all__ = [
     "INTEGER",
     "LONG",
     "LONGS",
+    "NUMBER",
     "OBJECT",
     "STRING",
     "STRINGS",
@@ -165,6 +167,16 @@ def _integer(most: int) -> Kind:
     return Kind(f"an integer from {-most - 1} to {most}", read)
 
 
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return _NO_FIT
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return _NO_FIT
+    return number if math.isfinite(number) else _NO_FIT
+
+
 def _truth(value: Any) -> Any:
     if isinstance(value, str):
         return {"true": True, "false": False}.get(value.strip().lower(), _NO_FIT)
@@ -216,6 +228,7 @@ FLAG: Final = Kind("true or false", _truth)
 INTEGER: Final = _integer(INT_MAX)
 LONG: Final = _integer(LONG_MAX)
 LONGS: Final = Kind("an array of integers", _longs)
+NUMBER: Final = Kind("a finite number", _number)
 OBJECT: Final = Kind("an object", _if(lambda value: isinstance(value, dict)))
 STRINGS: Final = Kind("an array of strings", _texts)
 STRING_MAP: Final = Kind("an object of strings", _text_map)

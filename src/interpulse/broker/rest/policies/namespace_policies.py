@@ -24,6 +24,7 @@ from interpulse.broker.rest.policies.policy_bodies import (
     count,
     count_or_none,
     inactive_topics,
+    persistence,
     record,
     retention,
     subscription_types,
@@ -186,6 +187,7 @@ _POLICIES: Final = (
         _record_json,
         required=super_user,
     ),
+    _single("persistence", "persistence", persistence, _record_json),
     _single(
         "deduplicationSnapshotInterval",
         "deduplication_snapshot_seconds",

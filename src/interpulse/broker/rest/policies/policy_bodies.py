@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from interpulse.broker.rest.http.bodies import AUTO_SUBSCRIPTION_CREATION, INACTIVE_TOPICS, RETENTION
+from interpulse.broker.rest.http.bodies import AUTO_SUBSCRIPTION_CREATION, INACTIVE_TOPICS, PERSISTENCE, RETENTION
 from interpulse.broker.rest.http.call import Call
 from interpulse.broker.rest.http.fields import Body
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.numbers import INT_MAX, LONG_MAX, read_integer
+from interpulse.model.policies.messaging_policies import Persistence
 from interpulse.model.policies.namespace_policies import InactiveTopicPolicies, RetentionPolicies
 from interpulse.rules.inactivity import check_inactive_topics
 from interpulse.rules.policy_checks import (
     SCHEMA_STRATEGIES,
     check_not_negative,
+    check_persistence,
     check_quota_type,
     check_retention,
     check_strategy,
@@ -28,6 +30,7 @@ __all__ = [
     "count_in_query",
     "count_or_none",
     "inactive_topics",
+    "persistence",
     "record",
     "retention",
     "strategy",
@@ -48,6 +51,13 @@ def retention(call: Call) -> RetentionPolicies | None:
 
 def inactive_topics(call: Call) -> InactiveTopicPolicies | None:
     return record(call, INACTIVE_TOPICS, check_inactive_topics)
+
+
+def persistence(call: Call) -> Persistence:
+    """The policy in the body. Unlike others it cannot be taken away by null, as in Pulsar."""
+    if call.json_or_none() is None:
+        raise InvalidRequest("persistence policies should not be null")
+    return check_persistence(call.object(PERSISTENCE), alone=call.context.dynamic.config.alone)
 
 
 def count(call: Call, name: str, *, most: int = INT_MAX) -> int:

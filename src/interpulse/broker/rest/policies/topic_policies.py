@@ -23,6 +23,7 @@ from interpulse.broker.rest.policies.policy_bodies import (
     count_in_query,
     count_or_none,
     inactive_topics,
+    persistence,
     record,
     retention,
     strategy,
@@ -107,6 +108,7 @@ _POLICIES: Final = (
         unset=DONE,
     ),
     _checked("delayedDelivery", "delayed_delivery", DELAYED_DELIVERY, check_delayed_delivery),
+    _record("persistence", "persistence", persistence),
     _Policy("deduplicationEnabled", "deduplication_enabled", lambda call: call.boolean()),
     _Policy(
         "deduplicationSnapshotInterval",

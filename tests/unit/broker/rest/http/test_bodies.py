@@ -74,7 +74,11 @@ def test_body_when_an_official_client_wrote_it_then_it_is_taken(body: Body, give
     [
         (bodies.RESET_POSITION, JAVA_RESET | {"properties": {"a": "b"}}, "properties of a message id has no effect"),
         (bodies.NEW_SUBSCRIPTION, JAVA_RESET, "excluded of a new subscription has no effect"),
-        (bodies.NAMESPACE_POLICIES, {"persistence": {"bookkeeperEnsemble": 2}}, "a broker alone has no bookies"),
+        (
+            bodies.NAMESPACE_POLICIES,
+            {"persistence": {"managedLedgerStorageClassName": "x"}},
+            "managedLedgerStorageClassName of a persistence policy has no effect",
+        ),
         (bodies.NAMESPACE_POLICIES, {"offload_threshold": 5}, "offload_threshold of the policies"),
         (bodies.NAMESPACE_POLICIES, {"antiAffinityGroup": "a"}, "not by load or affinity"),
     ],

@@ -17,6 +17,7 @@ from interpulse.model.policies.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
+    Persistence,
     PublishRate,
     SubscribeRate,
 )
@@ -62,6 +63,7 @@ EVERY_POLICY = TopicPolicies(
     max_unacked_per_subscription=21,
     max_message_size=22,
     delayed_delivery=DelayedDelivery(False, 23, 24),
+    persistence=Persistence(3, 3, 2, 0.5),
     deduplication_enabled=False,
     deduplication_snapshot_seconds=25,
     compaction_threshold_bytes=26_000_000_000,
@@ -70,12 +72,7 @@ EVERY_POLICY = TopicPolicies(
     schema_compatibility_strategy="FULL_TRANSITIVE",
     schema_validation_enforced=True,
     other={
-        "persistence": {
-            "bookkeeperEnsemble": 3,
-            "bookkeeperWriteQuorum": 3,
-            "bookkeeperAckQuorum": 2,
-            "managedLedgerMaxMarkDeleteRate": 0.5,
-        }
+        "offloadPolicies": {"offloadersDirectory": "./x"},
     },
 )
 

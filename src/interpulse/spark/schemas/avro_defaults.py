@@ -35,7 +35,7 @@ def _value(kind: AvroType, spelled: Any) -> Any:
     if kind.kind == "map" and not (isinstance(spelled, list) and spelled):
         return {key: _value(kind.parts[0], value) for key, value in _entries(spelled).items()}
     if kind.kind == "enum" and spelled in kind.symbols:
-        return spelled
+        return kind.symbols.index(spelled)
     if kind.kind in ("map", "enum") or not _may_be(kind, spelled):
         raise ValueError(f"its default {spelled!r:.80} is no {kind.kind}")
     return _leaf(kind, spelled)

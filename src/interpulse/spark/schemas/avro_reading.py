@@ -199,16 +199,17 @@ def _changed(shapes: Mapping[str, Shape], defaults: Mapping[str, Any]) -> Shape:
     return shape
 
 
-def _enum(written: AvroType, wanted: AvroType) -> Shape | None:
-    if set(written.symbols) <= set(wanted.symbols):
-        return None
-    known = {symbol: symbol for symbol in wanted.symbols}
-    if wanted.symbol_default in wanted.symbols:
-        return lambda symbol: known.get(symbol, wanted.symbol_default)
+def _enum(written: AvroType, wanted: AvroType) -> Shape:
+    """Return the shape of a symbol's number. Without a symbol of its own the reader has its default or none."""
+    default = wanted.symbol_default if wanted.symbol_default in wanted.symbols else None
+    read = [symbol if symbol in wanted.symbols else default for symbol in written.symbols]
 
-    def shape(symbol: str) -> str:
-        if symbol not in known:
-            raise ValueError(f"{symbol} is no symbol of {wanted.name}, which has no default")
+    def shape(number: int) -> str:
+        if not 0 <= number < len(read):
+            raise ValueError(f"{wanted.name} has no symbol number {number}")
+        symbol = read[number]
+        if symbol is None:
+            raise ValueError(f"{written.symbols[number]} is no symbol of {wanted.name}, which has no default")
         return symbol
 
     return shape

@@ -2,7 +2,8 @@
 
 Each branch of a union of several types stands in a record of one field, ``member0``, ``member1``.. as in the columns of
 Spark. Such a record has the bytes of its only field. fastavro gives and takes ``{"member1": value}``. Logical types are
-left out: times are numbers, decimals are bytes. A type on top that is no record becomes one with the field ``value``.
+left out: times are numbers, decimals are bytes. Symbols of enums are their numbers: fastavro takes -1 for the last one.
+A type on top that is no record becomes one with the field ``value``.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def wide_member(members: Sequence[AvroType]) -> int | None:
 
 
 class WireForm:
-    """One type as fastavro takes it: ``parsed``. Records, enums, fixed types and members of unions get new names."""
+    """One type as fastavro takes it: ``parsed``. Records, fixed types and members of unions get new names."""
 
     def __init__(self, top: AvroType) -> None:
         import fastavro
@@ -60,7 +61,7 @@ class WireForm:
         members = members_of(union)
         if len(members) > 1:
             return self._member_names[union]
-        return [self._names.get(member, member.kind) for member in members]
+        return [self._names.get(member, _stored_kind(member)) for member in members]
 
     def _form(self, kind: AvroType) -> Any:
         if kind in self._names:
@@ -72,15 +73,13 @@ class WireForm:
                 return {"type": "array", "items": self._form(kind.parts[0])}
             case "map":
                 return {"type": "map", "values": self._form(kind.parts[0])}
-            case "record" | "enum" | "fixed":
+            case "record" | "fixed":
                 self._names[kind] = name = f"Named{len(self._names)}"
                 return {"type": kind.kind, "name": name, **self._content(kind)}
             case _:
-                return kind.kind
+                return _stored_kind(kind)
 
     def _content(self, kind: AvroType) -> dict[str, Any]:
-        if kind.kind == "enum":
-            return {"symbols": [*kind.symbols]}
         if kind.kind == "fixed":
             return {"size": kind.size}
         return {"fields": [{"name": field.name, "type": self._form(field.type)} for field in kind.fields]}
@@ -96,3 +95,7 @@ class WireForm:
             for index, (name, member) in enumerate(zip(names, members, strict=True))
         )
         return ["null" if branch.kind == "null" else next(forms) for branch in union.parts]
+
+
+def _stored_kind(kind: AvroType) -> str:
+    return "int" if kind.kind == "enum" else kind.kind

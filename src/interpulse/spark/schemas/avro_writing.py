@@ -135,7 +135,7 @@ def _sized(kind: AvroType, raw: bytes) -> bytes:
     return raw
 
 
-def _symbol(kind: AvroType, symbol: str) -> str:
+def _symbol(kind: AvroType, symbol: str) -> int:
     if symbol not in kind.symbols:
         raise ValueError(f"{symbol!r:.80} is no symbol of {kind.name}: {', '.join(kind.symbols)}")
-    return symbol
+    return kind.symbols.index(symbol)

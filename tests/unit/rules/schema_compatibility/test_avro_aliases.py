@@ -46,3 +46,15 @@ def test_writer_when_record_has_another_name_then_its_fields_keep_theirs() -> No
 def test_writer_when_two_fields_would_get_one_name_then_conflict() -> None:
     with pytest.raises(AliasConflict, match="aliases of A give two of its fields the name g"):
         with_aliases_of(parse(record(fld("int", "g", aliases=["f"]))), parse(record(fld("int"), fld("int", "g"))))
+
+
+def test_writer_when_renamed_then_keeps_symbols_sizes_and_logical_types() -> None:
+    date = {"type": "int", "logicalType": "date"}
+    writer = parse(
+        record(fld(date), fld({**enum("P"), "default": "P"}, "e"), fld({"type": "fixed", "name": "S", "size": 3}, "s"))
+    )
+    renamed = with_aliases_of(parse(record(name="B", aliases=["A"])), writer)
+    assert renamed.name == "B"
+    kinds = [each.type for each in renamed.fields]
+    assert kinds[0].logical == {"logicalType": "date"}
+    assert (kinds[1].symbols, kinds[1].symbol_default, kinds[2].size) == (("P",), "P", 3)

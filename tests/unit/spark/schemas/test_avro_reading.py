@@ -134,6 +134,7 @@ def test_union_is_resolved_as_in_java(written: Any, wanted: Any, payload: bytes,
         (["null", "int"], "int", b"\x00", "column f: it was written as null, which cannot be read as int"),
         (["int", "string"], "int", b"\x02\x02x", "column f: it was written as string, which cannot be read as int"),
         (WORD, {**WORD, "symbols": ["A"]}, b"\x02", "column f: B is no symbol of Word, which has no default"),
+        (WORD, WORD, b"\x01", "column f: Word has no symbol number -1"),
         (
             {"type": "fixed", "name": "F", "size": 1},
             {"type": "fixed", "name": "F", "size": 2},

@@ -22,14 +22,14 @@ __all__ = [
 JAVA_MILLIS: Final = frozenset({"java.util.Date", "java.sql.Date", "java.sql.Timestamp"})
 """Records without fields to Avro that Jackson writes as milliseconds since 1970."""
 JAVA_SECONDS: Final = frozenset({"java.time.OffsetDateTime", "java.time.ZonedDateTime"})
-"""The same in seconds, with a fraction."""
+"""Records without fields to Avro that Jackson writes as seconds since 1970, with a fraction."""
 _JAVA_TIMES: Final = JAVA_MILLIS | JAVA_SECONDS
 
 _TIMES_OF_DAY: Final = {"time-millis": 1000, "time-micros": 1_000_000}
 
 
 def parse_json_definition(definition: bytes) -> Any:
-    """The definition with names resolved, as ``parse_definition`` gives it.
+    """Return the definition with names resolved, as ``parse_definition`` does.
 
     Moments of Java's classes are timestamps, with the name of the class as ``java-class``; a time of day keeps its
     ticks per second as ``dayTicks``. Raises OptionError if it is no definition.
@@ -76,7 +76,7 @@ def _moment(java_class: str) -> dict[str, Any]:
 
 
 def resolved_types(parsed: Any) -> Any:
-    """A parsed definition in which each name stands as its type, unions as lists, and all other types as mappings."""
+    """Return a parsed definition with each name replaced by its type: unions are lists, all other types mappings."""
     return _resolved(parsed, {})
 
 
@@ -99,7 +99,7 @@ def _resolved(parsed: Any, known: dict[str, Any]) -> Any:
 
 
 def non_null_branches(schema: Any) -> list[Any]:
-    """The types of a resolved union but null; of another type that one."""
+    """Return the types of a resolved union but null, or the one type that is no union."""
     return [branch for branch in (schema if isinstance(schema, list) else [schema]) if branch["type"] != "null"]
 
 

@@ -98,7 +98,7 @@ def _map_reader(read_entry: ReadValue) -> ReadValue:
 
 
 def _pairs_reader(pair: Mapping[str, Any], read_items: ReadValue) -> ReadValue:
-    """Java's ``Map`` with keys that are no strings: an object, or an array of pairs as the definition says."""
+    """Read Java's ``Map`` whose keys are no strings: an object, or an array of pairs as the definition says."""
     read_key, read_value = (_reader(each["type"]) for each in pair["fields"])
     read_entries = _map_reader(read_value)
 

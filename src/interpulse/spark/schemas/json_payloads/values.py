@@ -40,7 +40,7 @@ class JsonMisfit(ValueError):
         self._path = ""
 
     def inside(self, step: str) -> JsonMisfit:
-        """Say that the value stands in this field, element or entry."""
+        """Add the field, element or entry that the value stands in to its path."""
         between = "." if self._path and not self._path.startswith("[") else ""
         self._path = f"{step}{between}{self._path}"
         return self
@@ -74,7 +74,7 @@ _KIND_NAMES: Final = {
 
 
 def kind_name(schema: Mapping[str, Any]) -> str:
-    """What errors call the type of a resolved definition: Spark's word, or Avro's where that says more."""
+    """Return the name of a resolved type for errors: Spark's word, or Avro's where that says more."""
     logical = schema.get("logicalType")
     if logical == "decimal":
         return f"DECIMAL({schema['precision']},{schema.get('scale', 0)})"
@@ -120,7 +120,7 @@ _ADJUSTED_MAX: Final = 30
 
 
 def _decimal(text: str) -> Decimal | None:
-    """The number, rounded down behind 60 digits; None where there is none, or none that anything takes."""
+    """Return the number, rounded down to 60 digits; None for text that is none, and for numbers above all limits."""
     try:
         number = _FLOORED.create_decimal(text)
     except DecimalException:
@@ -294,8 +294,10 @@ def _moment_reader(logical: str, java_class: str | None) -> ReadValue:
 
 
 class _Ticks(NamedTuple):
-    """What whole numbers for a time are. ``are_beside_seconds``: numbers with a fraction are seconds, as Jackson writes
-    an ``Instant``; else they are refused."""
+    """The unit of whole numbers for a time.
+
+    ``are_beside_seconds``: numbers with a fraction are seconds, as Jackson writes an ``Instant``, and not refused.
+    """
 
     micros: int
     name: str

@@ -187,7 +187,7 @@ def _branches(schema: Any) -> list[Any]:
 
 
 def _value_of_default(schema: Any, default: Any) -> Any:
-    """The value of a default, which Avro spells in a JSON of its own. Unions: of their first type."""
+    """Return the value of a default, which Avro spells in a JSON of its own; that of a union has its first type."""
     branches = _branches(schema)
     first = branches[0]
     if default is None:

@@ -5,6 +5,7 @@ import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from math import inf, nan
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ KINDS = {
     "java.util.Date": {"type": "record", "name": "Date", "namespace": "java.util", "fields": []},
     "java.time.ZonedDateTime": {"type": "record", "name": "ZonedDateTime", "namespace": "java.time", "fields": []},
 }
-TAKEN = {
+TAKEN: dict[str, list[tuple[str, Any]]] = {
     "int": [
         ('"7"', 7),
         ('" 7 "', 7),

@@ -262,10 +262,9 @@ def test_topic_that_is_taken_out_and_named_again_goes_on_at_its_place(left_out, 
     ]
 
 
-def batch_index(start: Position) -> int:
-    """Return the batch index of a start inside of a batch."""
-    assert isinstance(start, CutPosition)
-    return start.batch_index
+def cut_of(item):
+    assert isinstance(item.after, CutPosition)
+    return item.after.batch_index
 
 
 def test_only_batch_reads_what_is_there_and_a_replay_reads_the_same():
@@ -282,7 +281,7 @@ def test_only_batch_reads_what_is_there_and_a_replay_reads_the_same():
         (A, Position(3, 1), Position(7, 1), Position(3, 2)),
         (B, EARLIEST, Position(4, 4), None),
     ]
-    assert batch_index(replayed[0].after) == 1
+    assert cut_of(replayed[0]) == 1
     following = planner(source, topics="t/ns/a,t/ns/b").latest_offset(end, 2)
     assert [(item.topic, item.after) for item in ranges_between(end, following)] == [
         (A, Position(7, 1)),
@@ -301,12 +300,10 @@ def test_start_inside_a_batch_stays_in_the_checkpoint_until_something_of_the_top
     plan = planner(source, topics="t/ns/a,t/ns/b", startingOffsets='{"t/ns/a": "3:5:7", "t/ns/b": "4:2:3"}')
     start = plan.initial_offset(0).anchored()
     end = StreamOffset.from_json(plan.latest_offset(StreamOffset.from_json(start.to_json()), 1).to_json())
-    assert [(item.topic, item.after, batch_index(item.after)) for item in ranges_between(start, end)] == [
-        (B, Position(4, 1), 3)
-    ]
+    assert [(item.topic, item.after, cut_of(item)) for item in ranges_between(start, end)] == [(B, Position(4, 1), 3)]
     source.topics[A] = {3: 9}
     following = planner(source, topics="t/ns/a,t/ns/b").latest_offset(end, 2)
-    assert [(item.topic, item.after, batch_index(item.after)) for item in ranges_between(end, following)] == [
+    assert [(item.topic, item.after, cut_of(item)) for item in ranges_between(end, following)] == [
         (A, Position(3, 4), 7)
     ]
     assert "c" not in following.to_json()
@@ -525,22 +522,6 @@ def test_held_topic_whose_cursor_an_operator_moved_goes_on_at_the_cursor():
     plan = planner(source, startingOffsets="earliest")
     source.refused = {A: HeldBack(Position(3, 1), 1, is_due=True)}
     assert plan.latest_offset(StreamOffset({A: Position(3, 4)}, 16), 0).begins == {A: Position(3, 3)}
-
-
-def test_entries_that_the_cursor_was_moved_past_are_logged_and_counted_once(caplog):
-    source = Source(a={3: 9}, b={3: 9})
-    source.acknowledged, source.acknowledge = {A: Position(3, 4), B: Position(3, 1)}, lambda positions: None
-    plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
-    batch = {A: Position(3, 1), B: Position(3, 1)}
-    assert plan.passed(batch, 0) == plan.passed(batch, 0) == {A: Position(3, 4)}  # a batch that is planned again
-    source.acknowledged[A] = Position(3, 6)
-    end = plan.latest_offset(StreamOffset({A: Position(3, 4), B: Position(3, 1)}, 16), 1)
-    assert end.begins == {A: Position(3, 6)}
-    assert [topic.get("passed") for topic in plan.report(1)["topics"].values()] == [5, None]
-    assert [record.getMessage() for record in caplog.records] == [
-        f"subscription was moved past entries topic={A} entries=3 upto=3:4",
-        f"subscription was moved past entries topic={A} entries=2 upto=3:6",
-    ]
 
 
 def test_topic_found_later_whose_cursor_stands_behind_its_last_message_did_not_go_backwards():

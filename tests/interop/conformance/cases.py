@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -150,8 +150,3 @@ def payload_of(schema: Schema, row: Mapping[str, Any]) -> Stored:
 
 def _arrow(fields: StructType) -> pa.Schema:
     return to_arrow_schema(fields, timezone="UTC")
-
-
-def problems_of(cases: Sequence[Any], check: Callable[[Any], str | None]) -> list[str]:
-    """What is wrong, the shortest texts first."""
-    return sorted((found for case in cases if (found := check(case)) is not None), key=len)

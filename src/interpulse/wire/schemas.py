@@ -19,10 +19,11 @@ def schema_to_wire(schema: SchemaInfo) -> pb.Schema:
 
 
 def schema_from_wire(schema: pb.Schema) -> SchemaInfo:
-    """Raises RemoteProtocolError for a type this release does not know."""
-    try:
-        kind = SchemaType(schema.type)
-    except ValueError:
-        raise RemoteProtocolError(f"unknown schema type {schema.type}") from None
+    """Return the schema of a command. Raise RemoteProtocolError for a type that this release does not know.
+
+    Protobuf leaves such a type out, and its default would make it a schema of plain bytes.
+    """
+    if not schema.HasField("type"):
+        raise RemoteProtocolError(f"schema {schema.name} has no type, or one that this release does not know")
     properties = {pair.key: pair.value for pair in schema.properties}
-    return SchemaInfo(kind, schema.schema_data, properties, schema.name)
+    return SchemaInfo(SchemaType(schema.type), schema.schema_data, properties, schema.name)

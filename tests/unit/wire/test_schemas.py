@@ -15,5 +15,7 @@ def test_schema_when_sent_and_read_then_is_the_same(kind: SchemaType) -> None:
 
 
 def test_schema_when_its_type_is_unknown_then_is_refused() -> None:
-    with pytest.raises(RemoteProtocolError):
-        schema_from_wire(pb.Schema(name="", schema_data=b"", type=pb.Schema.External))
+    known = pb.Schema(name="later", schema_data=b"", type=pb.Schema.String).SerializeToString()
+    assert known[-1] == pb.Schema.String
+    with pytest.raises(RemoteProtocolError, match="schema later has no type"):
+        schema_from_wire(pb.Schema.FromString(known[:-1] + b"\x7f"))

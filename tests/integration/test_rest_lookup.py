@@ -75,11 +75,8 @@ async def test_batch_when_partitions_are_wanted_then_named_and_counted(broker: R
         pytest.param({}, id="without-topics"),
         pytest.param({"topics": []}, id="no-topics"),
         pytest.param({"topics": X}, id="a-text"),
-        pytest.param({"topics": [X, 5]}, id="a-number"),
         pytest.param({"topics": None}, id="null"),
         pytest.param({"topics": [X], "authoritative": "yes"}, id="flag-as-text"),
-        pytest.param({"topics": [X], "expandPartitions": 1}, id="flag-as-number"),
-        pytest.param({"topics": [X], "listenerName": 5}, id="listener-as-number"),
     ],
 )
 async def test_batch_when_malformed_or_empty_then_400_with_a_reason(broker: RestBroker, body: Any) -> None:

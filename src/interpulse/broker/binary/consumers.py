@@ -219,7 +219,7 @@ async def _open(connection: CommandConnection, request: pb.CommandSubscribe) -> 
         return
     connection.consumers[request.consumer_id] = OpenConsumer(consumer, live, sink)
     connection.output.send(commands.success(request.request_id))
-    sink.subscribed()
+    sink.subscribed(request.consumer_id)
 
 
 def _is_active(live: LiveTopic, replicator_prefix: str) -> bool:

@@ -111,7 +111,7 @@ class FakeConsumer:
 
     def __init__(self, request: SubscribeRequest, sink: Any) -> None:
         self.consumer_id, self.name, self.epoch = request.consumer_id, "c", request.epoch
-        self.request, self.sink = request, sink
+        self.request, self.sink, self.metadata = request, sink, request.metadata
         self.calls: list[tuple[Any, ...]] = []
         self.failure: PulsarError | None = None
         self.closed = False

@@ -135,9 +135,12 @@ class BinaryConsumerSink:
         """The client knows the consumer."""
         self._waiting: list[bytes] = []
 
-    def subscribed(self) -> None:
-        """SUCCESS was sent: notices wait for a second at most."""
-        self._connection.loop.call_later(_CLIENT_READY_S, self.send_notices)
+    def subscribed(self, consumer_id: int) -> None:
+        """Note that SUCCESS was sent: notices wait for a second at most.
+
+        The timer finds the sink by its id, and does not keep a consumer that is closed meanwhile, and its topic, alive.
+        """
+        self._connection.loop.call_later(_CLIENT_READY_S, _send_notices_of, self._connection, consumer_id)
 
     def send_notices(self) -> None:
         """Send the notices that wait; later ones are sent at once."""
@@ -181,6 +184,12 @@ class BinaryConsumerSink:
             self._connection.output.send(frame)
         else:
             self._waiting.append(frame)
+
+
+def _send_notices_of(connection: SinkConnection, consumer_id: int) -> None:
+    opened = connection.consumers.get(consumer_id)
+    if opened is not None:
+        opened.sink.send_notices()
 
 
 @dataclass(slots=True)

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
 
-__all__ = ["Clock", "SystemClock", "now_ms"]
+__all__ = ["Clock", "SystemClock", "iso_time", "now_ms"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def now_ms() -> int:
     """The machine's time."""
     return time.time_ns() // 1_000_000
+
+
+def iso_time(time_ms: int) -> str:
+    """Return a time in UTC (RFC 3339), such as ``2026-11-21T08:18:27.372Z``; the end of the calendar for one beyond."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        moment = (datetime.max if time_ms > 0 else datetime.min).replace(tzinfo=UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Clock(Protocol):

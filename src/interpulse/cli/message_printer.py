@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,6 +12,7 @@ import click
 from interpulse.cli.support.formats import content_fields
 from interpulse.cli.support.running import UNUSABLE, CommandFailed
 from interpulse.client.contents import TypedValue, read_content
+from interpulse.clock import iso_time
 from interpulse.model.errors import NotSupported
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def message_as_json(message: Message, *, hidden: bool = False, value: Any = _UNR
         "topic": message.topic,
         "messageId": str(message.id),
         "key": message.key,
-        "publishTime": _moment(message.publish_time_ms),
-        "eventTime": _moment(message.event_time_ms) if message.event_time_ms else None,
+        "publishTime": iso_time(message.publish_time_ms),
+        "eventTime": iso_time(message.event_time_ms) if message.event_time_ms else None,
         "properties": dict(message.properties),
         "producerName": message.producer_name,
         "sequenceId": message.sequence_id,
@@ -118,10 +118,6 @@ def _plain(value: Any) -> Any:
 def _as_text(value: object) -> str:
     """What JSON has no form for, such as times and decimals; bytes in base64."""
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
-
-
-def _moment(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def describe_message(
@@ -182,7 +178,7 @@ def _hex_dump(content: bytes) -> str:
 
 def _metadata(message: Message) -> str:
     fields = {
-        "event-time": _moment(message.event_time_ms),
+        "event-time": iso_time(message.event_time_ms),
         "message-id": message.id,
         "producer-name": message.producer_name,
         "sequence-id": message.sequence_id,

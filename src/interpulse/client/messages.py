@@ -12,6 +12,7 @@ from interpulse.wire.batches import unpack_batch
 from interpulse.wire.compression import decompress
 from interpulse.wire.entries import ParsedEntry
 from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.ids import signed
 
 __all__ = ["Message", "OutgoingMessage", "messages_of"]
 
@@ -21,7 +22,7 @@ UNCOMPRESSED_BYTES_MAX = 512 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """A message as a producer sends it. ``content`` None is a tombstone. Times are ms since the epoch."""
+    """A message as a producer sends it. ``content`` None is a tombstone. Times are ms since 1970, negative before."""
 
     content: bytes | None
     key: str | bytes | None = None
@@ -153,7 +154,7 @@ def _message(
         ordering_key=one.ordering_key if one.HasField("ordering_key") else None,
         properties={pair.key: pair.value for pair in one.properties},
         publish_time_ms=metadata.publish_time,
-        event_time_ms=one.event_time,
+        event_time_ms=signed(one.event_time),
         producer_name=metadata.producer_name,
         sequence_id=sequence_id,
         schema_version=metadata.schema_version if metadata.HasField("schema_version") else None,

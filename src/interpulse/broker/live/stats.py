@@ -1,10 +1,8 @@
-"""Counters, rates and times as Pulsar's statistics show them."""
+"""Counters and rates as Pulsar's statistics show them."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-__all__ = ["TrafficMeter", "iso_time", "sum_of"]
+__all__ = ["TrafficMeter", "sum_of"]
 
 
 class TrafficMeter:
@@ -48,8 +46,3 @@ def sum_of(*meters: TrafficMeter) -> TrafficMeter:
         total.message_rate += each.message_rate
         total.byte_rate += each.byte_rate
     return total
-
-
-def iso_time(time_ms: int) -> str:
-    """``2026-11-21T08:18:27.372Z``"""
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

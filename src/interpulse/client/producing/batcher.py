@@ -12,6 +12,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_one
 from interpulse.wire.compression import compress
 from interpulse.wire.entries import build_entry
+from interpulse.wire.ids import unsigned
 
 __all__ = ["Batcher", "EntryBuilder", "key_text"]
 
@@ -58,7 +59,7 @@ class EntryBuilder:
         if message.properties:
             metadata.properties.extend(_pairs(message))
         if message.event_time_ms:
-            metadata.event_time = message.event_time_ms
+            metadata.event_time = unsigned(message.event_time_ms)
         if message.content is None:
             metadata.null_value = True
         _set_keys(metadata, message)
@@ -98,7 +99,7 @@ class EntryBuilder:
         metadata = self._metadata(message, sequence_id, now_ms)
         metadata.properties.extend(_pairs(message))
         if message.event_time_ms:
-            metadata.event_time = message.event_time_ms
+            metadata.event_time = unsigned(message.event_time_ms)
         if message.content is None:
             metadata.null_value = True
         return metadata

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from interpulse.broker.live.stats import TrafficMeter, iso_time
+from interpulse.broker.live.stats import TrafficMeter
 
 
 def test_meter_knows_the_rates_of_the_last_period() -> None:
@@ -21,8 +21,3 @@ def test_meter_when_it_absorbs_another_then_its_rates_do_not_jump() -> None:
     assert total.messages == 9
     total.tick(1)
     assert total.message_rate == 2.0
-
-
-def test_iso_time_is_utc_with_milliseconds() -> None:
-    assert iso_time(1_795_249_107_372) == "2026-11-21T08:18:27.372Z"
-    assert iso_time(0) == "1970-01-01T00:00:00.000Z"

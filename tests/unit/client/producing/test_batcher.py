@@ -42,6 +42,15 @@ def test_single_message_when_read_back_then_has_everything(codec: pb.Compression
     assert list(parse_entry(built.entry).metadata.replicate_to) == ["x"]
 
 
+def test_event_times_before_1970_are_negative() -> None:
+    """Pulsar's clients store them so, in an unsigned field."""
+    outgoing = OutgoingMessage(b"x", event_time_ms=-5)
+    builder = make_builder()
+    (single,) = read(builder.single(outgoing, 7, 1234).entry)
+    (packed,) = read(builder.batch([(outgoing, 7)], [builder.pack(outgoing, 7)], 1234).entry)
+    assert (single.event_time_ms, packed.event_time_ms) == (-5, -5)
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_batch_when_read_back_then_has_every_message(codec: pb.CompressionType.ValueType) -> None:
     builder = make_builder(codec)

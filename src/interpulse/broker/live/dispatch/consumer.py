@@ -11,7 +11,8 @@ from interpulse.broker.live.api import ConsumerSink, Delivery
 from interpulse.broker.live.dispatch.consumer_choice import message_total
 from interpulse.broker.live.measures import ConsumerMeasure
 from interpulse.broker.live.requests import SubscribeRequest
-from interpulse.broker.live.stats import TrafficMeter, iso_time
+from interpulse.broker.live.stats import TrafficMeter
+from interpulse.clock import iso_time
 from interpulse.model.errors import ConsumerNotFound
 from interpulse.model.ids import MessageId, Position
 from interpulse.rules.unacked import consumer_blocked

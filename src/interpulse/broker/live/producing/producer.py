@@ -18,7 +18,8 @@ from interpulse.broker.live.entry_metadata import (
 from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState, Verdict, source_number
 from interpulse.broker.live.producing.publish_limits import PublishLimits
 from interpulse.broker.live.requests import AccessMode, ProducerRequest
-from interpulse.broker.live.stats import TrafficMeter, iso_time
+from interpulse.broker.live.stats import TrafficMeter
+from interpulse.clock import iso_time
 from interpulse.model.errors import PersistenceError, ProducerFenced, PulsarError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.replication.copy import source_positions

@@ -17,7 +17,7 @@ from interpulse.broker.live.measures import (
 )
 from interpulse.broker.live.producing.deduplication import Deduplication
 from interpulse.broker.live.producing.producer import Producer
-from interpulse.broker.live.stats import iso_time, sum_of
+from interpulse.broker.live.stats import sum_of
 from interpulse.broker.live.timeline import bytes_after, publish_time_of
 from interpulse.broker.live.topic import subscription_stats
 from interpulse.broker.live.topic.backlog_quota import BacklogKeeper
@@ -29,6 +29,7 @@ from interpulse.broker.live.topic.publish_stats import (
     published_by_all,
 )
 from interpulse.broker.live.topic.subscription import Subscription
+from interpulse.clock import iso_time
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, Log

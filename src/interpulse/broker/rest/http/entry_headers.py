@@ -10,17 +10,15 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from interpulse.clock import iso_time
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import ParsedEntry
 from interpulse.wire.ids import signed
 
 __all__ = ["entry_headers"]
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Headers = dict[str, str | tuple[str, ...]]
 
@@ -66,13 +64,8 @@ def _one_line(text: str | bytes) -> str:
     return "".join(letter if " " <= letter <= "~" else "?" for letter in _text(text))
 
 
-def _moment(time_ms: int) -> str:
-    """As RFC 3339. Times beyond the calendar stay at its end."""
-    try:
-        moment = _EPOCH + timedelta(milliseconds=time_ms)
-    except OverflowError:
-        moment = datetime.max.replace(tzinfo=UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _event_time(time_ms: int) -> str:
+    return iso_time(signed(time_ms))
 
 
 def _truth(value: bool) -> str:
@@ -88,9 +81,9 @@ def _signed(value: int) -> str:
 
 
 _OF_MESSAGES: Final[dict[str, tuple[str, Callable[[Any], str]]]] = {
-    "publish_time": ("X-Pulsar-publish-time", _moment),
-    "event_time": ("X-Pulsar-event-time", _moment),
-    "deliver_at_time": ("X-Pulsar-deliver-at-time", _moment),
+    "publish_time": ("X-Pulsar-publish-time", iso_time),
+    "event_time": ("X-Pulsar-event-time", _event_time),
+    "deliver_at_time": ("X-Pulsar-deliver-at-time", iso_time),
     "num_messages_in_batch": ("X-Pulsar-num-batch-message", str),
     "null_value": ("X-Pulsar-null-value", _truth),
     "producer_name": ("X-Pulsar-producer-name", _one_line),
@@ -115,6 +108,6 @@ _OF_MESSAGES: Final[dict[str, tuple[str, Callable[[Any], str]]]] = {
     "null_partition_key": ("X-Pulsar-null-partition-key", _truth),
 }
 _OF_BROKERS: Final[dict[str, tuple[str, Callable[[Any], str]]]] = {
-    "broker_timestamp": ("X-Pulsar-Broker-Entry-METADATA-timestamp", _moment),
+    "broker_timestamp": ("X-Pulsar-Broker-Entry-METADATA-timestamp", iso_time),
     "index": ("X-Pulsar-Broker-Entry-METADATA-index", str),
 }

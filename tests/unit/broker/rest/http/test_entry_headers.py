@@ -38,7 +38,8 @@ def headers(broker: pb.BrokerEntryMetadata | None = None, **fields: Any) -> dict
         ({}, {}),
         ({"sequence_id": 2**64 - 1}, {"X-Pulsar-sequence-id": "-1"}),
         ({"event_time": 0}, {"X-Pulsar-event-time": "1970-01-01T00:00:00.000Z"}),
-        ({"event_time": 2**64 - 1}, {"X-Pulsar-event-time": "9999-12-31T23:59:59.999Z"}),
+        ({"event_time": 2**64 - 1}, {"X-Pulsar-event-time": "1969-12-31T23:59:59.999Z"}),
+        ({"event_time": 2**63 - 1}, {"X-Pulsar-event-time": "9999-12-31T23:59:59.999Z"}),
         ({"deliver_at_time": 1000}, {"X-Pulsar-deliver-at-time": "1970-01-01T00:00:01.000Z"}),
         ({"partition_key": "k:1"}, {"X-Pulsar-partition-key": "k:1"}),
         (

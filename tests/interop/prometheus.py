@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import urllib.request
@@ -16,6 +15,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tests.support.waiting import until
+from tools.engines.server import free_port
 
 __all__ = ["Prometheus", "PrometheusMissing", "check_rules", "running_prometheus"]
 
@@ -59,8 +59,7 @@ def check_rules(path: Path) -> None:
 @contextmanager
 def running_prometheus(configuration: Path, directory: Path) -> Iterator[Prometheus]:
     """One that scrapes as the file says, until the end of the block. Its data goes into the directory."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     command = [
         _program("prometheus"),
         f"--config.file={configuration}",

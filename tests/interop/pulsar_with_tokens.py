@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from tests.front_ends import access
 from tests.interop.real_pulsar import RealPulsar
 from tests.interop.replicated_pairs import Cluster, until
 from tests.support.certificates import Authority
+from tools.engines.server import free_port
 
 __all__ = ["TOKEN_PLUGIN", "PulsarWithTokens", "start_pulsar_with_tokens"]
 
@@ -44,8 +44,7 @@ class PulsarWithTokens(Cluster):
 @contextmanager
 def start_pulsar_with_tokens(directory: Path) -> Iterator[PulsarWithTokens]:
     """Started for the super user and the roles of `tests.front_ends.access`."""
-    with socket.create_server(("127.0.0.1", 0)) as binary, socket.create_server(("127.0.0.1", 0)) as web:
-        ports = binary.getsockname()[1], web.getsockname()[1]
+    ports = free_port(), free_port()
     authority = Authority(directory / "certificates")
     certificate, key = authority.issue("127.0.0.1")
     tls = {

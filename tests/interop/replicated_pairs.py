@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import time
 import uuid
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig,
 from interpulse.spark.job.selection import RemoteSelection, select
 from tests.support.cli_cluster import CliCluster
 from tests.support.pipeline_turns import copy_log, is_ready
+from tools.engines.server import free_port
 
 __all__ = ["Cluster", "Pair", "backlog", "provision_as_job", "replicate_as_job", "replicating", "until"]
 
@@ -99,8 +99,7 @@ class Pair:
 
     def with_target_down(self) -> Pair:
         """The source is told of one more cluster, which is down, and may be replicated to that one instead."""
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            closed = f"127.0.0.1:{taken.getsockname()[1]}"
+        closed = f"127.0.0.1:{free_port()}"
         name = f"down-{uuid.uuid4().hex[:6]}"
         down = replace(self, target=Cluster(f"http://{closed}", f"pulsar://{closed}", name))
         self.source.know(down.target)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,6 +28,7 @@ from tests.interop.real_pulsar import RealPulsar
 from tests.interop.replicated_pairs import Cluster, Pair, provision_as_job, until
 from tests.interop.test_remote_credentials import NUMBERS, QUIET, copied, in_files, job_config, publish, read
 from tests.support.certificates import Authority, Certificate
+from tools.engines.server import free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -80,17 +79,11 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as taken:
-        opened = [taken.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in opened]
-
-
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[TlsCluster]:
     """It has two listeners: ``near`` is where it is, ``far`` has no server. The default is near."""
     server, admin = authority.issue("server"), authority.issue("admin")
-    binary, web, unused = free_ports(3)
+    binary, web, unused = free_port(), free_port(), free_port()
     settings = {
         "brokerServicePortTls": str(binary),
         "webServicePortTls": str(web),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from tests.interop.test_remote_credentials import QUIET
 from tests.support.certificates import Authority
 from tests.support.issuer import AUDIENCE, Issuer
 from tests.support.proxies import ProxyInThread, proxy_in_thread
+from tools.engines.server import free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -98,8 +98,7 @@ def real(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterator[G
     """Its packages here have no OpenID: it is given the key of the issuer, which makes no difference to clients."""
     directory = tmp_path_factory.mktemp("real")
     authority = Authority(directory / "authority")
-    with socket.create_server(("127.0.0.1", 0)) as holder:
-        port = holder.getsockname()[1]
+    port = free_port()
     key = directory / "issuer.key"
     key.write_bytes(issuer.public_key)
     providers = "AuthenticationProviderBasic", "AuthenticationProviderToken"

@@ -109,6 +109,7 @@ async def test_store_when_the_server_is_killed_again_and_again_then_goes_on_in_i
             zookeeper.kill()
             await eventually(lambda: not running.client.connected)
             zookeeper.begin()
+            await asyncio.to_thread(zookeeper.wait)  # shows what it printed where it does not start
             await eventually(lambda: running.client.connected)
             await running.goes_on()
     assert running.unknown == 0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from tools.engines import server
 
 SECONDS_MAX = 120
 """To start or to end, on a machine that may be busy."""
@@ -89,8 +90,7 @@ class StandaloneProcess(BrokerProcess):
 
 def free_port() -> str:
     """For a broker that has to come back at the same address."""
-    with socket.create_server(("127.0.0.1", 0)) as holder:
-        return str(holder.getsockname()[1])
+    return str(server.free_port())
 
 
 def command(*arguments: str) -> list[str]:

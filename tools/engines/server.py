@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import shutil
 import signal
 import socket
@@ -12,6 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 __all__ = ["ServerFailed", "ServerProcess", "dying_with_this_thread", "free_port"]
+
+_PORTS = iter(random.SystemRandom().sample(range(10_000, 32_768), 22_768))
+"""Not by the seed that tests share: their processes would all try the same ports at once."""
 
 STOP_SECONDS_MAX = 10
 POLL_EVERY_S = 0.05
@@ -95,7 +99,17 @@ def dying_with_this_thread() -> list[str]:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody has now."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
+    """Return a port of 127.0.0.1 that is free now, each at most once in a process.
+
+    It lies below the ports that Linux gives to outgoing connections: one of these may take the port of a server that is
+    down, and keep it from coming back at its address.
+    """
+    return next(filter(_is_free, _PORTS))
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True

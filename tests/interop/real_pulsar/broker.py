@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import signal
-import socket
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
 from tools.engines.java import LOGGING, java_command, quick_java
-from tools.engines.server import ServerProcess
+from tools.engines.server import ServerProcess, free_port
 
 START_SECONDS_MAX = 240
 
@@ -40,8 +39,7 @@ class RealBroker:
         """
         self.directory = directory
         self._measured = measured
-        with socket.create_server(("127.0.0.1", 0)) as binary, socket.create_server(("127.0.0.1", 0)) as web:
-            self._ports = binary.getsockname()[1], web.getsockname()[1]
+        self._ports = free_port(), free_port()
         url = f"zk:{zookeeper}"
         ports = {"brokerServicePort": str(self._ports[0]), "webServicePort": str(self._ports[1])}
         stores = {"metadataStoreUrl": url, "configurationMetadataStoreUrl": url}

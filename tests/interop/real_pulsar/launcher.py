@@ -10,7 +10,6 @@ import base64
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,7 +22,7 @@ from typing import NamedTuple, Self
 
 from tests.interop.real_pulsar.java import run_java
 from tools.engines.java import QUICK_JAVA, class_archive, java_command, quick_java
-from tools.engines.server import dying_with_this_thread
+from tools.engines.server import dying_with_this_thread, free_port
 
 METADATA_PROGRAM = Path(__file__).with_name("MetadataKeys.java")
 LOGGING = Path(__file__).with_name("log4j2-broker.xml")
@@ -154,7 +153,7 @@ class RealPulsar:
         if self._ports is not None:
             return self._start_once()
         for attempt in range(1, START_ATTEMPTS + 1):
-            self._ports = _free_ports()
+            self._ports = free_port(), free_port()
             try:
                 return self._start_once()
             except DidNotStart:
@@ -285,12 +284,6 @@ def archive_classes() -> Path:
                 pass
             made.replace(target)
     return target
-
-
-def _free_ports() -> tuple[int, int]:
-    """Two ports that are free now, for the binary protocol and the web; the bookie chooses its own."""
-    with socket.create_server(("127.0.0.1", 0)) as binary, socket.create_server(("127.0.0.1", 0)) as web:
-        return binary.getsockname()[1], web.getsockname()[1]
 
 
 def _answers(url: str) -> bool:

@@ -575,7 +575,7 @@ class BrokerConfig(ProviderSettings):
 
     @property
     def alone(self) -> bool:
-        """Whether this is a standalone broker, without ZooKeeper and bookies."""
+        """True for a standalone broker, without ZooKeeper and bookies."""
         return not self.metadata_store_url
 
     @property

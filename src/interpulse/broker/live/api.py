@@ -138,7 +138,7 @@ class LiveProducer(Protocol):
         is_chunk: bool = False,
         marker: bool = False,
     ) -> None:
-        """As `publish`, of a replicator: an entry that names its source position is known by it.
+        """Publish an entry of a replicator; one that names its source position is known by it. See `publish`.
 
         Its receipt has the ledger as sequence id and the entry as the highest one; that of a replication marker has
         2^63, which the wire reads as -2^63.
@@ -254,7 +254,7 @@ class LiveTopic(Protocol):
         """Up to here everything is acknowledged; raises SubscriptionNotFound."""
 
     def promised_position(self, cursor: str) -> Position | None:
-        """As :meth:`mark_delete_position` for a task that copies from this replication cursor, with the promise of
+        """Return the mark-delete position to a task that copies from this replication cursor, with the promise of
         `wire/commands/cursor_promise.py`. None if it is no replication cursor; raises SubscriptionNotFound."""
 
     def stats(self) -> dict[str, Any]:

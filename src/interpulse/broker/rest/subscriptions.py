@@ -185,7 +185,7 @@ async def _on_each(call: Call, act: Callable[[Topic], Awaitable[None]]) -> Answe
 
 
 async def _move_each(call: Call, move: Callable[[Topic], Awaitable[None]]) -> Answer:
-    """As `_on_each` for what moves the cursor of the subscription."""
+    """Move the cursor of the subscription in every partition, and answer when the move is in force."""
     moved: list[Topic] = []
     async for topic in open_each(call):
         moved.append(await open_persistent(call, topic.name))

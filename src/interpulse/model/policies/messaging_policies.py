@@ -172,7 +172,7 @@ class DelayedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class Persistence:
-    """How the ledgers of a topic are spread over bookies: over how many, on how many, acknowledged by how many.
+    """The spread of a topic's ledgers over bookies: over how many, on how many, acknowledged by how many.
 
     The last two are kept for brokers of Apache Pulsar: how often the position of a cursor is written at most, and the
     class that stores ledgers.

@@ -45,7 +45,7 @@ class AvroField:
     has_default: bool = False
     aliases: tuple[str, ...] = ()
     default: Any = None
-    """As the definition spells it: it need not be a value of the type."""
+    """The JSON of the definition; it need not be a value of the type."""
 
 
 @dataclass(slots=True, eq=False)

@@ -54,7 +54,7 @@ class CopyReader(PlannedStream):
         ]
 
     def _passed(self, ranges: Sequence[TopicRange]) -> dict[str, Position]:
-        """A batch that is planned again may begin in front of the cursor, which somebody has moved meanwhile."""
+        """Return the cursors that moved into these ranges: a batch that is planned again may begin before them."""
         return self.planner.passed({item.topic: item.after for item in ranges}, time.monotonic())
 
     @strip_traceback_while_reading

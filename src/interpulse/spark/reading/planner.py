@@ -306,7 +306,7 @@ class StreamPlanner:
         return EARLIEST
 
     def passed(self, begins: Mapping[str, Position], now: float) -> dict[str, Position]:
-        """Where the subscription stands ahead of the beginnings of ranges that are about to be read."""
+        """Return the positions of the subscription that lie ahead of the beginnings of ranges about to be read."""
         if not self._ends:  # a batch is planned again after a restart
             self._refresh(now)
         marks = {topic: self._ends[topic].acknowledged or EARLIEST for topic in begins if topic in self._ends}

@@ -45,7 +45,7 @@ _MODE_LABELS = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing
 
 
 class CopySource(NamedTuple):
-    """Where an entry of a replicator comes from, and what its receipt says (feature flag 6)."""
+    """The source of a replicated entry, and the content of its receipt (feature flag 6)."""
 
     receipt: tuple[int, int]
     """Sequence id and highest sequence id."""

@@ -22,13 +22,13 @@ from interpulse.model.errors import MetadataError, PersistenceError
 from interpulse.model.names import PERSISTENT, SYSTEM_NAMESPACE, TopicName, decode_local_name
 from interpulse.rules.schemas import SchemaVersion
 from interpulse.storage.api import Put
+from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
 
 __all__ = ["ClusterImport", "ImportRefused", "Imported"]
 
 _NAMED_MAX: Final = 10
 _TOPICS_AT_ONCE: Final = 4
 _GLOBAL_CLUSTER: Final = "global"
-_REPLICATION_CURSORS: Final = "pulsar.repl."
 
 
 class ImportRefused(Exception):
@@ -118,7 +118,7 @@ class ClusterImport:
         return there
 
     async def _is_replicated(self, topic: TopicName) -> bool:
-        return any(name.startswith(_REPLICATION_CURSORS) for name in await self._source.cursors(topic))
+        return any(name.startswith(REPLICATION_CURSORS) for name in await self._source.cursors(topic))
 
     async def _check_cluster(self) -> None:
         if await self._metadata.get(keys.cluster(self._cluster)) is None:

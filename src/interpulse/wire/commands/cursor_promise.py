@@ -15,6 +15,6 @@ __all__ = ["CURSOR_PROPERTY", "HELD_S", "REPLICATION_CURSORS", "VALID_S"]
 
 CURSOR_PROPERTY: Final = "interpulse.replicationCursor"
 REPLICATION_CURSORS: Final = "pulsar.repl."
-"""The names of cursors begin so for which a job asks for promises."""
+"""The beginning of the names of replication cursors, for which a job asks for promises."""
 HELD_S: Final = 2.0
 VALID_S: Final = 1.5

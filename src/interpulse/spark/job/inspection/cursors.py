@@ -14,6 +14,7 @@ from interpulse.spark.job.inspection.inspection import Inspection, at_once
 from interpulse.spark.job.pipeline_config import PipelineConfig
 from interpulse.spark.job.source_backlog import cursor_position, entries_after
 from interpulse.spark.job.source_kind import cursor_name
+from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
 
 __all__ = ["CONNECTED", "KEPT", "LEFT", "Cursor", "find_cursors", "remove_cursors"]
 
@@ -83,7 +84,7 @@ async def _of_topic(look: Inspection, topic: str, wanted: Mapping[str, set[str]]
 
 
 def _state(stats: Mapping[str, Any], topic: str, name: str, wanted: set[str]) -> str:
-    replication = stats.get("replication", {}).get(name.removeprefix("pulsar.repl."), {})
+    replication = stats.get("replication", {}).get(name.removeprefix(REPLICATION_CURSORS), {})
     if (
         replication.get("connected")
         or replication.get("outboundConnection")

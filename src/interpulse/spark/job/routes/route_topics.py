@@ -47,6 +47,7 @@ from interpulse.spark.state_files import write_atomically
 from interpulse.spark.throttle import Rate
 from interpulse.spark.writing.target.broker_target import lane_start
 from interpulse.spark.writing.target.target_topics import check_deduplicating, ensure_deduplication
+from interpulse.wire.commands.cursor_promise import REPLICATION_CURSORS
 
 __all__ = ["JobEnds", "RouteTopics", "TopicState"]
 
@@ -276,7 +277,7 @@ class RouteTopics:
 
         On a broker of ours no consumer opens a replication cursor; policies that list the cluster did it there.
         """
-        if self._route.config.select.from_policies and self._route.cursor.startswith("pulsar.repl."):
+        if self._route.config.select.from_policies and self._route.cursor.startswith(REPLICATION_CURSORS):
             return False
         with contextlib.suppress(AlreadyExists):
             await self._source.topics.create_subscription(name, self._route.cursor, first)

@@ -255,11 +255,11 @@ class ReplicationStatus:
 
 
 def _in_stats(records: Sequence[Record]) -> Record:
-    told = next((record for record in records if record["state"] != REPLICATING), records[0])
+    shown = next((record for record in records if record["state"] != REPLICATING), records[0])
     return {
         **{rate: float(sum(record.get(rate) or 0 for record in records)) for rate in _RATES},
         "replicationDelayInSeconds": int(max(record["lagSeconds"] or 0 for record in records)),
-        "status": {field: told[field] for field in _IN_STATS},
+        "status": {field: shown[field] for field in _IN_STATS},
     }
 
 

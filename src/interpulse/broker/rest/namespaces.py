@@ -32,7 +32,7 @@ _ALWAYS_SHOWN: Final = {
     "subscription_types_enabled": [],
     "migrated": False,
 }
-"""What Pulsar shows of policies that were never set; its clients rely on some of it."""
+"""Values that Pulsar shows for policies that were never set; its clients rely on some of them."""
 
 _DOMAINS_BY_MODE: Final[dict[str, tuple[Domain, ...]]] = {
     "PERSISTENT": (PERSISTENT,),

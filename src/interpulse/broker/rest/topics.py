@@ -25,7 +25,7 @@ __all__ = ["ROUTES"]
 
 
 async def list_topics(call: Call) -> Answer:
-    """Those of the namespace, or of its ``bundle``; with ``properties`` those that have all of them (PIP-452)."""
+    """List the topics of the namespace or its ``bundle``; with ``properties``, those that have them all (PIP-452)."""
     properties = _wanted_properties(call)
     await call.context.namespaces.get_policies(call.namespace)
     include_system, domain = call.flag("includeSystemTopic"), _domain(call)

@@ -97,7 +97,7 @@ _SCALABLE: Final = f"{_ADMIN}/scalable/{{tenant}}/{{namespace}}"
 _QUOTAS: Final = f"{_ADMIN}/resource-quotas"
 _REPLICATED_STATUS: Final = f"{TOPIC_PATH}/subscription/{{subscription}}/replicatedSubscriptionStatus"
 _PUBLISHING: Final = "/topics/{domain}/{tenant}/{namespace}/{topic}"
-"""Where Pulsar's broker listens for messages; its description of the API has them below /admin/v2."""
+"""The path at which Pulsar's broker takes messages; its OpenAPI description has it below /admin/v2."""
 
 _BUNDLE_TOPICS: Final = f"{_ADMIN}/non-persistent/{{tenant}}/{{namespace}}/{{bundle}}"
 

@@ -1,9 +1,9 @@
-"""How far the cursor of a replication pipeline stands on the source, as a task that copies has to know it.
+"""The position of a replication pipeline's cursor on the source, for tasks that copy.
 
 An operator may move the cursor while entries wait to be sent, because the target is away; so may time to live. What it
 was moved past is not sent any more. A broker of ours promises for a moment that it stands where it does
-(`wire/commands/cursor_promise.py`); after that moment it is asked again before anything is sent. What another broker
-told the driver when the batch was planned is all that is known of its cursor.
+(`wire/commands/cursor_promise.py`); after that moment it is asked again before anything is sent. Of another broker's
+cursor, a task knows only the position that the driver received when it planned the batch.
 """
 
 from __future__ import annotations

@@ -176,8 +176,8 @@ async def read_ranges(
     admit: Callable[[TopicRange, EntryReader], Awaitable[TopicRange]] | None = None,
 ) -> None:
     """Read ranges, a bounded number at a time: their entries to ``take``, in order for each range. Call it in the
-    portal's loop. ``begin`` is told of each range when its turn comes. ``admit`` gets a range with its open reader and
-    returns what of it is to be read: its end, perhaps nothing.
+    portal's loop. ``begin`` is called with each range when its turn comes. ``admit`` gets a range with its open reader
+    and returns what of it is to be read: its end, perhaps nothing.
 
     Where a list of topics says what is read, a range that cannot be read goes to ``refuse`` with the reason, and the
     others are read all the same. Raises an exception group of what else stopped the reading, or what ``take`` raised.

@@ -1,4 +1,4 @@
-"""Which topics the options of a read name. No IO."""
+"""The topics that the options of a read name. No IO."""
 
 from __future__ import annotations
 

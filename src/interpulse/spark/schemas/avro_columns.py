@@ -56,7 +56,7 @@ _LOGICAL: Final[dict[str, DataType]] = {
 _NUMBERS: Final = ({"int", "long"}, {"float", "double"})
 _OVERLOOKED: Final = "overlookedLogicalType"
 _DIGITS_MAX: Final = 38
-"""Of a DECIMAL of Spark."""
+"""The most digits of Spark's DECIMAL."""
 
 
 def parse_definition(definition: bytes) -> Any:

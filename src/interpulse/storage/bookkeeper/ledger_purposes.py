@@ -1,6 +1,6 @@
-"""What the use of a ledger decides: its quorum, its digest, and what is written down with it.
+"""The properties that the purpose of a ledger decides: its quorum, its digest, and the metadata stored with it.
 
-The last is for operators' tools, and for the search of ledgers that nobody names.
+The metadata serves operators' tools and the search for ledgers that nothing refers to.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tasks that copy from a replication cursor may rely on (`wire/commands/cursor_promise.py`)."""
+"""Promises to the tasks that copy from a replication cursor (`wire/commands/cursor_promise.py`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["CursorPromises"]
 
 
 class CursorPromises:
-    """Of one replication cursor. It begins with a promise: the broker that had the topic before may have given one."""
+    """The promises of one replication cursor. The first is assumed: the topic's previous broker may have given it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._now = clock
@@ -20,18 +20,18 @@ class CursorPromises:
         self._settled_at = 0.0
 
     def give(self) -> None:
-        """A task was told the mark-delete position."""
+        """Note that a task receives the mark-delete position."""
         self._until = self._now() + HELD_S
 
     def cursor_moved(self) -> None:
-        """Tasks may send what the cursor was moved past until the promises given so far are over."""
+        """Note that the cursor moved. Tasks may send what it passed until the promises given so far end."""
         self._settled_at = self._until
 
     @property
     def seconds_left(self) -> float:
-        """The time until no task sends any more what the cursor was moved past before."""
+        """The time until no task sends entries that the cursor has passed."""
         return max(0.0, self._settled_at - self._now())
 
     async def settled(self) -> None:
-        """Return when no task sends any more what the cursor was moved past before this call."""
+        """Return when no task sends entries that the cursor passed before this call."""
         await asyncio.sleep(self.seconds_left)

@@ -111,7 +111,7 @@ class Subscription:
         """The request of the first consumer of this dispatch."""
         self._stored_changes = -1
         self.promises = CursorPromises() if owner.remote_of(name) is not None else None
-        """Of a replication cursor."""
+        """None unless this is a replication cursor."""
 
     # --- consumers
 

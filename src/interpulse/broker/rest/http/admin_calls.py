@@ -29,7 +29,7 @@ _NAMES_SHOWN_MAX: Final = 20
 _NAME_SHOWN_MAX: Final = 100
 
 IGNORED_FIELDS_HEADER: Final = "X-Interpulse-Ignored-Fields"
-"""Of an answer: the fields of the request's body that had no effect, since this broker does not know them."""
+"""The response header that lists the fields of the request body which this broker does not know and ignored."""
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -139,7 +139,7 @@ class Call:
     """The one that the caller showed there."""
 
     ignored_fields: list[str] = field(default_factory=list)
-    """Those of the body that this broker does not know: the answer names them."""
+    """Fields of the body that this broker does not know; the answer names them."""
 
     def param(self, name: str, *, form_encoded: bool = False) -> str:
         """A decoded part of the path; raises InvalidRequest if its encoding is none."""

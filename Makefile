@@ -17,7 +17,7 @@ help:
 	@echo 'make test      the test suite without what takes long'
 	@echo 'make test-all  everything, also against a real Pulsar (needs Maven and a JDK)'
 	@echo 'make test-asyncio  unit tests of broker, client and testing kit in the debug mode of asyncio'
-	@echo 'make check     lint, format, types, import contracts'
+	@echo 'make check     lint, format, sentences, types, import contracts'
 	@echo 'make fmt       format and fix what can be fixed'
 	@echo 'make bench     figures beside the last release and a real Pulsar on this machine'
 	@echo 'make fuzz      hostile bytes into every parser, SECONDS_EACH=6 for each'
@@ -59,9 +59,17 @@ fmt: setup
 	$(BIN)/ruff check --fix-only -q
 	$(BIN)/ruff format
 
+PROSE_IN_CODE := src/interpulse/*.py src/pyspark_interpulse
+PROSE_PAGES := docs/STYLE.md
+# Openings of docstrings and words that docs/STYLE.md rules out; the page that lists them is left out.
+OPENINGS := $(BIN)/codespell --dictionary tools/prose/openings.txt --regex '(?<=""")[A-Za-z]+' --skip '*_pb2*'
+WORDS := $(BIN)/codespell --dictionary tools/prose/words.txt --skip '*_pb2*,docs/STYLE.md'
+
 check: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(OPENINGS) $(PROSE_IN_CODE)
+	$(WORDS) $(PROSE_IN_CODE) $(PROSE_PAGES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -1,7 +1,7 @@
 """The topic plane of Apache Pulsar in Python.
 
 ``interpulse.client`` is the asyncio client, ``interpulse.sync`` its blocking twin, ``interpulse.spark`` the PySpark
-data source; the broker is started by ``interpulse standalone``. Importing this package starts nothing.
+data source. ``interpulse standalone`` starts a broker. Importing this package starts nothing.
 """
 
 __all__ = ["__version__"]

@@ -12,12 +12,15 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def now_ms() -> int:
-    """The machine's time."""
+    """Return the machine's time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def iso_time(time_ms: int) -> str:
-    """Return a time in UTC (RFC 3339), such as ``2026-11-21T08:18:27.372Z``; the end of the calendar for one beyond."""
+    """Return a time in UTC (RFC 3339), such as ``2026-11-21T08:18:27.372Z``.
+
+    Times beyond the calendar become its first or last moment.
+    """
     try:
         moment = _EPOCH + timedelta(milliseconds=time_ms)
     except OverflowError:
@@ -26,10 +29,10 @@ def iso_time(time_ms: int) -> str:
 
 
 class Clock(Protocol):
-    """Tells the time; tests bring their own."""
+    """Source of the time. Tests pass their own."""
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970."""
+        """Return milliseconds since 1970."""
 
 
 class SystemClock:

@@ -1,4 +1,4 @@
-"""Running a coroutine up to its first wait without a task, as eager tasks do from Python 3.12 on."""
+"""Eager start of coroutines: run to the first wait without a task, as Python 3.12's eager tasks do."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ __all__ = ["start_eagerly"]
 
 
 def start_eagerly(work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None] | None:
-    """Run ``work`` up to its first wait; the rest of it, to be run in a task, or None if it is done.
+    """Run ``work`` up to its first wait. Return the rest for the caller to run in a task, or None if it has finished.
 
-    Up to there it runs in no task: it must not ask for its own. An error that it raises up to there is raised here.
+    Until the first wait ``work`` runs outside any task, so it must not ask for the current one. Errors raised before
+    the first wait are raised here.
     """
     try:
         awaited = work.send(None)
@@ -27,12 +28,12 @@ async def _left(work: Coroutine[Any, Any, None], awaited: Any) -> None:
 
 @types.coroutine
 def _resumed(work: Coroutine[Any, Any, None], awaited: Any) -> Generator[Any, Any, None]:
-    """Stand between a task and ``work``, which waits for ``awaited`` already."""
+    """Connect a task to ``work``, which is already waiting for ``awaited``."""
     try:
         while True:
             try:
                 value = yield awaited
-            except BaseException as error:  # noqa: BLE001 - a cancellation, which is for ``work``
+            except BaseException as error:  # noqa: BLE001 - a cancellation belongs to ``work``
                 awaited = work.throw(error)
             else:
                 awaited = work.send(value)

@@ -1,4 +1,4 @@
-"""Long work on an event loop, done in turns: everything else on the loop gets its own after a few milliseconds."""
+"""Long work on an event loop, cut into turns of a few milliseconds so that other tasks run in between."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 _TURN_SECONDS: Final = 0.005
 _AT_ONCE: Final = 100
-"""Values between two looks at the clock; they have to take less than a turn."""
+"""Number of values handled between two looks at the clock. They must take less than a turn."""
 _DECODER: Final = json.JSONDecoder()
 _BLANKS: Final = " \t\r\n"
 _BETWEEN: Final = f"{_BLANKS},"
@@ -24,49 +24,55 @@ _OPENING: Final = ("[", "{")
 
 
 class Turn:
-    """The time that long work has on the event loop until others get theirs."""
+    """A slice of time on the event loop, after which long work gives way to other tasks."""
 
     def __init__(self) -> None:
         self._ends = time.perf_counter() + _TURN_SECONDS
 
     async def give_way(self) -> None:
-        """Let others have their turn if this one is over; called often, it costs next to nothing."""
+        """Let other tasks run if this turn is over. Cheap enough to call often."""
         if time.perf_counter() >= self._ends:
             await asyncio.sleep(0)
             self._ends = time.perf_counter() + _TURN_SECONDS
 
 
 async def in_turns(values: Iterable[T], at_once: int = _AT_ONCE) -> AsyncIterator[list[T]]:
-    """The values in lists of so many; whatever computes them, and what is done with a list, ends a turn in time."""
+    """Yield the values in lists of at most ``at_once``, and give way between lists when a turn is over.
+
+    Computing one list and handling it must together take less than a turn.
+    """
     turn = Turn()
-    for some in _some_each(values, at_once):
-        yield some
+    for batch in _batches(values, at_once):
+        yield batch
         await turn.give_way()
 
 
 async def sorted_in_turns(values: Iterable[T], key: Callable[[T], str]) -> list[T]:
-    """As `sorted`."""
-    runs = [sorted(some, key=key) async for some in in_turns(values, 1000)]
+    """Return the values sorted by ``key``, like `sorted`, without holding the loop."""
+    runs = [sorted(batch, key=key) async for batch in in_turns(values, 1000)]
     if len(runs) < 2:
         return runs[0] if runs else []
     merged: list[T] = []
-    async for some in in_turns(heapq.merge(*runs, key=key)):
-        merged += some
+    async for batch in in_turns(heapq.merge(*runs, key=key)):
+        merged += batch
     return merged
 
 
 async def parsed_in_turns(text: str, *, levels: int = 1) -> Any:
-    """A JSON array or object; only what stands ``levels`` deep is read in one turn. Raises ValueError for others."""
+    """Parse a JSON array or object. Raise ValueError for any other text.
+
+    Values nested ``levels`` deep are each parsed in one turn.
+    """
     at = _behind(text, 0, _BLANKS)
     if not text.startswith(_OPENING, at):
         raise ValueError("not an array")
     parsed, _ = await _value(text, at, levels)
-    await asyncio.sleep(0)  # who gets many values looks at all of them
+    await asyncio.sleep(0)  # the caller usually walks all of the values
     return parsed
 
 
 async def _value(text: str, at: int, levels: int) -> tuple[Any, int]:
-    """The value that begins there, and the place behind it."""
+    """Return the value that begins at ``at``, and the index behind it."""
     if levels and text.startswith("[", at):
         return await _array(text, at, levels)
     if levels and text.startswith("{", at):
@@ -110,17 +116,17 @@ def _behind(text: str, at: int, skipped: str) -> int:
 
 
 async def dumped_in_turns(values: Iterable[Any] | Mapping[str, Any], *, levels: int = 1) -> bytes:
-    """The values as a JSON array, a mapping as an object.
+    """Write the values as a JSON array, or a mapping as an object.
 
-    Only what stands ``levels`` deep is written in one turn; higher, any iterable is an array.
+    Values nested ``levels`` deep are each written in one turn. Above that level any iterable becomes an array.
     """
-    content = b"".join([part async for some in in_turns(_parts(values, levels), 1) for part in some])
-    await asyncio.sleep(0)  # that copied megabytes of many values
+    content = b"".join([part async for batch in in_turns(_parts(values, levels), 1) for part in batch])
+    await asyncio.sleep(0)  # joining many values copies megabytes
     return content
 
 
 def _parts(value: Any, levels: int) -> Iterator[bytes]:
-    """Its JSON in parts, of which each is written in less than a turn."""
+    """Yield the JSON of ``value`` in parts, each written in less than a turn."""
     if not levels or isinstance(value, str) or not isinstance(value, Iterable):
         yield json.dumps(value).encode()
     elif isinstance(value, Mapping):
@@ -140,17 +146,17 @@ def _enclosed(first: bytes, items: Iterable[Iterable[bytes]], last: bytes) -> It
 
 def _elements(values: Iterable[Any], levels: int) -> Iterator[Iterable[bytes]]:
     if levels == 1:
-        return ([json.dumps(some)[1:-1].encode()] for some in _some_each(values))
-    return (_parts(each, levels - 1) for each in values)
+        return ([json.dumps(batch)[1:-1].encode()] for batch in _batches(values))
+    return (_parts(value, levels - 1) for value in values)
 
 
 def _members(values: Mapping[str, Any], levels: int) -> Iterator[Iterable[bytes]]:
     if levels == 1:
-        return ([json.dumps(dict(some))[1:-1].encode()] for some in _some_each(values.items()))
-    return (chain([json.dumps(name).encode(), b": "], _parts(each, levels - 1)) for name, each in values.items())
+        return ([json.dumps(dict(batch))[1:-1].encode()] for batch in _batches(values.items()))
+    return (chain([json.dumps(name).encode(), b": "], _parts(value, levels - 1)) for name, value in values.items())
 
 
-def _some_each(values: Iterable[T], count: int = _AT_ONCE) -> Iterator[list[T]]:
+def _batches(values: Iterable[T], count: int = _AT_ONCE) -> Iterator[list[T]]:
     iterator = iter(values)
-    while some := list(islice(iterator, count)):
-        yield some
+    while batch := list(islice(iterator, count)):
+        yield batch

@@ -1,4 +1,4 @@
-"""The client for programs without an event loop. Importing it starts nothing."""
+"""Blocking client for programs without an event loop. Importing it starts nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["AdminClient", "Client", "Consumer", "Producer", "Reader", "TableView
 
 
 def __getattr__(name: str) -> Any:
-    """Names that need the HTTP library are loaded at their first use."""
+    """Load names that need the HTTP library at their first use."""
     if name != "AdminClient":
         raise AttributeError(f"module {__name__} has no attribute {name}")
     from interpulse.client.sync.admin_client import AdminClient

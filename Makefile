@@ -1,6 +1,6 @@
 # Every target first makes sure that the environment is complete; that takes no time when it is.
 .DEFAULT_GOAL := help
-.PHONY: help setup run cluster test test-all test-asyncio fmt check bench fuzz audit sbom soak mutants clean
+.PHONY: help setup run cluster test test-all test-asyncio fmt check bench fuzz audit sbom soak mutants docs release clean
 
 BIN := .venv/bin
 # Spark takes the Java that setup found, which need not be the one on PATH.
@@ -21,6 +21,8 @@ help:
 	@echo 'make fmt       format and fix what can be fixed'
 	@echo 'make bench     figures beside the last release and a real Pulsar on this machine'
 	@echo 'make fuzz      hostile bytes into every parser, SECONDS_EACH=6 for each'
+	@echo 'make docs      the documentation site, in build/site'
+	@echo 'make release   sdist and wheels in dist/, each checked and installed; VERSION=x.y.z first sets the version'
 	@echo 'make audit     known vulnerabilities of what the lock file names'
 	@echo 'make sbom      dist/interpulse-VERSION.cdx.json: what a wheel with all extras installs'
 	@echo 'make soak      the fault suite and fuzzing, repeated for SOAK_MINUTES (default 30)'
@@ -60,7 +62,7 @@ fmt: setup
 	$(BIN)/ruff format
 
 PROSE_IN_CODE := src/interpulse/*.py src/pyspark_interpulse
-PROSE_PAGES := docs/STYLE.md
+PROSE_PAGES := README.md CHANGELOG.md .github docs/index.md docs/tutorial docs/reference/capabilities.md docs/reference/support.md
 # Openings of docstrings and words that docs/STYLE.md rules out; the page that lists them is left out.
 OPENINGS := $(BIN)/codespell --dictionary tools/prose/openings.txt --regex '(?<=""")[A-Za-z]+' --skip '*_pb2*'
 WORDS := $(BIN)/codespell --dictionary tools/prose/words.txt --skip '*_pb2*,docs/STYLE.md'
@@ -70,15 +72,26 @@ check: setup
 	$(BIN)/ruff format --check
 	$(OPENINGS) $(PROSE_IN_CODE)
 	$(WORDS) $(PROSE_IN_CODE) $(PROSE_PAGES)
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+UV_RUN := $(BIN)/python -m uv run -q --frozen --all-extras
+
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(UV_RUN) --group docs mkdocs build --strict --quiet
+
+VERSION ?=
+release: setup
+	@UV_RUN='$(UV_RUN) --group release' tools/release.sh $(VERSION)
 
 bench: setup
 	$(WITH_JAVA) $(BIN)/python -m benchmarks.end_to_end $(ARGS)
 
 # Hours for all of them; MUTANTS='interpulse.rules.limits.*' takes those of one module. `mutmut browse` shows what survived.
 MUTANTS ?=
-MUTMUT := $(BIN)/python -m uv run -q --frozen --all-extras --with 'mutmut>=3.8,<4' mutmut
+MUTMUT := $(UV_RUN) --with 'mutmut>=3.8,<4' mutmut
 mutants: setup
 	$(MUTMUT) run --max-children $(WORKERS) $(MUTANTS)
 	@$(MUTMUT) results | grep -v 'not checked' || true

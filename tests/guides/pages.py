@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+TUTORIAL = ROOT / "docs" / "tutorial" / "first-steps.md"
 HOWTO = ROOT / "docs" / "howto"
 _FILE_NAME = re.compile(r"^(?:#|//) ([\w.-]+\.\w+)$")
 
@@ -50,5 +51,5 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def guides() -> list[Path]:
-    """README and everything below docs/howto."""
-    return [README, *sorted(HOWTO.glob("*.md"))]
+    """Return README, the tutorial, and every page of docs/howto."""
+    return [README, TUTORIAL, *sorted(HOWTO.glob("*.md"))]

@@ -1,4 +1,4 @@
-"""The alert rules, as Prometheus reads them."""
+"""Alert rules for Prometheus."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TICKET: Final = "warning"
 
 
 class Alert(NamedTuple):
-    """What is wrong while the expression has a result, for so long; ``{{ $labels.x }}`` names a label in sentences."""
+    """One alert: fires when the expression has had a result for the given time. ``{{ $labels.x }}`` inserts a label."""
 
     name: str
     expression: str
@@ -88,7 +88,7 @@ ALERTS: Final = (
         "1h",
         _TICKET,
         "Messages of {{ $labels.topic }} wait, and {{ $labels.subscription }} acknowledged nothing for an hour.",
-        "Look whether its consumers run, or delete the subscription if nobody needs it.",
+        "Look whether its consumers run, or delete the subscription if it is no longer needed.",
     ),
     Alert(
         "InterpulseConsumersBlocked",
@@ -158,8 +158,8 @@ ALERTS: Final = (
 
 
 def rules() -> dict[str, Any]:
-    """A file of rules."""
-    return {"groups": [{"name": "interpulse", "rules": [_rule(each) for each in ALERTS]}]}
+    """Return the content of a rule file."""
+    return {"groups": [{"name": "interpulse", "rules": [_rule(alert) for alert in ALERTS]}]}
 
 
 def _rule(alert: Alert) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``interpulse dashboards`` and ``interpulse alerts``: what Grafana and Prometheus are given."""
+"""Commands ``interpulse dashboards`` and ``interpulse alerts``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _targets = click.option(
 
 @click.group(cls=CommandGroup)
 def dashboards() -> None:
-    """Dashboards for Grafana, and the scrape configuration that they need."""
+    """Print or install dashboards for Grafana, and the scrape configuration that they need."""
 
 
 @dashboards.command("print")
@@ -67,7 +67,7 @@ def print_one(name: str, targets: tuple[str, ...]) -> None:
 )
 @_targets
 def install(directory: Path | None, grafana_url: str | None, token: str | None, targets: tuple[str, ...]) -> None:
-    """Write the dashboards to a directory, or send them to a Grafana; those of the same names are replaced."""
+    """Write the dashboards to a directory, or send them to Grafana. Dashboards of the same name are replaced."""
     if (directory is None) == (grafana_url is None):
         raise click.UsageError("Either --directory or --grafana-url needs to be passed")
     if directory is not None:
@@ -80,12 +80,12 @@ def install(directory: Path | None, grafana_url: str | None, token: str | None, 
 
 @click.group(cls=CommandGroup)
 def alerts() -> None:
-    """Alert rules for Prometheus."""
+    """Print alert rules for Prometheus."""
 
 
 @alerts.command("print")
 def print_rules() -> None:
-    """Print the rules as a file for rule_files of Prometheus."""
+    """Print the alert rules as a file for Prometheus' rule_files."""
     click.echo(to_yaml(rules()), nl=False)
 
 
@@ -97,7 +97,7 @@ def _write(directory: Path, targets: tuple[str, ...]) -> None:
         "options": {"path": str((directory / "dashboards").resolve())},
     }
     files = {
-        **{f"dashboards/{name}.json": _as_json(dashboard_json(each)) for name, each in DASHBOARDS.items()},
+        **{f"dashboards/{name}.json": _as_json(dashboard_json(dashboard)) for name, dashboard in DASHBOARDS.items()},
         "grafana-provider.yml": to_yaml({"apiVersion": 1, "providers": [provider]}),
         "prometheus.yml": to_yaml(scrape_configuration(targets, rule_file=_RULE_FILE)),
         _RULE_FILE: to_yaml(rules()),
@@ -131,12 +131,12 @@ def _send(url: str, token: str | None, dashboard: Mapping[str, Any]) -> None:
         raise CommandFailed(f"Grafana at {url} cannot be reached: {error}", UNREACHABLE) from None
 
 
-def _token(given: str | None) -> str | None:
-    if given is None or not given.startswith("env:"):
-        return given
-    name = given.removeprefix("env:")
+def _token(token: str | None) -> str | None:
+    if token is None or not token.startswith("env:"):
+        return token
+    name = token.removeprefix("env:")
     if not os.environ.get(name):
-        raise CommandFailed(f"--token {given}: the environment has no variable {name}", UNUSABLE)
+        raise CommandFailed(f"--token {token}: the environment has no variable {name}", UNUSABLE)
     return os.environ[name]
 
 

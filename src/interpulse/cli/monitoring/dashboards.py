@@ -1,4 +1,4 @@
-"""The dashboards: brokers, topics, replication."""
+"""Dashboards for brokers, topics and replication."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ _REMOTE: Final = 'cluster=~"$cluster",remote=~"$remote"'
 
 
 def _panel(title: str, unit: str, *queries: tuple[str, str], about: str = "", number: bool = False) -> Panel:
-    return Panel(title, unit, tuple(Query(*each) for each in queries), about, number)
+    return Panel(title, unit, tuple(Query(*query) for query in queries), about, number)
 
 
 def _of_broker(title: str, unit: str, name: str, about: str = "", *, per_second: bool = False) -> Panel:
-    """One line for each broker."""
+    """Return a panel with one line for each broker."""
     expression = f"{name}{{{_BROKER}}}"
     return _panel(title, unit, (f"rate({expression}[5m])" if per_second else expression, "{{instance}}"), about=about)
 
 
 def _of_process(title: str, unit: str, expression: str) -> Panel:
-    """As `_of_broker`, of a metric without the name of a cluster."""
+    """Return a panel with one line for each broker, for a metric without a cluster label."""
     return _panel(title, unit, (expression.replace("{}", '{instance=~"$instance"}'), "{{instance}}"))
 
 
 def _quantiles(title: str, name: str, about: str = "") -> Panel:
-    """The median and the slowest hundredth of a histogram in seconds."""
+    """Return a panel with the median and the 99th percentile of a histogram in seconds."""
     buckets = f"sum by (instance, le) (rate({name}_bucket{{{_BROKER}}}[5m]))"
-    lines = [(f"histogram_quantile({each}, {buckets})", f"{{{{instance}}}} p{each * 100:g}") for each in (0.5, 0.99)]
+    lines = [(f"histogram_quantile({share}, {buckets})", f"{{{{instance}}}} p{share * 100:g}") for share in (0.5, 0.99)]
     return _panel(title, "s", *lines, about=about)
 
 
 def _worst(title: str, unit: str, name: str, labels: str, legend: str, about: str = "") -> Panel:
-    """The ten largest."""
+    """Return a panel with the ten largest values."""
     return _panel(title, unit, (f"topk(10, {name}{{{labels}}})", legend), about=about)
 
 
@@ -337,5 +337,5 @@ _REPLICATION: Final = Dashboard(
     (Variable("cluster", "pulsar_version_info"), Variable("remote", "interpulse_replication_topics")),
 )
 
-DASHBOARDS: Final = {each.name: each for each in (_BROKERS, _TOPICS, _REPLICATION)}
-"""By their names on the command line."""
+DASHBOARDS: Final = {dashboard.name: dashboard for dashboard in (_BROKERS, _TOPICS, _REPLICATION)}
+"""Dashboards by their names on the command line."""

@@ -1,4 +1,4 @@
-"""Dashboards in the JSON that Grafana imports."""
+"""Dashboards as the JSON that Grafana imports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 
 
 def dashboard_json(dashboard: Dashboard) -> dict[str, Any]:
-    """The dashboard; which Prometheus it asks is chosen on its page."""
+    """Return the JSON of a dashboard. Users select the Prometheus data source on its page."""
     return {
         "uid": f"interpulse-{dashboard.name}",
         "title": dashboard.title,
@@ -37,7 +37,7 @@ def _datasource() -> dict[str, Any]:
 
 
 def _variables(variables: tuple[Variable, ...]) -> Iterator[dict[str, Any]]:
-    """Each offers what the choices before it leave."""
+    """Return the variables. The options of each depend on the choices before it."""
     chosen: list[str] = []
     for variable in variables:
         matchers = ",".join(f'{label}=~"${label}"' for label in chosen)
@@ -70,7 +70,7 @@ def _panels(dashboard: Dashboard) -> Iterator[dict[str, Any]]:
 
 
 def _placed(row: Row, top: int) -> tuple[list[tuple[Panel, dict[str, int]]], int]:
-    """The panels of a row from left to right, with their places; and where the next row begins."""
+    """Lay out the panels of a row from left to right. Return them with the position of the next row."""
     placed: list[tuple[Panel, dict[str, int]]] = []
     left = height = 0
     for panel in row.panels:

@@ -1,4 +1,4 @@
-"""The words in which dashboards are described."""
+"""Parts that dashboards are described with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Dashboard", "Panel", "Query", "Row", "Variable"]
 
 
 class Query(NamedTuple):
-    """One line, or one for each series: an expression of PromQL, and what stands in the legend."""
+    """A PromQL expression, drawn as one line per series, and its legend."""
 
     expression: str
     legend: str = ""
@@ -24,7 +24,7 @@ class Panel:
     queries: tuple[Query, ...]
     about: str = ""
     number: bool = False
-    """The newest value as a number instead of a chart."""
+    """True to show the newest value as a number instead of a chart."""
 
 
 class Row(NamedTuple):
@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """A choice above the panels: the values that a label has in a metric, all of them by default."""
+    """A selection above the panels: the values of a label of a metric, all by default."""
 
     label: str
     metric: str
@@ -46,7 +46,7 @@ _CLUSTER: Final = Variable("cluster", "pulsar_version_info")
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """A page of rows. Expressions may name the variables: ``{cluster=~"$cluster"}``."""
+    """A page of rows. Expressions may use the variables: ``{cluster=~"$cluster"}``."""
 
     name: str
     title: str
@@ -55,5 +55,5 @@ class Dashboard:
 
     @property
     def panels(self) -> list[Panel]:
-        """All panels."""
+        """Return the panels of all rows."""
         return [panel for row in self.rows for panel in row.panels]

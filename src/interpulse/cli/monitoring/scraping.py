@@ -1,4 +1,4 @@
-"""How Prometheus finds brokers, and which labels the dashboards need."""
+"""Scrape configuration of Prometheus, with the labels that the dashboards need."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["scrape_configuration"]
 
 
 def scrape_configuration(targets: Sequence[str], *, rule_file: str | None = None) -> dict[str, Any]:
-    """A file for Prometheus; ``targets`` are ``host:port`` of the web service of each broker.
+    """Return a scrape configuration. ``targets`` are ``host:port`` of each broker's web service.
 
-    Public dashboards for Apache Pulsar choose brokers by ``job="broker"``, and those made for Kubernetes by the name of
-    the pod. Labels of the broker's own, as that of the cluster, are kept.
+    Public dashboards for Apache Pulsar select brokers by ``job="broker"``, those for Kubernetes by the pod's name. The
+    broker's own labels, such as the cluster, are kept.
     """
     broker = {
         "job_name": "broker",

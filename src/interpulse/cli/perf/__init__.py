@@ -1,1 +1,1 @@
-"""``interpulse perf``: load with a schedule of its own, and what the cluster makes of it; `commands` are the front."""
+"""Command ``interpulse perf``: scheduled load on a cluster and its measurement; see `commands`."""

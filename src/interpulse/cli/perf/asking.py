@@ -1,4 +1,4 @@
-"""The load of ``perf lookup``: questions about topics by a schedule, each measured from its time to its answer."""
+"""Load of ``perf lookup``: scheduled questions about topics, each measured from its due time to its answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "ask_by_schedule"]
 
 KINDS: Final = ("metadata", "lookup", "batch")
-"""How many partitions a topic has; which broker serves it; the same for many topics in one question."""
+"""Kinds of questions: partition count of a topic, broker of a topic, brokers of many topics in one request."""
 
 _Ask = Callable[[int], Awaitable[None]]
 
@@ -26,7 +26,7 @@ _Ask = Callable[[int], Awaitable[None]]
 async def ask_by_schedule(
     run: MeasuredRun, load: Load, client: Client, kind: str, topics: Sequence[str], batch_size: int
 ) -> None:
-    """Ask the questions of the load, about one topic after the other."""
+    """Ask the scheduled questions, going through the topics in turn."""
     driver = Driver(run, load)
     ask = _question(client, kind, topics, batch_size)
     tasks: set[asyncio.Task[None]] = set()

@@ -1,4 +1,4 @@
-"""The options of each command of perf, with pulsar-perf's names. Those that all have stand in `options`."""
+"""Options of single commands of perf, with pulsar-perf's names. `options` has the shared ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACCESS_MODES: Final = {
     "ExclusiveWithFencing": "exclusive-with-fencing",
     "WaitForExclusive": "wait-for-exclusive",
 }
-"""As the client calls them."""
+"""Access modes of the client by their names in pulsar-perf."""
 
 
 class _Range(click.ParamType[tuple[int, int]]):
@@ -86,7 +86,9 @@ sending_options = option_group(
     click.option(
         "-s", "--size", type=click.IntRange(min=0), default=1024, show_default=True, help="Bytes of a message."
     ),
-    click.option("-n", "--num-producers", "each", type=click.IntRange(min=1), default=1, help="Producers per topic."),
+    click.option(
+        "-n", "--num-producers", "per_topic", type=click.IntRange(min=1), default=1, help="Producers per topic."
+    ),
     _count("-m"),
     _outstanding("Messages that may be without receipt; more have to wait, and their latency grows."),
     click.option("-f", "--payload-file", help="Contents, one of which is chosen for each message."),
@@ -167,7 +169,12 @@ sending_options = option_group(
 
 consuming_options = option_group(
     click.option(
-        "-n", "--num-consumers", "each", type=click.IntRange(min=1), default=1, help="Consumers per subscription."
+        "-n",
+        "--num-consumers",
+        "per_subscription",
+        type=click.IntRange(min=1),
+        default=1,
+        help="Consumers per subscription.",
     ),
     click.option(
         "-ns",

@@ -1,4 +1,4 @@
-"""``interpulse perf produce|consume|read|lookup``, with the options and the lines of pulsar-perf."""
+"""Commands ``interpulse perf produce|consume|read|lookup``, with the options and output lines of pulsar-perf."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CLOSING_S: Final = 5.0
 def perf() -> None:
     """Put load on a cluster and measure it, with the options of pulsar-perf.
 
-    Works with Apache Pulsar too. Every ten seconds a line, at the end a summary; Ctrl-C ends with it.
+    Also works with Apache Pulsar. Prints a line every ten seconds and a summary at the end or on Ctrl-C.
     """
 
 
@@ -54,9 +54,9 @@ def perf() -> None:
 def produce(topics: tuple[TopicName, ...], topic_count: int, **flags: Any) -> None:
     """Send messages to TOPICS by a schedule.
 
-    The latency of a message counts from the time that it was due, not from the time that it could be sent: a cluster
-    that stops for a second is late for everything that was due in it. A timer of the system is a millisecond coarse,
-    so up to one of them is the generator's own.
+    Latency counts from the time a message is due, not from the time it could be sent. If a cluster stops for a second,
+    every message due in that second is late. The system's timer has a resolution of about one millisecond, so up to one
+    millisecond is the generator's own.
     """
     names = options.topics_of(topics, topic_count)
     load = Load(
@@ -68,7 +68,7 @@ def produce(topics: tuple[TopicName, ...], topic_count: int, **flags: Any) -> No
         flags.pop("exit_on_failure"),
     )
     messages = _messages(flags)
-    each, name, partitions = flags.pop("each"), flags.pop("producer_name"), flags.pop("partitions")
+    per_topic, name, partitions = flags.pop("per_topic"), flags.pop("producer_name"), flags.pop("partitions")
     producer = _producer_settings(flags)
     run = _measured(flags, PRODUCED, LATENCY_MAX_US, 1000, command="produce", topics=names, rate=load.rate)
     listener_name, settings = flags.pop("listener_name"), options.settings_of(flags)
@@ -76,7 +76,7 @@ def produce(topics: tuple[TopicName, ...], topic_count: int, **flags: Any) -> No
     async def send(client: Client) -> None:
         if partitions:
             await _create(settings, names, partitions)
-        producers = await open_producers(client, names, each, name, producer)
+        producers = await open_producers(client, names, per_topic, name, producer)
         await run.follow(send_by_schedule(run, load, producers, messages))
 
     _run(settings, listener_name, send)
@@ -112,27 +112,27 @@ def _producer_settings(flags: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _create(settings: ConnectionSettings, topics: list[str], partitions: int) -> None:
-    """Raises CommandFailed for a topic that there is with another count."""
+    """Create a partitioned topic. Raise CommandFailed if it exists with another number of partitions."""
     async with open_admin(settings, settings.admin_url) as admin:
         for topic in topics:
             try:
-                found = (await admin.topics.partitioned_metadata(topic)).partitions
+                existing = (await admin.topics.partitioned_metadata(topic)).partitions
             except TopicNotFound:
-                found = None
-            if found in (None, 0):
+                existing = None
+            if existing in (None, 0):
                 await admin.topics.create_partitioned(topic, partitions)
-            elif found != partitions:
-                raise CommandFailed(f"{topic} has {found} partitions, not {partitions}", FAILED)
+            elif existing != partitions:
+                raise CommandFailed(f"{topic} has {existing} partitions, not {partitions}", FAILED)
 
 
 @perf.command()
 @options.common_options(options.CONSUMING)
 @consuming_options
 def consume(topics: tuple[TopicName, ...], topic_count: int, **flags: Any) -> None:
-    """Receive and acknowledge messages of TOPICS. Latencies count from publishing, by the clocks of both machines."""
+    """Receive and acknowledge messages of TOPICS. Latency counts from publishing, by the clocks of both machines."""
     names = options.topics_of(topics, topic_count)
-    each, kind = flags.pop("each"), flags.pop("subscription_type")
-    if kind == "Exclusive" and each > 1:
+    per_subscription, kind = flags.pop("per_subscription"), flags.pop("subscription_type")
+    if kind == "Exclusive" and per_subscription > 1:
         raise click.UsageError("Only one consumer is allowed when subscriptionType is Exclusive")
     subscriptions = _subscriptions(
         flags.pop("subscriptions"), flags.pop("subscriber_name"), flags.pop("subscription_count")
@@ -152,7 +152,7 @@ def consume(topics: tuple[TopicName, ...], topic_count: int, **flags: Any) -> No
             await client.subscribe(topic, subscription, **consumer)
             for topic in names
             for subscription in subscriptions
-            for _ in range(each)
+            for _ in range(per_subscription)
         ]
         return [Receiver(consumer.receive, consumer.acknowledge) for consumer in consumers]
 
@@ -160,7 +160,7 @@ def consume(topics: tuple[TopicName, ...], topic_count: int, **flags: Any) -> No
 
 
 def _subscriptions(names: list[str], prefix: str | None, count: int) -> list[str]:
-    """As pulsar-perf makes them of one name."""
+    """Return the subscription names that pulsar-perf derives from one name."""
     if len(names) == count:
         return names
     if len(names) != 1:
@@ -172,7 +172,7 @@ def _subscriptions(names: list[str], prefix: str | None, count: int) -> list[str
 @options.common_options(options.READING)
 @reading_options
 def read(topics: tuple[TopicName, ...], topic_count: int, start: MessageId, **flags: Any) -> None:
-    """Read messages of TOPICS without a subscription. Latencies count from publishing."""
+    """Read messages of TOPICS without a subscription. Latency counts from publishing."""
     names, queue_size = options.topics_of(topics, topic_count), flags.pop("receiver_queue_size")
 
     async def open_all(client: Client) -> list[Receiver]:
@@ -199,10 +199,10 @@ def _receive(
 @options.common_options({})
 @asking_options
 def lookup(topics: tuple[TopicName, ...], topic_count: int, kind: str, batch_size: int, **flags: Any) -> None:
-    """Ask about TOPICS by a schedule; nothing is created.
+    """Ask about TOPICS by a schedule. Nothing is created.
 
-    With --kind lookup the client asks as it does for producers and consumers: questions that come while one is under
-    way go together, to a broker that answers many at once.
+    With --kind lookup, the client asks as it does for producers and consumers: questions that arrive while one is in
+    flight are combined, if the broker answers many in one request.
     """
     names = options.topics_of(topics, topic_count)
     load = Load(

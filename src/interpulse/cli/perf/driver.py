@@ -1,4 +1,4 @@
-"""An open load: events begin when they are due, whatever became of those before them."""
+"""Open load: events start when they are due, whatever happened to earlier ones."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["LATENCY_MAX_US", "Driver", "Load", "Outstanding"]
 
 LATENCY_MAX_US: Final = 3_600_000_000
 _BEGUN_AT_ONCE: Final = 100
-"""So many that are due begin before answers are looked at."""
+"""Due events to start before looking at answers."""
 _ANSWERS_WAIT_S: Final = 10.0
 _MISSED_S: Final = 0.1
-"""Who ends in the middle of a burst has missed some that nobody needs to hear of."""
+"""Seconds of missed events that are not reported: a run that ends in the middle of a burst misses a few."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent, and when."""
+    """Rate, limits and schedule of a run."""
 
     rate: float
     count_max: int
@@ -38,7 +38,7 @@ class Load:
 
 
 class Outstanding:
-    """Counts what has no answer yet, up to a limit."""
+    """Counter of events without an answer, up to a limit."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -70,7 +70,7 @@ class Outstanding:
 
 
 class Driver:
-    """Begins the events of a load, and measures each from its time to its answer."""
+    """Runner of a load. Starts its events and measures each from its due time to its answer."""
 
     def __init__(self, run: MeasuredRun, load: Load) -> None:
         self._run = run
@@ -83,10 +83,10 @@ class Driver:
         self._over = False
 
     async def drive(self, begin: Callable[[int, float], Awaitable[None]]) -> None:
-        """``begin`` starts event number n, due at that time of the loop; its end is told to `answered` or `failed`.
+        """Call ``begin`` with the number and due time of each event. Its end is reported to `answered` or `failed`.
 
-        Ends with the load, and waits for the answers that are still to come, ten seconds at most; what is told later
-        does not count. Raises CommandFailed if something failed and the load is to end then.
+        Returns when the load is over, after waiting at most ten seconds for outstanding answers; later ones do not
+        count. Raises CommandFailed if an event failed and the load stops on failures.
         """
         end = self._schedule.start + self._load.duration_s if self._load.duration_s else None
         try:
@@ -130,7 +130,7 @@ class Driver:
             await asyncio.sleep(0)
 
     def answered(self, size: int, intended: float) -> None:
-        """The event that was due then is done."""
+        """Record the answer to the event that was due at ``due``."""
         if self._over:
             return
         self._outstanding.remove()

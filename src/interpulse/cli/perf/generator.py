@@ -1,4 +1,4 @@
-"""Whether the load generator itself is what limits the load: then figures say nothing about the cluster."""
+"""Load of the generator itself. Where it is the limit, the measurement says nothing about the cluster."""
 
 from __future__ import annotations
 
@@ -19,33 +19,32 @@ _CPU_MAX: Final = 0.95
 
 @dataclass(frozen=True, slots=True)
 class GeneratorFigures:
-    """One interval of the generator."""
+    """Measurements of one interval."""
 
     cpu: float
-    """Of one core, of which one event loop can use no more."""
+    """Share of one core. An event loop can use no more than one."""
 
     loop_lag_max_s: float
     late_max_s: float
-    """The longest time between the moment a message was due and that at which it was sent, as far as the generator
-    alone was in the way."""
+    """Longest delay in seconds between due and sending time for which the generator alone is responsible."""
 
     held_back: bool
-    """The schedule waited for answers, as many were outstanding as may be."""
+    """True if the schedule waited for answers because the maximum number of messages was outstanding."""
 
     def limits(self) -> list[str]:
-        """Why the generator is the limit; nothing if it is not."""
-        found = []
+        """Return the reasons why the generator is the limit; empty if it is not."""
+        reasons = []
         if self.cpu >= _CPU_MAX:
-            found.append(f"its processor is used up ({self.cpu:.0%} of a core)")
+            reasons.append(f"its processor is used up ({self.cpu:.0%} of a core)")
         if self.loop_lag_max_s >= _LAG_MAX_S:
-            found.append(f"its event loop was {self.loop_lag_max_s * 1000:.0f} ms late")
+            reasons.append(f"its event loop was {self.loop_lag_max_s * 1000:.0f} ms late")
         if self.late_max_s >= _LATE_MAX_S:
-            found.append(f"it was {self.late_max_s * 1000:.0f} ms behind its schedule")
-        return found
+            reasons.append(f"it was {self.late_max_s * 1000:.0f} ms behind its schedule")
+        return reasons
 
 
 class Generator:
-    """Watches its own process between `start` and `stop`."""
+    """Observer of its own process between `start` and `stop`."""
 
     def __init__(
         self, *, clock: Callable[[], float] = time.monotonic, cpu_clock: Callable[[], float] = time.process_time
@@ -67,18 +66,18 @@ class Generator:
             self._timer.cancel()
 
     def sends(self, late_s: float) -> None:
-        """A message is sent so long after its time. While the schedule catches up, the generator is not to blame."""
+        """Record the delay of a message. While the schedule catches up, the generator is not responsible."""
         if self._catches_up:
             self._catches_up = late_s > _CAUGHT_UP_S
         else:
             self._late = max(self._late, late_s)
 
     def waits(self) -> None:
-        """As many messages are outstanding as may be."""
+        """Record that the maximum number of messages is outstanding."""
         self._held = self._catches_up = True
 
     def take(self) -> GeneratorFigures:
-        """What was seen since the last call."""
+        """Return the measurements since the last call."""
         now, cpu = self._clock(), self._cpu_clock()
         used = (cpu - self._cpu_since) / max(now - self._since, 1e-9)
         taken = GeneratorFigures(used, self._lag, self._late, self._held)

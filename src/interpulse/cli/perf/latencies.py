@@ -1,4 +1,4 @@
-"""Latencies in HDR histograms of a fixed size: one for the present interval, one for the whole run."""
+"""Latencies in HDR histograms of fixed size: one for the current interval, one for the whole run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from interpulse.model.extras import pip_install
 __all__ = ["HistogramFile", "Latencies", "Percentiles"]
 
 _DIGITS: Final = 3
-"""Values are kept to a thousandth: some 200 KB for each histogram, whatever comes."""
+"""Significant digits: values are exact to a thousandth, and a histogram takes about 200 KB."""
 
 _SHOWN: Final = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9, "p9999": 99.99, "p99999": 99.999}
 
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """What is shown of a histogram, in ms."""
+    """Percentiles of a histogram in ms, as shown."""
 
     count: int
     mean: float
@@ -38,21 +38,21 @@ class Percentiles:
 
 
 class Latencies:
-    """Takes values of whole units up to ``value_max``; above it they count as that."""
+    """Recorder of latencies in whole units. Values above ``value_max`` count as ``value_max``."""
 
     def __init__(self, *, value_max: int, units_per_ms: int) -> None:
-        """Raises CommandFailed if the library is not installed."""
+        """Raise CommandFailed if hdrhistogram is not installed."""
         self._value_max = value_max
         self._units_per_ms = units_per_ms
         self._interval = _histogram(value_max)
         self._whole = _histogram(value_max)
 
     def record(self, value: int) -> None:
-        """Below 0 counts as 0."""
+        """Record a latency. Negative values count as 0."""
         self._interval.record_value(min(max(value, 0), self._value_max))
 
     def take(self, file: HistogramFile | None, start_s: float, end_s: float) -> Percentiles:
-        """What came since the last call; it goes over to the whole, and to the file."""
+        """Return the percentiles since the last call, and add the interval to the whole run and to the file."""
         taken = self._percentiles(self._interval)
         if file is not None:
             file.add(self._interval, start_s, end_s, self._units_per_ms)
@@ -61,7 +61,7 @@ class Latencies:
         return taken
 
     def whole(self) -> Percentiles:
-        """What was taken so far."""
+        """Return the percentiles of the whole run so far."""
         return self._percentiles(self._whole)
 
     def close(self, file: HistogramFile | None) -> None:
@@ -79,11 +79,14 @@ class Latencies:
 
 
 class HistogramFile:
-    """Where histograms are written to: for a name that ends in ``.hgrm`` the distribution of the whole run, which
-    HdrHistogram's plotter shows; else a log of the intervals, as pulsar-perf writes it."""
+    """Output file of histograms.
+
+    A name ending in ``.hgrm`` gets the distribution of the whole run, for HdrHistogram's plotter. Any other file gets a
+    log of the intervals in the format of pulsar-perf.
+    """
 
     def __init__(self, path: str) -> None:
-        """Replaces the file. Raises click.UsageError if it cannot be written."""
+        """Open and truncate the file. Raise click.UsageError if it cannot be written."""
         self._as_distribution = path.endswith(".hgrm")
         try:
             self._file: IO[Any] = Path(path).open("wb" if self._as_distribution else "w")  # noqa: SIM115  # closed by close

@@ -1,4 +1,4 @@
-"""One run: counts what its work does, prints lines in between, and a summary however it ends."""
+"""One measured run: counters, output lines, and a summary however the run ends."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from interpulse.cli.support.running import CommandFailed
 
 __all__ = ["MeasuredRun", "RunOptions"]
 
-_TOLD_MAX: Final = 5
-"""So many failures are told in full; the others are only counted."""
+_PRINTED_MAX: Final = 5
+"""Failures printed in full; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What every command of perf is told."""
+    """Options that all commands of perf share."""
 
     report_interval_s: float
     histogram_file: HistogramFile | None
@@ -49,7 +49,7 @@ class _Outcome:
 
 
 class MeasuredRun:
-    """``messages``, ``failed`` and the latencies of one run. Memory does not grow with its length."""
+    """Counters and latencies of one run. Memory use does not grow with its length."""
 
     def __init__(self, wording: Wording, options: RunOptions, latencies: Latencies) -> None:
         self._wording = wording
@@ -66,7 +66,7 @@ class MeasuredRun:
         return self._total.messages
 
     def done(self, size: int, latency: int | None) -> None:
-        """A message of that size came to its end, after so many units of time; None is not recorded."""
+        """Count a completed message of ``size`` bytes, and record its latency unless it is None."""
         for counts in (self._total, self._interval):
             counts.messages += 1
             counts.bytes += size
@@ -76,31 +76,31 @@ class MeasuredRun:
     def failed(self, error: BaseException) -> None:
         for counts in (self._total, self._interval):
             counts.failures += 1
-        if self._total.failures <= _TOLD_MAX:
+        if self._total.failures <= _PRINTED_MAX:
             click.echo(f"failed: {' '.join(str(error).split()) or type(error).__name__}", err=True)
-            if self._total.failures == _TOLD_MAX:
+            if self._total.failures == _PRINTED_MAX:
                 click.echo("further failures are only counted", err=True)
 
     def left(self, unanswered: int) -> None:
-        """So many have no answer at the end."""
+        """Record the number of events without an answer at the end."""
         self._total.unanswered = unanswered
         self.note(unanswered=unanswered)
 
     def note(self, **values: Any) -> None:
-        """Members of the summary."""
+        """Add members to the summary."""
         self._outcome.notes.update(values)
 
     def warn(self, sentence: str) -> None:
-        """Print it once, and put it into the summary."""
+        """Print a warning once and add it to the summary."""
         if sentence not in self._outcome.warnings:
             self._outcome.warnings.append(sentence)
             click.echo(f"Warning: {sentence}", err=True)
 
     async def follow(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do the work. Ctrl-C and SIGTERM end it, and are no failure; the summary is printed in any case.
+        """Run ``work`` until it ends or is interrupted by Ctrl-C or SIGTERM, then print the summary.
 
-        A further SIGTERM ends the process. Raises CommandFailed if something failed or had no answer, unless the run
-        was interrupted.
+        An interruption is not a failure; a second SIGTERM ends the process. Raises CommandFailed if an event failed or
+        got no answer, unless the run was interrupted.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
@@ -143,14 +143,14 @@ class MeasuredRun:
             click.echo(line, err=self._options.as_json)
         self._look_at_generator(printed)
 
-    def _look_at_generator(self, told: bool) -> None:
+    def _look_at_generator(self, printed: bool) -> None:
         figures = self.generator.take()
         self._cpu_max = max(self._cpu_max, figures.cpu)
         self._lag_max = max(self._lag_max, figures.loop_lag_max_s)
         self._late_max = max(self._late_max, figures.late_max_s)
         if limits := figures.limits():
-            self._outcome.limits = list(dict.fromkeys([*self._outcome.limits, *limits]))[-_TOLD_MAX:]
-            if told:
+            self._outcome.limits = list(dict.fromkeys([*self._outcome.limits, *limits]))[-_PRINTED_MAX:]
+            if printed:
                 self._tell_limits(limits)
         if figures.held_back:
             self.warn(

@@ -1,4 +1,4 @@
-"""The options that the commands of perf share, with pulsar-perf's names, and the sentences for those not offered."""
+"""Options shared by the commands of perf, with pulsar-perf's names, and the refusals of those not offered."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ PRODUCING: Final = {
     ("-fp", "--format-payload"): _NO_CLASSES,
     ("-fc", "--format-class"): _NO_CLASSES,
 }
-"""What pulsar-perf produce has and we have not, with the reason."""
+"""Options of pulsar-perf produce that are not offered, with the reason."""
 CONSUMING: Final = {
     **_OF_ALL,
     **_OF_TRANSACTIONS,
@@ -85,7 +85,7 @@ _FLAGS: Final = frozenset({"-bw", "-txn", "-abort", "-fp", "-aq", "--use-tls"})
 
 
 def not_offered(options: Mapping[tuple[str, ...], str]) -> Callable[[Command], Command]:
-    """Options that the help leaves out; each is answered with its reason and an exit code of its own."""
+    """Return hidden options that refuse their use with a reason and exit code 6."""
 
     def refuse(reason: str) -> Callable[[click.Context, click.Parameter, Any], None]:
         def check(context: click.Context, option: click.Parameter, value: Any) -> None:
@@ -149,12 +149,12 @@ _common = option_group(
 
 
 def common_options(refused: Mapping[tuple[str, ...], str]) -> Callable[[Command], Command]:
-    """Topics, time, output and connection; ``refused`` are those of pulsar-perf that are not offered."""
+    """Return the options for topics, time, output and connection. ``refused`` are options that are not offered."""
     return option_group(click.argument("topics", type=TOPIC, nargs=-1, required=True), _common, not_offered(refused))
 
 
 def topics_of(topics: Sequence[TopicName], count: int) -> list[str]:
-    """The topics of the run, as pulsar-perf makes them of one name. Raises click.UsageError."""
+    """Return the topic names that pulsar-perf derives from one name. Raise click.UsageError for an invalid name."""
     if len(topics) == count:
         return [str(topic) for topic in topics]
     if len(topics) == 1:
@@ -165,7 +165,9 @@ def topics_of(topics: Sequence[TopicName], count: int) -> list[str]:
 
 
 def run_options(flags: dict[str, Any]) -> RunOptions:
-    """Takes them out of ``flags``; opens the file of histograms. Raises click.UsageError if that cannot be written."""
+    """Remove the shared options from ``flags`` and open the histogram file. Raise click.UsageError if it cannot be
+    written.
+    """
     path = flags.pop("histogram_file")
     return RunOptions(
         report_interval_s=flags.pop("report_interval_s"),
@@ -175,7 +177,7 @@ def run_options(flags: dict[str, Any]) -> RunOptions:
 
 
 def settings_of(flags: dict[str, Any]) -> ConnectionSettings:
-    """Raises click.UsageError for what cannot be used."""
+    """Return the connection settings. Raise click.UsageError for invalid ones."""
     conf, trusted = flags.pop("conf_file"), flags.pop("trust_cert_file")
     environment = os.environ if conf is None else {**os.environ, VARIABLE: conf}
     if trusted is not None:

@@ -1,4 +1,4 @@
-"""The load of ``perf produce``: messages sent by a schedule, each measured from its time to its receipt."""
+"""Load of ``perf produce``: scheduled messages, per_topic measured from its due time to its receipt."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ __all__ = ["Messages", "contents_of", "open_producers", "send_by_schedule"]
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Makes the messages of a run."""
+    """Generator of the messages of a run."""
 
     contents: Sequence[bytes]
     key_mode: str | None = None
     delay_ms: tuple[int, int] | None = None
-    """From the first up to and without the second."""
+    """Range of delivery delays: from the first value up to, but excluding, the second."""
 
     event_time_set: bool = False
 
     def fields(self, index: int, intended_ms: int) -> dict[str, Any]:
-        """What a message has beside its content."""
+        """Return the fields of a message other than its content."""
         fields: dict[str, Any] = {}
         if self.key_mode == "autoIncrement":
             fields["key"] = str(index)
@@ -55,7 +55,7 @@ class Messages:
 
 
 def contents_of(size: int, file: str | None, delimiter: str) -> list[bytes]:
-    """Zeros of that size, or the parts of a file. Raises click.UsageError for a file that has none."""
+    """Return ``size`` zero bytes, or the parts of a file. Raise click.UsageError if the file is empty."""
     if file is None:
         return [bytes(size)]
     try:
@@ -69,19 +69,19 @@ def contents_of(size: int, file: str | None, delimiter: str) -> list[bytes]:
 
 
 async def open_producers(
-    client: Client, topics: Sequence[str], each: int, name: str | None, settings: dict[str, Any]
+    client: Client, topics: Sequence[str], per_topic: int, name: str | None, settings: dict[str, Any]
 ) -> list[Producer]:
-    """So many producers on every topic; a name gets a number where there are several."""
+    """Open ``count`` producers on every topic. A producer name gets a number if there are several."""
     producers = []
     for topic in topics:
-        for index in range(each):
-            named = name if name is None or each == 1 else f"{name}{index}"
+        for index in range(per_topic):
+            named = name if name is None or per_topic == 1 else f"{name}{index}"
             producers.append(await client.create_producer(topic, name=named, **settings))
     return producers
 
 
 async def send_by_schedule(run: MeasuredRun, load: Load, producers: Sequence[Producer], messages: Messages) -> None:
-    """Send the messages of the load, to one producer after the other."""
+    """Send the scheduled messages, going through the producers in turn."""
     loop = asyncio.get_running_loop()
     driver = Driver(run, load)
 

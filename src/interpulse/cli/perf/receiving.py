@@ -1,4 +1,4 @@
-"""The load of ``perf consume`` and ``perf read``: messages received, each measured from its publishing."""
+"""Load of ``perf consume`` and ``perf read``: received messages, each measured from its publishing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["LATENCY_MAX_MS", "Receiver", "receive_all"]
 
 LATENCY_MAX_MS: Final = 10 * 86_400_000
 _FUTURE_MS: Final = 5
-"""Clocks of one machine agree to a millisecond or so."""
+"""Tolerated difference between the clocks of one machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Receiver:
 async def receive_all(
     run: MeasuredRun, receivers: Sequence[Receiver], *, rate: float, count_max: int, duration_s: float
 ) -> None:
-    """Receive until there are ``count_max`` messages or the time is up, whichever is first; 0 = without end."""
+    """Receive until ``count_max`` messages have arrived or the time is up, whichever is first. 0 means no limit."""
     pace = Pace(rate)
     enough = asyncio.Event()
 
@@ -56,8 +56,8 @@ async def receive_all(
             if task.done() and (error := task.exception()) is not None and not isinstance(error, AlreadyClosed):
                 raise error
     finally:
-        for each in everything:
-            each.cancel()
+        for task in everything:
+            task.cancel()
         await asyncio.gather(*everything, return_exceptions=True)
 
 

@@ -1,4 +1,4 @@
-"""The lines of a run, in the words of pulsar-perf, and its summary. Pure."""
+"""Output lines of a run in the words of pulsar-perf, and its summary. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MBIT: Final = 1024 * 1024 / 8
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """What was done in some time."""
+    """Messages and bytes of a period."""
 
     seconds: float
     messages: int
@@ -46,13 +46,13 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """How the lines of one command begin, and the numbers in them."""
+    """Words and number formats of one command's lines."""
 
     title: str
     done: str
     unit: str = "msg"
     sends: bool = False
-    """Sent messages can fail, and their latencies have parts of a millisecond."""
+    """True for a command that sends: messages can fail, and latencies have fractions of a millisecond."""
 
 
 PRODUCED: Final = Wording("Throughput produced", "records sent", sends=True)
@@ -62,7 +62,7 @@ LOOKUP: Final = Wording("Questions answered", "questions answered", unit="questi
 
 
 def interval_line(wording: Wording, total: int, amounts: Amounts, latency: Percentiles) -> str:
-    """What pulsar-perf prints every ten seconds."""
+    """Return the line that pulsar-perf prints every ten seconds."""
     unit = wording.unit
     if wording.sends:
         rates = f"{amounts.rate:8.1f} {unit}/s --- {amounts.mbits:8.1f} Mbit/s"
@@ -73,7 +73,7 @@ def interval_line(wording: Wording, total: int, amounts: Amounts, latency: Perce
 
 
 def summary_lines(wording: Wording, amounts: Amounts, latency: Percentiles, unanswered: int = 0) -> list[str]:
-    """What pulsar-perf prints at the end, and how many had no answer if there are any."""
+    """Return the lines that pulsar-perf prints at the end, plus the number of unanswered events if there are any."""
     rates = f"{amounts.rate:.3f} {wording.unit}/s --- {amounts.mbits:.3f} Mbit/s"
     failed = f" --- {amounts.failures} failed" if wording.sends else ""
     left = f" --- {unanswered} without an answer" if unanswered else ""

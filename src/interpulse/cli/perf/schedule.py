@@ -1,8 +1,8 @@
-"""When each message of a load is due. Pure.
+"""Due times of the messages of a load. Pure.
 
-The load is open: the time of a message is fixed by its number, and does not move when the cluster is slow. What is
-measured from that time has no coordinated omission: a message that waits because the one before it hangs is late, and
-counts as late.
+The load is open: the number of a message determines its due time, which does not move when the cluster is slow.
+Measuring from that time avoids coordinated omission: a message that waits because the previous one hangs counts as
+late.
 """
 
 from __future__ import annotations
@@ -18,31 +18,33 @@ _ENDLESS: Final = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """``rate`` events per second, evenly, from ``start`` on, in seconds of some clock; a rate of 0 has no times."""
+    """Evenly spaced events: ``rate`` per second from ``start`` on, in seconds of some clock. A rate of 0 has no due
+    times.
+    """
 
     rate: float
     start: float
     count_max: int = 0
-    """So many in total; 0 = without end."""
+    """Total number of events; 0 means no limit."""
 
     duration_s: float = 0
-    """So long; 0 = without end."""
+    """Length in seconds; 0 means no limit."""
 
     def due(self, now: float) -> int:
-        """How many events have come due until then, the first one at the start itself; without times all of them."""
+        """Return how many events are due by then; the first is due at the start. Without due times, return all."""
         came = math.floor((now - self.start) * self.rate) + 1 if self.rate else _ENDLESS
         return min(max(0, came), self._count)
 
     def intended(self, index: int, now: float) -> float:
-        """The time of an event, counted from 0; without times that is now."""
+        """Return the due time of an event, counted from 0; without due times, the current time."""
         return self.start + index / self.rate if self.rate else now
 
     def is_over(self, index: int, now: float) -> bool:
-        """Whether an event is not wanted any more: there are enough, or the time is up."""
+        """Return True once enough events have started or the time is up."""
         return index >= self._count or (bool(self.duration_s) and now >= self.start + self.duration_s)
 
     def missed(self, index: int, now: float) -> int:
-        """How many came due and were not made, when ``index`` of them were."""
+        """Return how many due events did not start when ``index`` of them did."""
         return max(0, self.due(now) - index) if self.rate else 0
 
     @property

@@ -1,1 +1,1 @@
-"""Commands that serve until a signal ends them."""
+"""Commands that serve until a signal stops them."""

@@ -1,4 +1,4 @@
-"""``interpulse broker``: a broker of a cluster in this process."""
+"""Command ``interpulse broker``: a broker of a cluster in this process."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ __all__ = ["broker"]
 def broker(config_file: str, settings: tuple[str, ...], log_level: str, log_format: LogFormat) -> None:
     """Run a broker of a cluster in this process.
 
-    The cluster has ZooKeeper (metadataStoreUrl=zk:host:2181) and BookKeeper, in the layout of Apache Pulsar, and was
-    initialised with `interpulse cluster init` or with Pulsar's own tool. Several brokers share its namespaces.
+    The cluster uses ZooKeeper (metadataStoreUrl=zk:host:2181) and BookKeeper in the layout of Apache Pulsar. Initialize
+    it first with `interpulse cluster init` or with Pulsar's own tool. Its brokers share all namespaces.
 
     --set overrides the environment, which overrides the configuration file. Prints the line "ready" when clients can
     publish.

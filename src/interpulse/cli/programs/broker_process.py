@@ -1,4 +1,4 @@
-"""What programs that are a broker share: their settings are read, the broker is started, and stopped by a signal."""
+"""Process of a broker: reads settings, starts the broker, and stops it on a signal."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def run_broker(
     in_cluster: bool = False,
     trial_tls: bool = False,
 ) -> None:
-    """Serve until a signal comes; raises CannotStart. ``options`` are values of the command line by their keys.
+    """Serve until a signal arrives. Raise CannotStart. ``options`` are command line values by setting key.
 
-    ``trial_tls``: ports inside TLS as well, with certificates that are made for it.
+    With ``trial_tls``, TLS ports are added, with certificates created for the trial.
     """
     _check_broker_extra()
     load = partial(_load, config_file, options=options, in_cluster=in_cluster)
@@ -89,9 +89,9 @@ def _load(
 async def _serve(
     config: BrokerConfig, job_arguments: tuple[str, ...], open_stores: OpenStores | None, notes: list[str]
 ) -> None:
-    """Start, print the addresses, wait for a signal, stop. The replication job logs in the form of the broker.
+    """Start, print the addresses, wait for a signal, stop. The replication job logs in the broker's format.
 
-    Raises CannotStart, also of a broker that has to stop by itself.
+    Raises CannotStart, also if the broker stops by itself.
     """
     from interpulse.broker.app import BrokerApp, CannotServe
     from interpulse.storage.api import DataDirectoryInUse, DataDirectoryUnusable
@@ -118,7 +118,7 @@ async def _serve(
 
 
 def _meter_provider(config: BrokerConfig) -> MeterProvider | None:
-    """What metrics go to by OpenTelemetry, where OTEL_SDK_DISABLED=false."""
+    """Return the OpenTelemetry meter provider if OTEL_SDK_DISABLED=false."""
     from interpulse.serving.telemetry import TelemetryUnusable, meter_provider
 
     try:
@@ -137,8 +137,10 @@ async def _first_of(*events: asyncio.Event) -> None:
 
 
 def _calm_garbage_collector() -> None:
-    """Collect garbage less often: a publish keeps a handful of objects until its group is durable, and frequent
-    collections cost a tenth of the time of publishing. Objects of the start are never searched again.
+    """Collect garbage less often.
+
+    A publish keeps a handful of objects until its group is durable, and frequent collections cost a tenth of the
+    publishing time. Objects created during the start are never scanned again.
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

@@ -1,4 +1,4 @@
-"""``interpulse proxy``: a lookup proxy in this process."""
+"""Command ``interpulse proxy``: a lookup proxy in this process."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def proxy(
     log_level: str,
     log_format: LogFormat,
 ) -> None:
-    """Run a proxy: clients that reach no broker reach the brokers through it.
+    """Run a proxy for clients that cannot connect to brokers directly.
 
-    It needs the brokers, by --set brokerServiceURL=pulsar://HOST:6650 --set brokerWebServiceURL=http://HOST:8080, or
-    the ZooKeeper where they register, by --set metadataStoreUrl=zk:HOST:2181.
+    Name the brokers with --set brokerServiceURL=pulsar://HOST:6650 --set brokerWebServiceURL=http://HOST:8080, or the
+    ZooKeeper where they register with --set metadataStoreUrl=zk:HOST:2181.
 
-    Flags override --set, which overrides the environment, which overrides the configuration file.
-    Prints the line "ready" when clients can connect.
+    Flags override --set, which overrides the environment, which overrides the configuration file. Prints the line
+    "ready" when clients can connect.
     """
-    given = {"servicePort": port, "webServicePort": http_port, "bindAddress": bind}
-    options = {key: str(value) for key, value in given.items() if value is not None}
+    flags = {"servicePort": port, "webServicePort": http_port, "bindAddress": bind}
+    options = {key: str(value) for key, value in flags.items() if value is not None}
     loaded = _load(config_file, settings, options)
     configure_logging(log_level, log_format)
     _logger.info("starting version=%s open_files=%d", __version__, raise_open_files())
@@ -66,7 +66,7 @@ def _load(config_file: str | None, settings: tuple[str, ...], options: dict[str,
 
 
 async def _serve(config: ProxyConfig) -> None:
-    """Start, print the addresses, wait for a signal, stop. A signal ends the start too."""
+    """Start, print the addresses, wait for a signal, stop. A signal also ends the start."""
     from interpulse.proxy.app import CannotStartProxy, ProxyApp
 
     stopping = stop_signal()

@@ -1,4 +1,4 @@
-"""What the commands share that serve until a signal ends them."""
+"""Parts shared by commands that serve until a signal stops them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Config = TypeVar("Config")
 
 
 class CannotStart(click.ClickException):
-    """One sentence on standard error, exit code 2."""
+    """Refusal to start: one sentence on standard error, exit code 2."""
 
     exit_code = UNUSABLE
 
@@ -36,7 +36,10 @@ def load_settings(
     *,
     file_name: str,
 ) -> LoadedConfig[Config]:
-    """What a program's ``load`` makes of all sources; ``file_name`` where no file is given. Raises CannotStart."""
+    """Load settings from all sources with a program's ``load``. Raise CannotStart.
+
+    ``file_name`` is the configuration file to use if none is given.
+    """
     from interpulse.serving.settings import ConfigError
 
     try:
@@ -52,7 +55,7 @@ def load_settings(
 
 
 def _config_text(file_name: str | None) -> str:
-    """The content of a file of settings, empty if there is none. Raises CannotStart."""
+    """Return the content of a configuration file, or an empty string if there is none. Raise CannotStart."""
     if file_name is None:
         return ""
     try:
@@ -63,14 +66,14 @@ def _config_text(file_name: str | None) -> str:
 
 
 def announce(*lines: str) -> None:
-    """Print the addresses, and the line "ready"."""
+    """Print the addresses and the line "ready"."""
     # The starting process may have closed the pipe after the line "ready"; the program serves all the same.
     with contextlib.suppress(BrokenPipeError):
         click.echo("\n".join((*lines, "ready")))
 
 
 def stop_signal() -> asyncio.Event:
-    """Set by SIGTERM and SIGINT."""
+    """Return an event that SIGTERM and SIGINT set."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -79,7 +82,7 @@ def stop_signal() -> asyncio.Event:
 
 
 async def completed(starting: Coroutine[Any, Any, None], stopping: asyncio.Event) -> bool:
-    """Whether a start came to its end before the signal, which cancels it. Raises what it raises."""
+    """Return True if ``starting`` completes before the signal, which cancels it. Errors of ``starting`` are raised."""
     tasks = asyncio.create_task(starting), asyncio.create_task(stopping.wait())
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -93,7 +96,7 @@ async def completed(starting: Coroutine[Any, Any, None], stopping: asyncio.Event
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """Run on uvloop where it is installed: lower latency for small requests, the same throughput in bulk."""
+    """Run on uvloop if it is installed: lower latency for small requests, the same throughput in bulk."""
     new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None
     with contextlib.suppress(ImportError):
         from uvloop import new_event_loop as new_loop

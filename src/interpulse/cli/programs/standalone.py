@@ -1,4 +1,4 @@
-"""``interpulse standalone``: a broker in this process."""
+"""Command ``interpulse standalone``: a broker in this process."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def standalone(
 ) -> None:
     """Run a broker in this process.
 
-    Flags override --set, which overrides the environment, which overrides the configuration file.
-    Prints the line "ready" when clients can publish.
+    Flags override --set, which overrides the environment, which overrides the configuration file. Prints the line
+    "ready" when clients can publish.
 
-    As in Apache Pulsar, a topic without subscriptions is deleted with its messages after a minute without clients.
-    --set brokerDeleteInactiveTopicsEnabled=false keeps all topics.
+    As in Apache Pulsar, a topic without subscriptions is deleted together with its messages after a minute without
+    clients. To keep all topics, add --set brokerDeleteInactiveTopicsEnabled=false.
     """
-    given = {
+    flags = {
         "clusterName": cluster_name,
         "brokerServicePort": port,
         "webServicePort": http_port,
@@ -64,5 +64,5 @@ def standalone(
         "advertisedAddress": advertised_address,
         "dataDir": data_dir,
     }
-    options = {key: str(value) for key, value in given.items() if value is not None}
+    options = {key: str(value) for key, value in flags.items() if value is not None}
     run_broker(config_file, settings, options, log_level=log_level, log_format=log_format, trial_tls=trial_tls)

@@ -1,4 +1,4 @@
-"""What ``interpulse standalone --tls`` adds: ports inside TLS, with certificates of an authority of its own."""
+"""Additions of ``interpulse standalone --tls``: TLS ports with certificates of an authority of its own."""
 
 from __future__ import annotations
 
@@ -31,10 +31,7 @@ _SETTINGS: Final = (
 def with_trial_certificates(
     load: Callable[[tuple[str, ...]], LoadedConfig[BrokerConfig]], settings: tuple[str, ...]
 ) -> tuple[LoadedConfig[BrokerConfig], str]:
-    """The settings with those of a trial, over which ``settings`` win, and what to tell users of its certificates.
-
-    Raises CannotStart.
-    """
+    """Return settings with trial certificates and a note for users; ``settings`` win. Raise CannotStart."""
     from interpulse.broker.access.trial_authority import TrialAuthority
 
     loaded = load((*_SETTINGS, *settings))
@@ -56,6 +53,6 @@ def with_trial_certificates(
 
 
 def _hosts(config: BrokerConfig) -> list[str]:
-    """Names by which clients may call the broker."""
-    given = (config.bind_address, config.advertised_address, socket.gethostname())
-    return ["localhost", "127.0.0.1", "::1", *(host for host in given if host and host not in ("0.0.0.0", "::"))]
+    """Return the host names by which clients may connect to the broker."""
+    hosts = (config.bind_address, config.advertised_address, socket.gethostname())
+    return ["localhost", "127.0.0.1", "::1", *(host for host in hosts if host and host not in ("0.0.0.0", "::"))]

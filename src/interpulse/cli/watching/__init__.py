@@ -1,1 +1,3 @@
-"""``interpulse top`` and ``interpulse check``: what operators look at, by the admin API alone."""
+"""Commands ``interpulse top`` and ``interpulse check``: a cluster's state as an operator sees it, from the admin API
+alone.
+"""

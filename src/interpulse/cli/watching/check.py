@@ -1,4 +1,4 @@
-"""``interpulse check``: what an operator would look at, one line each."""
+"""Command ``interpulse check``: one line for each thing that needs an operator's attention."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from interpulse.cli.support.running import failure, open_admin
 from interpulse.cli.watching import findings
 from interpulse.cli.watching.cluster_survey import namespaces_of
 from interpulse.cli.watching.expiry import certificate_of_server, token_end
-from interpulse.cli.watching.findings import METRICS, Finding, Level, Limits, untold, worst
+from interpulse.cli.watching.findings import METRICS, Finding, Level, Limits, unreported, worst
 from interpulse.cli.watching.metrics_text import Metrics
 from interpulse.model.errors import AuthenticationError, AuthorizationError, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.names import NamespaceName
@@ -54,38 +54,38 @@ def check(
     output: str | None,
     **flags: Any,
 ) -> None:
-    """Check what needs attention in a cluster: one line for each thing that an operator would look at.
+    """Check a cluster for problems and print one line for each.
 
-    The topics of NAMESPACES are examined, of all namespaces by default. Works with Apache Pulsar too; what a broker
-    does not tell is left open, and is no reason for a warning.
+    Examines the topics of NAMESPACES, or of all namespaces. Also works with Apache Pulsar; what a broker does not
+    report is shown as unknown and causes no warning.
 
-    Exit codes: 0 all is well, 1 something should be seen to, 2 something is broken or could not be looked at.
+    Exit codes: 0 no problems, 1 warnings, 2 something is broken or could not be checked.
     """
     settings = ConnectionSettings.resolve(flags)
     limits = Limits(backlog_age_s=backlog_age, runs_out_s=runs_out)
-    found = asyncio.run(_look(settings, namespaces, limits, without_doctor))
+    results = asyncio.run(_look(settings, namespaces, limits, without_doctor))
     if output is not None:
-        click.echo(FORMATS[output]([finding.to_json() for finding in found]))
+        click.echo(FORMATS[output]([finding.to_json() for finding in results]))
     else:
-        width = max(text_width(finding.name) for finding in found)
-        for finding in found:
+        width = max(text_width(finding.name) for finding in results)
+        for finding in results:
             click.echo(f"{finding.word:8}  {finding.name:{width}}  {finding.sentence}")
-    sys.exit(int(worst(found)))
+    sys.exit(int(worst(results)))
 
 
 async def _look(
     settings: ConnectionSettings, namespaces: Sequence[NamespaceName], limits: Limits, without_doctor: bool
 ) -> list[Finding]:
     async with open_admin(settings, settings.admin_url) as admin:
-        found = [await _health(admin)]
-        if found[0].level is Level.CRITICAL and found[0].sentence.startswith("Cannot"):
-            return found  # all else would fail in the same way
-        found.append(await _version(admin))
-        found += await _metrics(admin, limits)
+        results = [await _health(admin)]
+        if results[0].level is Level.CRITICAL and results[0].sentence.startswith("Cannot"):
+            return results  # all else would fail in the same way
+        results.append(await _version(admin))
+        results += await _metrics(admin, limits)
         if not without_doctor:
-            found.append(await _doctor(admin, namespaces))
-        found += await _expiry(settings, limits)
-    return found
+            results.append(await _doctor(admin, namespaces))
+        results += await _expiry(settings, limits)
+    return results
 
 
 async def _health(admin: AdminClient) -> Finding:
@@ -128,7 +128,7 @@ async def _doctor(admin: AdminClient, namespaces: Sequence[NamespaceName]) -> Fi
     name = "topic records"
     doctor, topics, disagreeing = TopicDoctor(admin, domains=domains_of(None)), 0, list[str]()
     try:
-        for namespace in namespaces or [NamespaceName.parse(each) for each in await namespaces_of(admin)]:
+        for namespace in namespaces or [NamespaceName.parse(name) for name in await namespaces_of(admin)]:
             seen = await doctor.examine(namespace)
             topics += len(seen.topics.known)
             disagreeing += [str(finding.topic) for finding in seen.findings]
@@ -136,30 +136,32 @@ async def _doctor(admin: AdminClient, namespaces: Sequence[NamespaceName]) -> Fi
         return _not_looked(name, error)
     if disagreeing:
         more = f" and {len(disagreeing) - _SHOWN_MAX} more" if len(disagreeing) > _SHOWN_MAX else ""
-        told = f"{', '.join(disagreeing[:_SHOWN_MAX])}{more} disagree with their records"
-        return Finding(name, Level.WARNING, f"{told}: interpulse-admin topics doctor explains and repairs it")
+        text = f"{', '.join(disagreeing[:_SHOWN_MAX])}{more} disagree with their records"
+        return Finding(name, Level.WARNING, f"{text}: interpulse-admin topics doctor explains and repairs it")
     return Finding(name, Level.OK, f"those of {topics} topics agree")
 
 
 async def _expiry(settings: ConnectionSettings, limits: Limits) -> list[Finding]:
-    found, now = [], time.time()
+    results, now = [], time.time()
     for name, url in (("web certificate", settings.admin_url), ("service certificate", settings.given_service_url)):
         if url is None or not url.startswith(("https:", "pulsar+ssl:")):
             continue
         if settings.tls_insecure_allowed:
-            found.append(untold(name, "its certificate to those who trust any"))
+            results.append(unreported(name, "its certificate to those who trust any"))
             continue
         try:
             end = await asyncio.to_thread(certificate_of_server, url, settings.tls_trust_certs_path)
         except (OSError, ValueError) as error:
-            found.append(Finding(name, Level.CRITICAL, f"{url.split(',')[0]} shows none that can be trusted: {error}"))
+            results.append(
+                Finding(name, Level.CRITICAL, f"{url.split(',')[0]} shows none that can be trusted: {error}")
+            )
         else:
-            found.append(findings.running_out(name, end, now, limits))
+            results.append(findings.running_out(name, end, now, limits))
     credentials = settings.credentials()
     token = (credentials.http_header() or "") if credentials is not None else ""
     if token.startswith("Bearer "):
-        found.append(findings.running_out("own token", token_end(token.removeprefix("Bearer ")), now, limits))
-    return found
+        results.append(findings.running_out("own token", token_end(token.removeprefix("Bearer ")), now, limits))
+    return results
 
 
 def _not_looked(name: str, error: PulsarError) -> Finding:

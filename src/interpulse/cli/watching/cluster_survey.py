@@ -1,4 +1,4 @@
-"""Asks a cluster for its topics and their statistics, a few questions at a time."""
+"""Reading of a cluster's topics and their statistics, a few requests at a time."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from interpulse.model.names import NamespaceName
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["ClusterSurvey", "Found", "namespaces_of"]
+__all__ = ["ClusterSurvey", "Observation", "namespaces_of"]
 
 _QUESTIONS_AT_ONCE: Final = 8
 _LISTED_EACH_ROUNDS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One look at the cluster."""
+class Observation:
+    """Result of one round of requests."""
 
     stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By topic."""
+    """Statistics by topic."""
 
     matching: int = 0
-    """Topics that there are, of which the first ones were looked at."""
+    """Number of topics whose names match; statistics are read for the first of them only."""
 
     problems: Sequence[str] = ()
-    """One sentence for each kind of thing that could not be asked."""
+    """One sentence for each kind of request that failed."""
 
 
 async def namespaces_of(admin: AdminClient) -> list[str]:
-    """Every namespace that the caller may list; those of brokers' own checks are left out."""
-    found: list[str] = []
+    """Return the namespaces that the caller may list, without those of the brokers' own health checks."""
+    names: list[str] = []
     for tenant in await admin.tenants.list():
         try:
-            found += await admin.namespaces.list(tenant)
+            names += await admin.namespaces.list(tenant)
         except AuthorizationError:
             continue
-    return [name for name in found if not NamespaceName.parse(name).is_heartbeat]
+    return [name for name in names if not NamespaceName.parse(name).is_heartbeat]
 
 
 class ClusterSurvey:
-    """Looks at the topics of some namespaces, all of them if none is named, whose names match ``wanted``."""
+    """Reader of the topics of some namespaces, or of all, whose names match ``wanted``."""
 
     def __init__(
         self, admin: AdminClient, namespaces: Sequence[str], *, wanted: re.Pattern[str] | None, topics_max: int
@@ -59,9 +59,10 @@ class ClusterSurvey:
         self._names: list[str] = []
         self._rounds = 0
 
-    async def look(self) -> Found:
-        """Topics are listed at first and every ten rounds, statistics are asked for in each. Raises PulsarError if the
-        topics cannot be listed."""
+    async def look(self) -> Observation:
+        """Read the statistics once. The list of topics is read again every ten rounds. Raise PulsarError if it cannot
+        be.
+        """
         if self._rounds % _LISTED_EACH_ROUNDS == 0:
             self._names = await self._listed()
         self._rounds += 1
@@ -69,7 +70,7 @@ class ClusterSurvey:
         problems: dict[type[PulsarError], str] = {}
         waiting = iter(self._names[: self._topics_max])
         await asyncio.gather(*(self._ask(waiting, stats, problems) for _ in range(_QUESTIONS_AT_ONCE)))
-        return Found(stats, len(self._names), list(problems.values()))
+        return Observation(stats, len(self._names), list(problems.values()))
 
     async def _listed(self) -> list[str]:
         names: list[str] = []

@@ -1,4 +1,4 @@
-"""When tokens and certificates run out."""
+"""Expiry of tokens and certificates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _TIMEOUT_S: Final = 10.0
 
 
 def token_end(token: str) -> float | None:
-    """The time in seconds since 1970; None for a token without end, or that is none. Its signature is not looked at."""
+    """Return the expiry of a token in seconds since 1970, or None if it has none or is not a token.
+
+    The signature is not verified.
+    """
     try:
         payload = token.split(".")[1]
         claims: Any = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -27,9 +30,9 @@ def token_end(token: str) -> float | None:
 
 
 def certificate_of_server(url: str, trust_certs_path: str | None) -> float | None:
-    """When the certificate that a server shows ends, in seconds since 1970; None if its address is not one of TLS.
+    """Return the expiry of a server's certificate in seconds since 1970, or None if the address does not use TLS.
 
-    Raises OSError if it does not answer, and for a certificate that is not trusted.
+    Raises OSError if the server does not answer or its certificate is not trusted.
     """
     parts = urlsplit(url.split(",")[0])
     ports = {"https": 443, "pulsar+ssl": 6651}

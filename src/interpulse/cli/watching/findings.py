@@ -1,4 +1,4 @@
-"""What ``check`` concludes from what it was told: one finding for each thing that an operator would look at. Pure."""
+"""Conclusions of ``check`` from a cluster's statistics and metrics, one finding for each. Pure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = [
     "loop_lag",
     "replication",
     "running_out",
-    "untold",
+    "unreported",
     "worst",
 ]
 
 _GB: Final = 1e9
 _DAY_S: Final = 86_400
 
-_FREE, _SIZE, _FULL = (f"interpulse_data_directory_{each}" for each in ("free_bytes", "size_bytes", "full"))
+_FREE, _SIZE, _FULL = (f"interpulse_data_directory_{name}" for name in ("free_bytes", "size_bytes", "full"))
 _FAILED: Final = "interpulse_log_failed_groups_total"
 _LAG: Final = "interpulse_event_loop_lag_seconds"
 _STATES: Final = "interpulse_replication_topics"
@@ -36,11 +36,11 @@ _AGE: Final = "pulsar_storage_backlog_age_seconds"
 METRICS: Final = (
     _FREE, _SIZE, _FULL, _FAILED, f"{_LAG}_bucket", _STATES, _REAL_DISCONNECTED, _REAL_CONNECTED, _AGE,
 )  # fmt: skip
-"""Those that are looked at."""
+"""Metrics that the findings need."""
 
 
 class Level(IntEnum):
-    """How bad it is."""
+    """Severity of a finding."""
 
     OK = 0
     WARNING = 1
@@ -49,17 +49,17 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line."""
+    """One line of the output."""
 
     name: str
     level: Level
     sentence: str
-    told: bool = True
-    """False: the broker does not tell this."""
+    reported: bool = True
+    """False if the broker does not report this."""
 
     @property
     def word(self) -> str:
-        return self.level.name.lower() if self.told else "untold"
+        return self.level.name.lower() if self.reported else "untold"
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "level": self.word, "sentence": self.sentence}
@@ -67,7 +67,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """From when on something is worth a warning."""
+    """Thresholds from which a value is worth a warning."""
 
     backlog_age_s: float = 3600
     free_share: float = 0.1
@@ -75,43 +75,43 @@ class Limits:
     runs_out_s: float = 14 * _DAY_S
 
 
-def untold(name: str, what: str) -> Finding:
-    """The broker does not say it."""
-    return Finding(name, Level.OK, f"this broker does not tell {what}", told=False)
+def unreported(name: str, what: str) -> Finding:
+    """Return the finding for a value that the broker does not report."""
+    return Finding(name, Level.OK, f"this broker does not report {what}", reported=False)
 
 
 def disk(metrics: Metrics, limits: Limits) -> Finding:
-    """The room on the disk of the broker, and whether it could be written to."""
+    """Judge the free space on the broker's disk and the last failed write."""
     free, size = metrics.total(_FREE), metrics.total(_SIZE)
     if free is None or not size:
-        return untold("disk", "how much room its disk has")
-    told = f"{free / _GB:.1f} GB of {size / _GB:.1f} GB are free"
+        return unreported("disk", "how much room its disk has")
+    text = f"{free / _GB:.1f} GB of {size / _GB:.1f} GB are free"
     if metrics.total(_FULL):
-        return Finding("disk", Level.CRITICAL, f"{told}: producers are refused until there is more room")
+        return Finding("disk", Level.CRITICAL, f"{text}: producers are refused until there is more room")
     if metrics.total(_FAILED):
         return Finding("disk", Level.CRITICAL, "a write has failed: look at the disk, and at the log of the broker")
     if free < limits.free_share * size:
-        return Finding("disk", Level.WARNING, f"{told}, less than {limits.free_share:.0%}")
-    return Finding("disk", Level.OK, told)
+        return Finding("disk", Level.WARNING, f"{text}, less than {limits.free_share:.0%}")
+    return Finding("disk", Level.OK, text)
 
 
 def loop_lag(metrics: Metrics, limits: Limits) -> Finding:
-    """How late the broker comes to what is due."""
+    """Judge the delay of the broker's event loop."""
     bound = metrics.quantile_bound(_LAG, 0.99)
     if bound is None:
-        return untold("event loop", "how late its event loop is")
-    told = f"99 of 100 times it was at most {bound * 1000:g} ms late since the broker started"
+        return unreported("event loop", "how late its event loop is")
+    text = f"99 of 100 times it was at most {bound * 1000:g} ms late since the broker started"
     if bound > limits.loop_lag_s:
-        return Finding("event loop", Level.WARNING, f"{told}: the machine has too little of something")
-    return Finding("event loop", Level.OK, told)
+        return Finding("event loop", Level.WARNING, f"{text}: the machine has too little of something")
+    return Finding("event loop", Level.OK, text)
 
 
 def backlog_age(metrics: Metrics, limits: Limits) -> Finding:
-    """The messages that wait for the longest time."""
+    """Judge the age of the oldest unacknowledged messages."""
     aged = [(sample.value, sample.labels.get("topic", "")) for sample in metrics.samples.get(_AGE, ())]
-    aged = [each for each in aged if each[0] >= 0]
+    aged = [oldest for oldest in aged if oldest[0] >= 0]
     if not aged:
-        return untold("backlog age", "how old unconsumed messages are (topics with a backlog quota have an age)")
+        return unreported("backlog age", "how old unconsumed messages are (topics with a backlog quota have an age)")
     oldest, topic = max(aged)
     if oldest > limits.backlog_age_s:
         late = sum(1 for seconds, _ in aged if seconds > limits.backlog_age_s)
@@ -121,7 +121,7 @@ def backlog_age(metrics: Metrics, limits: Limits) -> Finding:
 
 
 def replication(metrics: Metrics) -> Finding:
-    """Topics that are not copied: by our states, or by the replicators of a real broker."""
+    """Judge topics that are not replicated, by our status or by the replicators of Apache Pulsar."""
     states = metrics.samples.get(_STATES)
     if states is not None:
         counts: dict[str, float] = {}
@@ -130,9 +130,9 @@ def replication(metrics: Metrics) -> Finding:
             counts[state] = counts.get(state, 0) + sample.value
         stuck = {state: count for state in ("HELD", "DISCONNECTED") if (count := counts.get(state, 0))}
         if stuck:
-            told = " and ".join(f"{count:g} topics are {state}" for state, count in stuck.items())
+            text = " and ".join(f"{count:g} topics are {state}" for state, count in stuck.items())
             remedy = "interpulse-admin namespaces replication-status says why"
-            return Finding("replication", Level.CRITICAL, f"{told}: {remedy}")
+            return Finding("replication", Level.CRITICAL, f"{text}: {remedy}")
         return Finding("replication", Level.OK, f"{sum(counts.values()):g} topics are replicated, none is held")
     disconnected, connected = metrics.total(_REAL_DISCONNECTED), metrics.total(_REAL_CONNECTED)
     if disconnected is None and connected is None:
@@ -143,7 +143,7 @@ def replication(metrics: Metrics) -> Finding:
 
 
 def running_out(name: str, end: float | None, now: float, limits: Limits) -> Finding:
-    """A token or a certificate."""
+    """Judge the expiry of a token or certificate."""
     if end is None:
         return Finding(name, Level.OK, "it has no end")
     left = end - now
@@ -155,7 +155,7 @@ def running_out(name: str, end: float | None, now: float, limits: Limits) -> Fin
 
 
 def worst(findings: list[Finding]) -> Level:
-    """The level of all of them together, which is the exit code."""
+    """Return the worst level of the findings, which is the exit code."""
     return max((finding.level for finding in findings), default=Level.OK)
 
 

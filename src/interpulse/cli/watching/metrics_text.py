@@ -1,4 +1,4 @@
-"""Reads the samples of Prometheus' text format that are asked for. Pure."""
+"""Samples of Prometheus' text format. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ESCAPES: Final = {"\\n": "\n", '\\"': '"', "\\\\": "\\"}
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One line."""
+    """One line of the text format."""
 
     labels: Mapping[str, str]
     value: float
@@ -30,7 +30,7 @@ class Metrics:
 
     @classmethod
     def parse(cls, text: str, names: Iterable[str]) -> Metrics:
-        """Those of these names; lines that are no samples are passed over."""
+        """Read the samples of the named metrics and skip all other lines."""
         wanted = {name: list[Sample]() for name in names}
         for line in text.splitlines():
             name = line.partition("{")[0].partition(" ")[0]
@@ -39,12 +39,12 @@ class Metrics:
         return cls({name: samples for name, samples in wanted.items() if samples})
 
     def total(self, name: str) -> float | None:
-        """The sum of all samples; None if there are none."""
+        """Return the sum of all samples, or None if there are none."""
         samples = self.samples.get(name)
         return None if samples is None else sum(sample.value for sample in samples)
 
     def quantile_bound(self, name: str, quantile: float) -> float | None:
-        """The upper bound of the bucket of a histogram in which that share of what was seen is reached."""
+        """Return the upper bound of the histogram bucket that contains the quantile."""
         buckets: dict[float, float] = {}
         for sample in self.samples.get(f"{name}_bucket", ()):
             bound = _number(sample.labels.get("le", ""))

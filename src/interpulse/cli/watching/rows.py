@@ -1,4 +1,4 @@
-"""The rows of ``top``, made of the statistics of topics. Pure."""
+"""Rows of ``top``, built from topic statistics. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MB: Final = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One figure: its name in JSON, its heading, and how it is written for people."""
+    """One column: its JSON name, its heading, and its format for people."""
 
     key: str
     heading: str
@@ -27,7 +27,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One kind of rows; ``sort`` is the heading that they are sorted by unless another is named."""
+    """One kind of rows. ``sort`` is the heading of the default sort column."""
 
     rows: Callable[[str, Mapping[str, Any]], Iterable[Row]]
     columns: tuple[Column, ...]
@@ -42,7 +42,7 @@ class Table:
 
 
 def sorted_rows(table: Table, rows: Iterable[Row], heading: str) -> list[Row]:
-    """By that column, the largest numbers first and texts by the alphabet; equal ones by their names."""
+    """Sort rows by a column: numbers in descending order, text in alphabetical order, ties by name."""
     column, names = table.column(heading), [column.key for column in table.columns if not column.is_number]
     named = sorted(rows, key=lambda row: [str(row[key]) for key in names])
     if column.is_number:
@@ -51,7 +51,7 @@ def sorted_rows(table: Table, rows: Iterable[Row], heading: str) -> list[Row]:
 
 
 def shown(table: Table, rows: Sequence[Row]) -> list[list[str]]:
-    """The cells, written for people."""
+    """Format the cells of a row for people."""
     return [
         ["" if row[column.key] is None else column.form(row[column.key]) for column in table.columns] for row in rows
     ]
@@ -62,42 +62,42 @@ def _topics(topic: str, stats: Mapping[str, Any]) -> Iterator[Row]:
     yield {
         "topic": topic,
         **_rates(stats),
-        "backlog": sum(_number(each, "msgBacklog") for each in subscriptions.values()),
+        "backlog": sum(_number(subscription, "msgBacklog") for subscription in subscriptions.values()),
         "storageSize": _number(stats, "storageSize"),
         "producers": len(stats.get("publishers") or ()),
         "subscriptions": len(subscriptions),
-        "consumers": sum(len(each.get("consumers") or ()) for each in subscriptions.values()),
+        "consumers": sum(len(subscription.get("consumers") or ()) for subscription in subscriptions.values()),
     }
 
 
 def _subscriptions(topic: str, stats: Mapping[str, Any]) -> Iterator[Row]:
-    for name, each in _objects(stats, "subscriptions").items():
+    for name, subscription in _objects(stats, "subscriptions").items():
         yield {
             "topic": topic,
             "subscription": name,
-            "type": str(each.get("type") or ""),
-            "msgRateOut": _number(each, "msgRateOut"),
-            "msgThroughputOut": _number(each, "msgThroughputOut"),
-            "backlog": _number(each, "msgBacklog"),
-            "unacked": _number(each, "unackedMessages"),
-            "redelivered": _number(each, "msgRateRedeliver"),
-            "consumers": len(each.get("consumers") or ()),
+            "type": str(subscription.get("type") or ""),
+            "msgRateOut": _number(subscription, "msgRateOut"),
+            "msgThroughputOut": _number(subscription, "msgThroughputOut"),
+            "backlog": _number(subscription, "msgBacklog"),
+            "unacked": _number(subscription, "unackedMessages"),
+            "redelivered": _number(subscription, "msgRateRedeliver"),
+            "consumers": len(subscription.get("consumers") or ()),
         }
 
 
 def _replication(topic: str, stats: Mapping[str, Any]) -> Iterator[Row]:
-    for cluster, each in _objects(stats, "replication").items():
-        told = each.get("status")  # a real broker tells less
-        status = told if isinstance(told, Mapping) else {}
-        state = status.get("state") or ("CONNECTED" if each.get("connected") else "DISCONNECTED")
+    for cluster, replicator in _objects(stats, "replication").items():
+        reported = replicator.get("status")  # Apache Pulsar reports less
+        status = reported if isinstance(reported, Mapping) else {}
+        state = status.get("state") or ("CONNECTED" if replicator.get("connected") else "DISCONNECTED")
         yield {
             "topic": topic,
             "cluster": cluster,
             "state": state,
-            "msgRateOut": _number(each, "msgRateOut"),
-            "msgThroughputOut": _number(each, "msgThroughputOut"),
-            "backlog": _number(each, "replicationBacklog"),
-            "delaySeconds": _number(each, "replicationDelayInSeconds"),
+            "msgRateOut": _number(replicator, "msgRateOut"),
+            "msgThroughputOut": _number(replicator, "msgThroughputOut"),
+            "backlog": _number(replicator, "replicationBacklog"),
+            "delaySeconds": _number(replicator, "replicationDelayInSeconds"),
             "reason": status.get("reason"),
         }
 
@@ -107,7 +107,7 @@ def _rates(stats: Mapping[str, Any]) -> Row:
 
 
 def _objects(stats: Mapping[str, Any], key: str) -> dict[str, Mapping[str, Any]]:
-    return {name: each for name, each in (stats.get(key) or {}).items() if isinstance(each, Mapping)}
+    return {name: value for name, value in (stats.get(key) or {}).items() if isinstance(value, Mapping)}
 
 
 def _number(values: Mapping[str, Any], key: str) -> float:
@@ -173,4 +173,4 @@ TABLES: Final[Mapping[str, Table]] = {
         sort="BACKLOG",
     ),
 }
-"""By the word that ``top`` takes."""
+"""Tables by the argument of ``top`` that selects them."""

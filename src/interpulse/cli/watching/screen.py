@@ -1,4 +1,4 @@
-"""``top`` on a terminal: one screen that is drawn anew, and what keys do to it. Imported only where there is rich."""
+"""Screen of ``top`` on a terminal, and its keys. Imported only if rich is installed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _END: Final = ("q", "Q", "\x04")
 
 
 class Screen:
-    """Shows as many rows as there is room for. ``on_end`` is called when a key ends it."""
+    """Full-screen table with as many rows as fit. ``on_end`` is called when a key ends it."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Screen:
         self._problems: tuple[str, ...] = ()
         self._turned = False
         self._text = ""
-        """Only topics with this in their names."""
+        """Filter: only topics whose names contain this text."""
         self._typing = False
         self._live = Live(get_renderable=self.drawn, console=self._console, auto_refresh=False, screen=True)
 
@@ -69,11 +69,11 @@ class Screen:
         self.draw()
 
     def draw(self) -> None:
-        """Again: the window may have another size."""
+        """Redraw, for example after the window changed its size."""
         self._live.refresh()
 
     def press(self, key: str) -> None:
-        """One key, or the sequence that a terminal sends for it."""
+        """Handle one key, or the escape sequence that a terminal sends for it."""
         if self._typing:
             self._type(key)
         elif key in _END:
@@ -136,13 +136,13 @@ class Screen:
 
 
 def _line(text: str, style: str) -> Text:
-    """What does not fit is cut off: a second line would push the last one off the screen."""
+    """Cut off what does not fit, since a second line would push the last one off the screen."""
     return Text(to_cell(text), style, no_wrap=True, overflow="ellipsis")
 
 
 @contextlib.contextmanager
 def attended(screen: Screen) -> Iterator[None]:
-    """The screen hears of keys and of new sizes of the window, as far as this is a terminal that can tell."""
+    """Report keys and window sizes to the screen while the context is open, if the terminal supports it."""
     with contextlib.ExitStack() as ends:
         try:
             import signal

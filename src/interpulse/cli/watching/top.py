@@ -1,4 +1,4 @@
-"""``interpulse top``: the topics, subscriptions or replications of a cluster that have most of something."""
+"""Command ``interpulse top``: topics, subscriptions or replications, sorted by one of their statistics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from interpulse.cli.support.connection.settings import ConnectionSettings
 from interpulse.cli.support.formats import FORMATS, to_table
 from interpulse.cli.support.params import NAMESPACE
 from interpulse.cli.support.running import failure, open_admin
-from interpulse.cli.watching.cluster_survey import ClusterSurvey, Found
+from interpulse.cli.watching.cluster_survey import ClusterSurvey, Observation
 from interpulse.cli.watching.rows import TABLES, Table, shown, sorted_rows
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName
@@ -80,15 +80,15 @@ def top(
     output: str | None,
     **flags: Any,
 ) -> None:
-    """Watch KIND (topics, subscriptions or replication) of NAMESPACES, of all namespaces by default.
+    """Watch KIND (topics, subscriptions or replication) of NAMESPACES, or of all namespaces.
 
-    Works with Apache Pulsar too. Rates are the broker's own. Each topic is one question, eight at a time; of more than
-    --topics-max topics the first ones by name are asked about, and the heading says of how many. Asking about a topic
-    loads it at its broker: name namespaces, or narrow it with --filter, where there are many.
+    Also works with Apache Pulsar. Rates are the broker's own. Each topic takes one request, eight at a time. If there
+    are more than --topics-max topics, only the first by name are read, and the heading shows how many there are.
+    Reading a topic's statistics loads it at its broker: name namespaces, or use --filter, in large clusters.
 
-    On a terminal with rich installed it is a screen: q ends, s and S (or the arrow keys) sort by the next and the last
-    column, r turns the order round, / shows only topics with a text in their names. While the cluster does not answer,
-    the screen keeps what was seen last and says so. Elsewhere a table is printed in every round.
+    On a terminal with rich installed, a screen opens: q quits, s and S (or the arrow keys) sort by the next and
+    previous column, r reverses the order, / filters by name. While the cluster does not answer, the screen keeps the
+    last values and says so. Elsewhere, a table is printed in each round.
     """
     table = TABLES[kind]
     sort = _heading(table, heading)
@@ -98,7 +98,9 @@ def top(
 
     async def watch() -> None:
         async with open_admin(settings, settings.admin_url) as admin:
-            survey = ClusterSurvey(admin, [str(each) for each in namespaces], wanted=wanted, topics_max=topics_max)
+            survey = ClusterSurvey(
+                admin, [str(namespace) for namespace in namespaces], wanted=wanted, topics_max=topics_max
+            )
             if once:
                 _print(table, await survey.look(), sort, row_count, output, admin)
             elif sys.stdout.isatty() and importlib.util.find_spec("rich"):
@@ -123,24 +125,30 @@ def _heading(table: Table, asked: str | None) -> str:
     raise click.UsageError(f"There is no column {asked!r}; there is {', '.join(table.headings)}")
 
 
-def _rows(table: Table, found: Found) -> list[dict[str, Any]]:
-    return [row for topic, stats in found.stats.items() for row in table.rows(topic, stats)]
+def _rows(table: Table, observation: Observation) -> list[dict[str, Any]]:
+    return [row for topic, stats in observation.stats.items() for row in table.rows(topic, stats)]
 
 
-def _title(found: Found, admin: AdminClient) -> str:
+def _title(observation: Observation, admin: AdminClient) -> str:
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    looked = f"{len(found.stats):,} of {found.matching:,} topics" if found.matching > len(found.stats) else ""
-    return f"{now}  {admin.web_url}  {looked or f'{found.matching:,} topics'}"
+    looked = (
+        f"{len(observation.stats):,} of {observation.matching:,} topics"
+        if observation.matching > len(observation.stats)
+        else ""
+    )
+    return f"{now}  {admin.web_url}  {looked or f'{observation.matching:,} topics'}"
 
 
-def _print(table: Table, found: Found, sort: str, row_count: int, output: str | None, admin: AdminClient) -> None:
-    rows = sorted_rows(table, _rows(table, found), sort)
-    for problem in found.problems:
+def _print(
+    table: Table, observation: Observation, sort: str, row_count: int, output: str | None, admin: AdminClient
+) -> None:
+    rows = sorted_rows(table, _rows(table, observation), sort)
+    for problem in observation.problems:
         click.echo(f"Could not look: {problem}", err=True)
     if output is not None:
         click.echo(FORMATS[output](rows))
         return
-    click.echo(_title(found, admin), err=True)
+    click.echo(_title(observation, admin), err=True)
     cells = [dict(zip(table.headings, row, strict=True)) for row in shown(table, rows[:row_count])]
     click.echo(to_table(cells) if cells else "Nothing to show.")
 
@@ -160,19 +168,19 @@ async def _on_screen(table: Table, survey: ClusterSurvey, sort: str, interval: f
     ended = asyncio.Event()
     with Screen(table, sort, on_end=ended.set) as screen, attended(screen):
         screen.show(f"{admin.web_url}  is asked for its topics", [], ())
-        found = await _unless(ended, survey.look())
-        title = "" if found is None else _title(found, admin)
-        while found is not None:
-            screen.show(title, _rows(table, found), tuple(found.problems))
+        observation = await _unless(ended, survey.look())
+        title = "" if observation is None else _title(observation, admin)
+        while observation is not None:
+            screen.show(title, _rows(table, observation), tuple(observation.problems))
             await _unless(ended, asyncio.sleep(interval))
-            looked = await _unless(ended, _looked_again(survey, found))
-            if looked is not None and looked.stats is not found.stats:
+            looked = await _unless(ended, _looked_again(survey, observation))
+            if looked is not None and looked.stats is not observation.stats:
                 title = _title(looked, admin)
-            found = looked
+            observation = looked
 
 
 async def _unless(ended: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """What it returns; None if the screen is ended before, or was already."""
+    """Return the result of ``work``, or None if the screen ends first."""
     working, ending = asyncio.ensure_future(work), asyncio.ensure_future(ended.wait())
     try:
         await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -183,10 +191,14 @@ async def _unless(ended: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | Non
         await asyncio.gather(working, ending, return_exceptions=True)
 
 
-async def _looked_again(survey: ClusterSurvey, before: Found) -> Found:
-    """A cluster that does not answer leaves what was seen last, with a sentence; the title tells when that was."""
+async def _looked_again(survey: ClusterSurvey, before: Observation) -> Observation:
+    """Read the statistics again, or keep the last ones with their time if the cluster does not answer."""
     try:
-        found = await survey.look()
+        observation = await survey.look()
     except PulsarError as error:
-        return Found(before.stats, before.matching, [failure(error).message])
-    return Found(before.stats, before.matching, found.problems) if found.problems and not found.stats else found
+        return Observation(before.stats, before.matching, [failure(error).message])
+    return (
+        Observation(before.stats, before.matching, observation.problems)
+        if observation.problems and not observation.stats
+        else observation
+    )

@@ -21,7 +21,7 @@ def word(finding: Finding) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("lines", "level", "words"),
     [
-        ((), "untold", "does not tell how much room"),
+        ((), "untold", "does not report how much room"),
         ((f"{DISK}_free_bytes 50e9", f"{DISK}_size_bytes 100e9"), "ok", "50.0 GB of 100.0 GB are free"),
         ((f"{DISK}_free_bytes 9e9", f"{DISK}_size_bytes 100e9"), "warning", "less than 10%"),
         ((f"{DISK}_free_bytes 9e9", f"{DISK}_size_bytes 100e9", f"{DISK}_full 1"), "critical", "refused"),
@@ -83,6 +83,6 @@ def test_token_or_certificate(end: float | None, level: str) -> None:
 
 def test_worst_when_several_then_is_the_exit_code() -> None:
     ok, critical = Finding("a", Level.OK, ""), Finding("b", Level.CRITICAL, "")
-    assert worst([]) == worst([ok, findings.untold("c", "it")]) == 0
+    assert worst([]) == worst([ok, findings.unreported("c", "it")]) == 0
     assert worst([ok, critical]) == 2
     assert critical.to_json() == {"name": "b", "level": "critical", "sentence": ""}

@@ -1,6 +1,6 @@
-"""Heartbeats: small messages of the job to a topic of the source, which tell the delay where there is no traffic.
+"""Heartbeats: small messages of the job to a topic of the source, which show the delay when there is no traffic.
 
-The job that sends them hears them on the target too, so only its own clock counts.
+The job that sends them also receives them on the target, so only its own clock counts.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = ["HeartbeatArrivals", "send_heartbeats"]
 log = logging.getLogger(__name__)
 
 _RUN: Final = secrets.token_hex(8)
-"""Of this process: heartbeats of an earlier one say nothing to its clock."""
+"""Id of this process. Heartbeats of an earlier process are unrelated to this clock."""
 
 
 async def send_heartbeats(config: PipelineConfig, admin: AdminClient) -> None:
-    """Until cancelled, where the file asks for them. What the source refuses is logged once, and tried again."""
+    """Send heartbeats until cancelled, if the file asks for them. A refusal is logged once and retried."""
     topic, refused = config.heartbeat_topic, ""
     if topic is None:
         return
@@ -54,7 +54,7 @@ async def send_heartbeats(config: PipelineConfig, admin: AdminClient) -> None:
 
 
 class HeartbeatArrivals:
-    """Listens on the target of one route, as soon as the topic is replicated."""
+    """Listener for heartbeats on the target of one route, from when the topic is replicated."""
 
     def __init__(self, route: Route, emit: Emit) -> None:
         self._route = route
@@ -62,7 +62,7 @@ class HeartbeatArrivals:
         self._listening: asyncio.Task[None] | None = None
 
     async def follow(self, topics: RouteTopics) -> None:
-        """Begin to listen, or begin again after the target was away."""
+        """Start to listen, or start again after the target was away."""
         topic = self._route.config.heartbeat_topic
         if topic is None or (self._listening is not None and not self._listening.done()):
             return

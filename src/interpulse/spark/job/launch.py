@@ -1,4 +1,4 @@
-"""Starting the replication job from a command line: says so at once, and imports what takes long afterwards."""
+"""Start of the replication job from a command line: reports at once, then does the slow imports."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ EXIT_CANNOT_RUN: Final = 2
 def replicate(
     config_path: str, *, dry_run: bool = False, supervised: bool = False, takeover: Takeover | None = None
 ) -> int:
-    """Run the job until it is told to stop; the exit code. What cannot run says so in one sentence, code 2.
+    """Run the job until it is stopped, and return the exit code. What cannot run is one sentence and code 2.
 
-    Threads may be left that wait for Java: the caller ends the process with ``os._exit``.
+    Threads may be left that wait for Java: end the process with ``os._exit``.
     """
     with ExitStack() as closing:
         reports: list[Report] = []
@@ -49,7 +49,7 @@ def replicate(
 
 
 def _starting(config_path: str) -> Mapping[str, Any] | None:
-    """The first event, from the file as it is; None where it cannot be one: reading it properly says why."""
+    """Return the first event, from the file as it is. Return None if it is invalid; reading it properly says why."""
     try:
         body = tomllib.loads(Path(config_path).read_text(encoding="utf-8"))
         source = f"{body['source']['cluster']} at {shown_address(body['source']['service_url'])}"
@@ -64,7 +64,7 @@ def _starting(config_path: str) -> Mapping[str, Any] | None:
 
 
 def _first_report(*, supervised: bool) -> Report:
-    """A screen for people, lines for programs."""
+    """Return a screen for people, or lines for programs."""
     if supervised or not sys.stdout.isatty() or find_spec("rich") is None:
         return JsonLines()
     from interpulse.spark.job.reports.live_screen import LiveScreen
@@ -81,7 +81,7 @@ def _outcome(
     dry_run: bool,
     supervised: bool,
 ) -> int | str:
-    """Run; the exit code, or what speaks against it."""
+    """Run the job, and return the exit code or the reason why it cannot run."""
     from interpulse.model.errors import PulsarError
     from interpulse.spark.job.pipeline_config import PipelineConfigError, load_pipeline_config
 
@@ -118,7 +118,7 @@ def _dry_run(config: PipelineConfig, takeover: Takeover | None) -> int:
 
 
 def _take_over(config: PipelineConfig, takeover: Takeover, reports: list[Report]) -> PipelineConfig:
-    """Move the cursors; the configuration of a job that begins there."""
+    """Move the cursors, and return the configuration of a job that begins there."""
     from interpulse.model.errors import PulsarError
     from interpulse.spark.job.inspection.takeover import find_begins, move_cursors
     from interpulse.spark.job.pipeline_config import PipelineConfigError
@@ -145,7 +145,7 @@ def _run(config: PipelineConfig, reports: list[Report], *, supervised: bool) -> 
 
 
 def _spans(config: PipelineConfig) -> Report | None:
-    """Micro-batches as spans, where OTEL_SDK_DISABLED=false."""
+    """Return a report of micro-batches as spans, if OTEL_SDK_DISABLED=false."""
     from interpulse.serving.telemetry import TelemetryUnusable, tracer_provider
     from interpulse.spark.job.pipeline_config import PipelineConfigError
 

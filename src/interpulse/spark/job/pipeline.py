@@ -1,4 +1,4 @@
-"""Replication to one remote cluster: makes its topics ready, keeps one streaming query running, reports its state."""
+"""Replication to one remote cluster: prepares its topics, keeps one streaming query running, reports its state."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ __all__ = ["Pipeline"]
 
 
 class Pipeline:
-    """One remote cluster. ``update`` is called again and again with the present selection.
+    """Replication to one remote cluster. Call ``update`` repeatedly with the present selection.
 
-    Without ``spark``, which may come later, topics are made ready and nothing is copied.
+    Without ``spark``, which may come later, topics are prepared and nothing is copied.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class Pipeline:
         self._sync_at = 0.0
         self._started = False
         self._away: QueryFailure | None = None
-        self._told_holds: Mapping[str, str] = {}
+        self._reported_holds: Mapping[str, str] = {}
         self._healed_count = 0
         self._healed_last: Mapping[str, Any] = {}
 
     async def update(self, topics: Mapping[TopicName, int]) -> None:
-        """Provision what is new, hold what does not fit, and keep the query running."""
+        """Provision new topics, hold those that do not fit, and keep the query running."""
         if not self._started:
             self._start()
         is_under_way = self._query.has_started or self.route.checkpoint.exists()
@@ -75,7 +75,7 @@ class Pipeline:
         await self._heartbeat.follow(self.topics)
 
     def _sync_subscriptions(self) -> None:
-        """Beside everything else: with many topics it takes a while."""
+        """Carry subscriptions in the background, since it takes a while with many topics."""
         settings, now = self.route.config.subscriptions, time.monotonic()
         if not settings.sync or now < self._sync_at or (self._syncing is not None and not self._syncing.done()):
             return
@@ -85,13 +85,13 @@ class Pipeline:
         self._syncing = asyncio.create_task(run)
 
     def _start(self) -> None:
-        """Without its checkpoint the pipeline starts anew; what it wrote before is then found on the target."""
+        """Start without a checkpoint if it is missing. Entries written before are then found on the target."""
         self._started = True
         if not self.route.checkpoint.exists():
             self.route.files.forget()
 
     def take_progress(self, progress: BatchProgress) -> None:
-        """A micro-batch is over."""
+        """Record a completed micro-batch."""
         self._lag.note_progress(progress)
         self._query.note_progress()
         written = self.route.files.summary_of(progress.batch_id)
@@ -99,32 +99,32 @@ class Pipeline:
         if written is not None:
             self._rates.note(written.get("topics", {}), time.monotonic())
             line["written"] = {key: value for key, value in written.items() if key not in ("batchId", "topics")}
-            self._tell_healed(written.get("healed", ()))
+            self._report_healed(written.get("healed", ()))
         self._emit(line)
-        self._tell_holds(self.route.files.held())
+        self._report_holds(self.route.files.held())
 
-    def _tell_holds(self, held: Mapping[str, HeldRange]) -> None:
-        """Once each: what the target refused in a batch, and what it takes again."""
-        cluster, told = self.route.remote, self._told_holds
+    def _report_holds(self, held: Mapping[str, HeldRange]) -> None:
+        """Report once what the target refused in a batch, and what it takes again."""
+        cluster, reported = self.route.remote, self._reported_holds
         for name, item in held.items():
-            if told.get(name) != item.reason:
+            if reported.get(name) != item.reason:
                 remedy = _hold_of(item)["remedy"]
                 self._emit(
                     {"event": "held", "cluster": cluster, "topic": name, "reason": item.reason, "remedy": remedy}
                 )
-        for name in told.keys() - held.keys():
+        for name in reported.keys() - held.keys():
             self._emit({"event": "released", "cluster": cluster, "topic": name})
-        self._told_holds = {name: item.reason for name, item in held.items()}
+        self._reported_holds = {name: item.reason for name, item in held.items()}
 
-    def _tell_healed(self, healed: Sequence[Mapping[str, Any]]) -> None:
-        """What failed within tasks of a batch, at either cluster, and was well again by itself."""
+    def _report_healed(self, healed: Sequence[Mapping[str, Any]]) -> None:
+        """Report failures at either cluster that healed within tasks of a batch."""
         for each in healed:
             self._healed_count += each["count"]
             self._healed_last = each
             self._emit({"event": "healed", "cluster": self.route.remote, **each})
 
     def note_source(self, problem: ReplicationProblem | None) -> None:
-        """Why the source gives no answer; None: it does."""
+        """Record why the source does not answer, or None if it does."""
         if problem is None:
             self._away = None
         elif self._away is None or self._away.reason != problem.reason:
@@ -132,15 +132,15 @@ class Pipeline:
             self._away = QueryFailure(problem.reason, problem.remedy, since, None)
 
     def take_idle(self) -> None:
-        """The query runs and has nothing to do."""
+        """Record that the query runs and has nothing to do."""
         self._query.note_progress()
 
     async def refresh_backlog(self) -> None:
-        """Ask the source where Spark does not say how far it is."""
+        """Ask the source for the backlog where Spark does not report it."""
         await self._lag.refresh(self.topics.partitions())
 
     def records(self) -> dict[NamespaceName, list[dict[str, Any]]]:
-        """Status records by namespace."""
+        """Return status records by namespace."""
         found: dict[NamespaceName, list[dict[str, Any]]] = {}
         held = self.route.files.held()
         rates = self._rates.all(time.monotonic())
@@ -179,7 +179,7 @@ class Pipeline:
         }
 
     def _throttling_of(self, topic: TopicName, name: str, record: Mapping[str, Any]) -> dict[str, str]:
-        """Why a topic-partition that is copied is behind, where it is its rate. The job keeps to it by itself."""
+        """Return why a copied topic-partition is behind, if its rate is the reason. The job enforces rates itself."""
         rate = self.topics.rate_of(topic)
         is_copied = record["state"] == "REPLICATING" and record["reason"] is None
         if rate is None or not is_copied or not record["lagEntries"] or not self._lag.is_throttled(name):
@@ -194,12 +194,15 @@ class Pipeline:
         return {"lagEntries": entries, "lagMessages": self._rates.messages_in(name, entries), "lagSeconds": seconds}
 
     async def retire(self) -> None:
-        """No policy asks for it any more. Should one ask again, replication begins where the cursor is then."""
+        """Stop because no policy asks for this cluster any more.
+
+        If one does later, replication resumes at the cursor.
+        """
         await self.stop()
         shutil.rmtree(self.route.checkpoint, ignore_errors=True)
 
     async def stop(self) -> None:
-        """End the query; the batch under way is replayed at the next start."""
+        """Stop the query. The batch in progress is replayed at the next start."""
         if self._syncing is not None:
             self._syncing.cancel()
             await asyncio.gather(self._syncing, return_exceptions=True)
@@ -217,7 +220,7 @@ _HELD_REMEDY: Final = "resolve what the reason names; the entries are kept and r
 
 
 def _hold_of(held: HeldRange) -> dict[str, Any]:
-    """What a status record says of a topic-partition that was refused while it was copied."""
+    """Return the status fields of a topic-partition that was refused while it was copied."""
     return {
         "state": "HELD",
         "since": held.since_ms,

@@ -1,6 +1,6 @@
-"""The configuration file of the replication job (TOML): what to copy from where to where, and how.
+"""Configuration file of the replication job (TOML): the source, the targets, and the topics and limits of copying.
 
-Unknown tables and keys are refused with the nearest known ones; all problems are reported together.
+Unknown tables and keys are refused with the nearest known ones. All problems are reported together.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ ON_MISMATCH_FAIL: Final = "fail"
 
 
 class PipelineConfigError(ValueError):
-    """The file cannot be used; the message lists every problem."""
+    """A file that cannot be used. The message lists every problem."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterAddress:
-    """One side of the pipeline: its name, ``pulsar://`` and ``http://`` URLs, and how we get in.
+    """One side of the pipeline: its name, its ``pulsar://`` and ``http://`` URLs, and the credentials.
 
-    ``token`` is best ``file:///path``; ``auth_plugin`` is the Java name of another way to authenticate, and
-    ``auth_params`` are its parameters. ``trust_certs_file`` and ``tls_allow_insecure_connection`` (any certificate is
-    trusted) count where the URLs are encrypted; ``certificate_file`` and ``key_file`` are shown there, and who we are
-    if there is nothing else. ``listener_name`` says which advertised listener of its brokers is used.
+    Prefer ``file:///path`` for ``token``. ``auth_plugin`` is the Java name of another way to authenticate, with
+    ``auth_params``. With encrypted URLs, ``trust_certs_file`` and ``tls_allow_insecure_connection`` (which trusts any
+    certificate) apply; ``certificate_file`` and ``key_file`` are presented, and identify the job if nothing else does.
+    ``listener_name`` selects an advertised listener of the brokers.
     """
 
     cluster: str
@@ -91,16 +91,16 @@ class ClusterAddress:
 
     @property
     def shown(self) -> str:
-        """As it is called in what is told."""
+        """Name for messages to people."""
         return f"{self.cluster} at {shown_address(self.service_url)}"
 
     def admin(self) -> AdminClient:
-        """A client of the admin API; the caller closes it."""
+        """Open a client of the admin API. The caller closes it."""
         access = self.access
         return AdminClient(self.admin_url, credentials=access.credentials, tls=access.tls, timeout_ms=10_000)
 
     def client(self) -> Client:
-        """A client for messages of the job's own, inside an event loop; the caller closes it."""
+        """Open a client for messages of the job itself, inside an event loop. The caller closes it."""
         access = self.access
         return Client(
             self.service_url,
@@ -111,7 +111,7 @@ class ClusterAddress:
         )
 
     def session(self) -> Session:
-        """A client of the binary protocol for the control side, inside an event loop; the caller closes it."""
+        """Open a client of the binary protocol for the control side, inside an event loop. The caller closes it."""
         access = self.access
         return Session(
             ClientConfig(
@@ -126,7 +126,7 @@ class ClusterAddress:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What to copy: by the source's replication policies, or namespaces and topics listed here."""
+    """Topics to copy: by the source's replication policies, or the namespaces and topics listed here."""
 
     from_policies: bool = False
     namespaces: tuple[str, ...] = ()
@@ -137,9 +137,9 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class ProvisionRules:
-    """What may be created or changed on the target before the first entry is sent.
+    """Permitted creations and changes on the target before the first entry is sent.
 
-    ``on_mismatch``: what becomes of a topic whose partition count is another one there.
+    ``on_mismatch`` decides about a topic whose partition count differs there.
     """
 
     create: bool = True
@@ -150,7 +150,7 @@ class ProvisionRules:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much at a time."""
+    """Limits of one micro-batch."""
 
     entries_per_batch: int = 40_000
     bytes_per_batch: int = 64 << 20
@@ -162,7 +162,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class MetricsSettings:
-    """Where Prometheus finds the figures of the job; port 0: nowhere."""
+    """Address of the job's metrics for Prometheus. Port 0 turns them off."""
 
     port: int = 0
     host: str = "127.0.0.1"
@@ -170,7 +170,7 @@ class MetricsSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class SubscriptionSettings:
-    """Whether subscriptions of the source are carried to the target, and which: those with ``include`` in the name."""
+    """Switch and filter of subscriptions carried to the target: those with ``include`` in the name."""
 
     sync: bool = False
     include: str | None = None
@@ -179,7 +179,7 @@ class SubscriptionSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class HeartbeatSettings:
-    """A small message every ``interval_ms`` to a topic of the source, in ``namespace``; None: no heartbeat."""
+    """A small message every ``interval_ms`` to a topic of the source in ``namespace``; None sends none."""
 
     namespace: str | None = None
     interval_ms: int = 10_000
@@ -187,7 +187,7 @@ class HeartbeatSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class SparkSettings:
-    """How Spark is started when the job is not run by spark-submit; ``conf`` holds any Spark key."""
+    """Settings of Spark when the job is not run by spark-submit. ``conf`` has any Spark key."""
 
     master: str = "local[2]"
     driver_memory: str = "1g"
@@ -196,7 +196,7 @@ class SparkSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineConfig:
-    """The whole file."""
+    """Content of the whole file."""
 
     name: str
     state: Path
@@ -218,13 +218,13 @@ class PipelineConfig:
 
     @property
     def heartbeat_topic(self) -> TopicName | None:
-        """Where heartbeats are published, not partitioned."""
+        """Topic of heartbeats, which is not partitioned."""
         namespace = self.heartbeat.namespace
         return None if namespace is None else TopicName.parse(f"{namespace}/__interpulse_heartbeat-{self.name}")
 
 
 def load_pipeline_config(path: str) -> PipelineConfig:
-    """Read a file; raises PipelineConfigError that names it."""
+    """Read a file. Raise PipelineConfigError that names it."""
     try:
         body = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -238,8 +238,10 @@ def load_pipeline_config(path: str) -> PipelineConfig:
 
 
 async def check_cluster_name(table: str, address: ClusterAddress, admin: AdminClient) -> None:
-    """Raises PipelineConfigError when the cluster calls itself by another name than the file does, and what a cluster
-    raises that gives no answer."""
+    """Compare the cluster's own name with the file. Raise PipelineConfigError if they differ.
+
+    Also raises the error of a cluster that does not answer.
+    """
     problem = await misnamed(admin, address.cluster, address.admin_url)
     if problem is not None:
         raise PipelineConfigError(f"[{table}] cluster: {problem}")
@@ -248,11 +250,11 @@ async def check_cluster_name(table: str, address: ClusterAddress, admin: AdminCl
 _TABLES: Final = frozenset(
     {"source", "target", "select", "map", "provision", "limits", "metrics", "subscriptions", "heartbeat", "spark"}
 )
-"""The fields of PipelineConfig with a table of their own; the others are keys of ``[pipeline]``."""
+"""Fields of PipelineConfig with a table of their own. The others are keys of ``[pipeline]``."""
 
 
 def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
-    """Check the parsed file; raises PipelineConfigError that lists every problem."""
+    """Check the parsed file. Raise PipelineConfigError that lists every problem."""
     problems: list[str] = []
     _refuse_unknown(body, {"pipeline", *_TABLES}, "table", problems)
     pipeline = _table(body, "pipeline", problems)
@@ -325,7 +327,7 @@ def _section(cls: type[Any], body: Mapping[str, Any], name: str, problems: list[
 
 
 def _values(kinds: Mapping[str, str], table: Mapping[str, Any], name: str, problems: list[str]) -> dict[str, Any]:
-    """The values of a table that can be used; ``kinds`` are the annotations of the fields they are for."""
+    """Return the valid values of a table. ``kinds`` are the annotations of their fields."""
     _refuse_unknown(table, set(kinds), f"key of [{name}]", problems)
     values: dict[str, Any] = {}
     for key in filter(kinds.__contains__, table):
@@ -353,7 +355,7 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "on_mismatch": _one_of("hold", ON_MISMATCH_FAIL, ON_MISMATCH_EXPAND),
     "service_url": parse_service_url,
 }
-"""Readers of strings that are used as they are written; they refuse those that cannot be used."""
+"""Checks of strings that are used as written; they refuse unusable ones."""
 
 
 def _value(kind: str, key: str, value: Any) -> Any:
@@ -429,7 +431,7 @@ def _check_selection(select: Selection | None, problems: list[str], *, has_targe
 
 
 def _check_loop(source: ClusterAddress | None, target: ClusterAddress | None, problems: list[str]) -> None:
-    """A pipeline into its own source would run in a circle."""
+    """Refuse a pipeline into its own source, which would never end."""
     if source is None or target is None:
         return
     if source.cluster == target.cluster:

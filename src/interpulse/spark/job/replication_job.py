@@ -1,7 +1,7 @@
 """The geo-replication job: one streaming query per remote cluster, in one Spark session.
 
-The control loop looks at the source's policies again and again, provisions topics, and keeps the queries running; the
-data goes through Spark alone. It ends on SIGTERM, SIGINT, or, as a supervised child, when its parent is gone.
+The control loop reads the source's policies repeatedly, provisions topics, and keeps the queries running; data goes
+through Spark alone. The job ends on SIGTERM or SIGINT, or, as a supervised child, when its parent is gone.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ _STOP_S: Final = 3.0
 _STATUS_S: Final = 1.0
 _TURN_S: Final = 5.0
 _CHECKPOINT_FILES: Final = {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}
-"""Files of a checkpoint on a local disk, two in each micro-batch, without a second one for the checksum of each: for
-every file that it makes, Hadoop starts a process that sets its permissions."""
+"""Spark settings that write checkpoint files without checksum files.
+
+A micro-batch writes two files, and for each file, Hadoop starts a process that sets its permissions.
+"""
 _NO_JAVA: Final = "Java, in which Spark runs, has ended; start the job again, it goes on from its checkpoint"
 
 
@@ -62,7 +64,7 @@ class ReplicationJob:
         self._stopping = asyncio.Event()
         self._pipelines: dict[str, Pipeline] = {}
         self._updates: dict[str, asyncio.Task[None]] = {}
-        """What is under way, by remote cluster: its pipeline is left alone until then."""
+        """Updates in progress, by remote cluster. Their pipelines are not touched until they end."""
         self._update_errors: dict[str, str] = {}
         self._spark: SparkSession | None = None
         self._unusable_remotes: dict[str, UnusableRemote] = {}
@@ -75,10 +77,10 @@ class ReplicationJob:
             report.take(event)
 
     async def run(self) -> int:
-        """Until told to stop; returns the exit code.
+        """Run until stopped, and return the exit code.
 
-        Raises PipelineConfigError when a cluster calls itself by another name than the file does, nothing else that a
-        cluster does, other failures loudly.
+        Raises PipelineConfigError if a cluster's name differs from the file. Errors of clusters are reported and
+        retried. Other failures are raised.
         """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -104,7 +106,7 @@ class ReplicationJob:
         return controlling.result() if not controlling.cancelled() else 0
 
     def _watch_parent(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The supervisor holds the other end of our standard input; its end is ours."""
+        """End with the supervisor, which holds the other end of standard input."""
         with contextlib.suppress(OSError):
             while os.read(0, 4096):
                 continue
@@ -112,7 +114,7 @@ class ReplicationJob:
             loop.call_soon_threadsafe(self._stopping.set)
 
     async def _start_spark(self) -> None:
-        """Takes seconds, so topics are provisioned meanwhile."""
+        """Start Spark in the background. It takes seconds, during which topics are provisioned."""
         settings, began = self._config.spark, time.monotonic()
         self._spark = await asyncio.to_thread(
             start_session,
@@ -152,7 +154,7 @@ class ReplicationJob:
             pipeline.take_idle()
 
     async def _control(self, admin: AdminClient, starting: asyncio.Task[None]) -> int:
-        """The exit code, once it is told to stop or cannot go on."""
+        """Run turns, and return the exit code once the job is stopped or cannot continue."""
         while not self._stopping.is_set():
             if starting.done():
                 starting.result()
@@ -180,7 +182,7 @@ class ReplicationJob:
         return 0
 
     def _note_source(self, error: PulsarError | None) -> None:
-        """In the status of every topic: what the source holds is not copied, and nothing new is known of it."""
+        """Note in the status of every topic that the source does not answer."""
         problem = None
         if error is not None:
             source = self._config.source
@@ -190,9 +192,9 @@ class ReplicationJob:
             pipeline.note_source(problem)
 
     async def _turn(self, admin: AdminClient) -> None:
-        """Bring the pipelines in line with what is selected now.
+        """Bring the pipelines in line with the present selection.
 
-        Each by itself: a cluster that does not answer is waited for by no other, nor by the next turn.
+        Each is updated by itself: a cluster that does not answer delays neither the others nor the next turn.
         """
         self._take_ended()
         await self._check_name("source", self._config.source, admin)
@@ -223,28 +225,28 @@ class ReplicationJob:
         self._take_ended()
 
     def _check_start(self, selected: Mapping[str, RemoteSelection]) -> None:
-        """Of a new pipeline: where it has been under way, topics may have left the selection since."""
+        """Check ``start`` of a new pipeline. One that ran before may have topics that left the selection."""
         if not self._pipelines:
             addresses = [each.address for each in selected.values() if each.address is not None]
             if not any(Route(self._config, address, "").checkpoint.exists() for address in addresses):
                 check_start(self._config, selected)
 
     async def _check_name(self, side: str, address: ClusterAddress, admin: AdminClient) -> None:
-        """Once: clusters keep their names. Those that policies name are checked with their topics."""
+        """Check the cluster's name once. Names in policies are checked with their topics."""
         if side not in self._names_checked:
             await check_cluster_name(side, address, admin)
             self._names_checked.add(side)
 
     def _take_ended(self) -> None:
-        """A failed update concerns its own cluster: a new error is reported, and the next turn retries."""
+        """Collect ended updates. A new error is reported for its cluster, and the next turn retries."""
         for remote in [remote for remote, update in self._updates.items() if update.done()]:
             error = self._updates.pop(remote).exception()
-            told = self._update_errors.pop(remote, None)
+            reported = self._update_errors.pop(remote, None)
             if isinstance(error, JobEnds):
                 raise error
             if error is not None:
                 text = self._update_errors[remote] = f"{type(error).__name__}: {error}"
-                if text != told:
+                if text != reported:
                     self._emit({"event": "error", "cluster": remote, "error": text})
                     log.error("cluster not brought up to date cluster=%s", remote, exc_info=error)
 
@@ -254,7 +256,7 @@ class ReplicationJob:
         return Pipeline(self._config, admin, target, self._spark, self._emit, cursor)
 
     def _note_unusable_remotes(self, selected: Mapping[str, RemoteSelection]) -> None:
-        """Clusters whose records cannot be used are reported once, and in the status of every topic."""
+        """Report clusters with unusable records once, and in the status of every topic."""
         before, self._unusable_remotes = self._unusable_remotes, {}
         for remote, selection in selected.items():
             if selection.address is None:
@@ -265,7 +267,7 @@ class ReplicationJob:
                 self._unusable_remotes[remote] = replace(known, topics=selection.topics)
 
     async def _report_status(self, admin: AdminClient) -> None:
-        """Tell what is known of every topic-partition, also the source's admin API if it keeps such records."""
+        """Report the state of every topic-partition, also to the source's admin API if it keeps such records."""
         wanting = [report for report in self._reports if report.wants_records]
         keeps_records: bool | None = None
         while keeps_records is not False or wanting:
@@ -286,7 +288,7 @@ class ReplicationJob:
             await asyncio.sleep(_STATUS_S)
 
     async def _stop(self, starting: asyncio.Task[None]) -> None:
-        """End the queries and Spark; what does not end in time is killed. A batch under way is replayed later."""
+        """Stop the queries and Spark, killing what does not end in time. A batch in progress is replayed later."""
         starting.cancel()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STOP_S):
@@ -299,7 +301,7 @@ class ReplicationJob:
 
 
 async def _first_of(tasks: set[asyncio.Task[Any]], *, watched: set[asyncio.Task[Any]]) -> None:
-    """Return when one of ``tasks`` is done; ``watched`` may end before. Raises what any of them does."""
+    """Return when one of ``tasks`` is done; ``watched`` may end before. Raise errors of any of them."""
     pending = tasks | watched
     while tasks <= pending:
         done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
@@ -308,7 +310,7 @@ async def _first_of(tasks: set[asyncio.Task[Any]], *, watched: set[asyncio.Task[
 
 
 def end_java() -> None:
-    """Kill the Java process that this one started, if it still runs; its Python workers end with it."""
+    """Kill the Java process that this process started, if it still runs. Its Python workers end with it."""
     process = _java()
     if process is not None and process.poll() is None:
         process.kill()
@@ -316,13 +318,13 @@ def end_java() -> None:
 
 
 def _java_has_ended() -> bool:
-    """Nothing that is asked of Spark is answered then, and nothing starts it again in this process."""
+    """Return True if Java has ended. Spark then answers no more calls, and this process cannot restart it."""
     process = _java()
     return process is not None and process.poll() is not None
 
 
 def _java() -> subprocess.Popen[bytes] | None:
-    """The Java process that this one started; under spark-submit it is the other way round."""
+    """Return the Java process that this process started. Under spark-submit, Java starts Python instead."""
     if "pyspark" not in sys.modules:
         return None
     from pyspark import SparkContext

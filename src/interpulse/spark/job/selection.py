@@ -1,4 +1,4 @@
-"""Which topics go to which cluster, asked from the source's admin API."""
+"""Topics and the clusters they are copied to, from the source's admin API."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Answer = TypeVar("Answer")
 
 @dataclass
 class RemoteSelection:
-    """What goes to one cluster: base topics with their partition counts (0 = not partitioned).
+    """Selection for one cluster: base topics with their partition counts (0 = not partitioned).
 
-    Without an address nothing goes there, and ``problem`` says what is wrong with the record of the cluster.
+    Without an address nothing is copied, and ``problem`` says what is wrong with the cluster's record.
     """
 
     address: ClusterAddress | None
@@ -40,17 +40,17 @@ class RemoteSelection:
     problem: str = ""
 
     def partitions(self) -> list[str]:
-        """The names that hold the entries of all of them."""
+        """Names that hold the entries of all topics."""
         return [name for topic, count in self.topics.items() for name in partitions_of(topic, count)]
 
 
 def partitions_of(topic: TopicName, count: int) -> list[str]:
-    """The names that hold the entries of a topic."""
+    """Return the names that hold the entries of a topic."""
     return [str(topic.partition(index)) for index in range(count)] if count else [str(topic)]
 
 
 async def select(config: PipelineConfig, admin: AdminClient) -> dict[str, RemoteSelection]:
-    """The present selection by remote cluster. Raises what the admin API refuses."""
+    """Return the present selection by remote cluster. Raise refusals of the admin API."""
     rules = config.select
     if not rules.from_policies:
         assert config.target is not None
@@ -65,14 +65,14 @@ async def select(config: PipelineConfig, admin: AdminClient) -> dict[str, Remote
 
 
 def check_start(config: PipelineConfig, selected: Mapping[str, RemoteSelection]) -> None:
-    """Raises PipelineConfigError where ``start`` names topics that are not selected."""
+    """Raise PipelineConfigError if ``start`` names topics that are not selected."""
     unknown = config.start.unknown({name for each in selected.values() for name in each.partitions()})
     if unknown:
         raise PipelineConfigError(f"[pipeline] start names what is not selected: {', '.join(unknown)}; see [select]")
 
 
 async def _by_policies(config: PipelineConfig, admin: AdminClient) -> dict[str, RemoteSelection]:
-    """Topics whose own policies, or else those of their namespace, name the source and a registered remote cluster."""
+    """Return topics whose own policies, or else their namespace's, name the source and a registered remote cluster."""
     selected: dict[str, RemoteSelection] = {}
     for namespace, policies in (await _namespaces(admin)).items():
         for remote, topics in (await _remotes_of_topics(config, admin, namespace, policies)).items():
@@ -92,7 +92,7 @@ async def _by_policies(config: PipelineConfig, admin: AdminClient) -> dict[str, 
 async def _remotes_of_topics(
     config: PipelineConfig, admin: AdminClient, namespace: NamespaceName, policies: NamespacePolicies
 ) -> dict[str, dict[TopicName, int]]:
-    """The topics of one namespace by the clusters they are replicated to; topics that are not are not asked for."""
+    """Return the topics of one namespace by replication cluster. Topics that are not replicated are not asked for."""
     local, default = config.source.cluster, policies.replication_clusters
     own = await _own_clusters(admin, namespace)
     topics = await _topics_of(admin, namespace, config.select) if remote_clusters(local, default) else {}
@@ -107,10 +107,10 @@ async def _remotes_of_topics(
 
 
 async def _own_clusters(admin: AdminClient, namespace: NamespaceName) -> dict[TopicName, tuple[str, ...]]:
-    """The topics with replication clusters of their own.
+    """Return the topics with replication clusters of their own.
 
-    Another broker than ours has to be asked topic by topic, and only about clusters its tenant may use: where there is
-    one alone, there is nothing to ask.
+    Apache Pulsar has to be asked topic by topic, and only about clusters that its tenant may use. If there is only one,
+    there is nothing to ask.
     """
     try:
         own = await admin.namespaces.topics_with_clusters(namespace)
@@ -137,9 +137,9 @@ def _is_wanted(config: PipelineConfig, remote: str) -> bool:
 
 
 async def _address(config: PipelineConfig, admin: AdminClient, remote: str) -> ClusterAddress:
-    """The cluster record's URLs and credentials.
+    """Return the URLs and credentials of the cluster's record.
 
-    Raises NotFound while it is not registered, RemoteClusterUnavailable if its record cannot be used.
+    Raises NotFound while it is not registered, and RemoteClusterUnavailable if its record cannot be used.
     """
     if config.target is not None:
         return config.target
@@ -191,21 +191,21 @@ async def _topics_of(admin: AdminClient, namespace: NamespaceName, rules: Select
 
 
 def _is_copied(topic: TopicName, rules: Selection, *, named: bool = False) -> bool:
-    """A system topic has to be wanted: by the job, or because clusters are set for itself (``named``)."""
+    """Return True for a system topic only if the job includes them, or its own policies name clusters (``named``)."""
     if not topic.is_persistent or (topic.is_system and not (rules.include_system_topics or named)):
         return False
     return rules.exclude is None or re.search(rules.exclude, str(topic)) is None
 
 
 async def _counts(admin: AdminClient, topics: Iterable[TopicName]) -> dict[TopicName, int]:
-    """Partition counts, asked without creating; topics that vanished meanwhile are left out."""
+    """Return partition counts, without creating topics. Topics that vanished meanwhile are left out."""
     names = list(topics)
     found = await _gathered(admin.topics.partitioned_metadata(name, create=False) for name in names)
     return {name: item.partitions for name, item in zip(names, found, strict=True) if not isinstance(item, NotFound)}
 
 
 async def _gathered(calls: Iterable[Awaitable[Answer]]) -> list[Answer | NotFound]:
-    """Ask concurrently, a bounded number at a time; what does not exist is an answer, other failures are raised."""
+    """Ask concurrently, within a bound. An absent topic is an answer; other failures are raised."""
     slots = asyncio.Semaphore(_REQUESTS_MAX)
 
     async def ask(call: Awaitable[Answer]) -> Answer | NotFound:

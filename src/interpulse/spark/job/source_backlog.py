@@ -1,4 +1,4 @@
-"""What waits on the source behind a position: entries, the messages in them, and the age of the oldest."""
+"""Backlog of the source behind a position: entries, their messages, and the age of the oldest."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _READ_BYTES: Final = 64 * 1024
 
 
 class Backlog(NamedTuple):
-    """``messages`` is counted where all entries were read, else estimated from the first ones; None if they were not.
+    """Backlog of a topic-partition.
 
-    ``oldest_ms``: when the first message was published.
+    ``messages`` is counted if all entries were read, else estimated from the first ones, and None if none were read.
+    ``oldest_ms`` is the publish time of the first message.
     """
 
     entries: int
@@ -33,7 +34,7 @@ class Backlog(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """The age of the oldest message, by the clock of its producer."""
+        """Return the age of the oldest message, by the clock of its producer."""
         if not self.entries:
             return 0.0
         return None if self.oldest_ms is None else round(max(0, now_ms() - self.oldest_ms) / 1000, 3)
@@ -43,7 +44,7 @@ _NOTHING: Final = Backlog(0, 0)
 
 
 class _First(NamedTuple):
-    """What was read of the entries behind a position."""
+    """Sample of the entries behind a position."""
 
     after: Position
     entries: int
@@ -52,7 +53,7 @@ class _First(NamedTuple):
 
 
 class SourceBacklog:
-    """Asks the source cluster. What was read stays known as long as a topic-partition stands where it stood."""
+    """Reader of backlogs. A sample stays valid while the position of its topic-partition does not change."""
 
     def __init__(self, address: ClusterAddress, admin: AdminClient) -> None:
         self._address = address
@@ -61,11 +62,11 @@ class SourceBacklog:
         self._first: dict[str, _First] = {}
 
     async def stats(self, name: str) -> Mapping[str, Any]:
-        """Ledgers and cursors of a topic-partition. Raises what the source refuses."""
+        """Return the ledgers and cursors of a topic-partition. Raise refusals of the source."""
         return await self._admin.topics.internal_stats(name)
 
     async def behind(self, name: str, after: Position, stats: Mapping[str, Any]) -> Backlog:
-        """What waits behind ``after``, by these ``stats``."""
+        """Return the backlog behind ``after``, from these ``stats``."""
         entries = entries_after(stats, after)
         if not entries:
             return _NOTHING
@@ -79,7 +80,7 @@ class SourceBacklog:
         return Backlog(entries, messages, first.published_ms)
 
     async def _read(self, name: str, after: Position, upto: Position) -> _First | None:
-        """None where nothing comes in time: what waits is told without."""
+        """Read a sample. Return None if nothing arrives in time."""
         if self._session is None:
             self._session = self._address.session()
         reader = EntryReader(
@@ -102,7 +103,7 @@ class SourceBacklog:
         return _First(after, len(found), messages, found[0].publish_time)
 
     def forget(self, names: set[str]) -> None:
-        """These are asked for no more."""
+        """Forget topic-partitions that are no longer asked for."""
         for name in names & self._first.keys():
             del self._first[name]
 
@@ -113,7 +114,7 @@ class SourceBacklog:
 
 
 def entries_after(stats: Mapping[str, Any], after: Position) -> int:
-    """How many entries the ledgers of internal stats hold behind a position."""
+    """Return how many entries the ledgers of internal stats hold behind a position."""
     waiting = 0
     for number, count in ledger_counts(stats):
         if number > after.ledger:
@@ -124,19 +125,22 @@ def entries_after(stats: Mapping[str, Any], after: Position) -> int:
 
 
 def ledger_counts(stats: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """The ledgers of internal stats and how many entries each has; the open one is listed there without its own."""
+    """Return the ledgers of internal stats with their entry counts.
+
+    The open ledger's count is stored beside the list.
+    """
     last = last_entry(stats)
     listed = ((int(ledger["ledgerId"]), int(ledger["entries"])) for ledger in stats.get("ledgers", ()))
     return [(number, last.entry + 1 if number == last.ledger else count) for number, count in listed]
 
 
 def last_entry(stats: Mapping[str, Any]) -> Position:
-    """The last entry of internal stats."""
+    """Return the last entry of internal stats."""
     text = stats.get("lastConfirmedEntry")
     return Position.parse(str(text)) if text else EARLIEST
 
 
 def cursor_position(stats: Mapping[str, Any], cursor: str) -> Position | None:
-    """What a cursor of internal stats has acknowledged; None if there is no such cursor."""
+    """Return the acknowledged position of a cursor of internal stats, or None if it does not exist."""
     found = stats.get("cursors", {}).get(cursor)
     return None if found is None else Position.parse(str(found["markDeletePosition"]))

@@ -1,4 +1,4 @@
-"""Which kind of cluster the source is, and what the cursor of a pipeline is called there."""
+"""Kind of the source cluster, and the name of a pipeline's cursor there."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["cursor_name", "is_interpulse"]
 
 
 async def is_interpulse(admin: AdminClient) -> bool:
-    """Whether the cluster behind an admin API is of our kind: it keeps replication cursors and status records.
+    """Return True if the cluster keeps replication cursors and status records, as ours do.
 
-    Raises what a cluster that gives no answer raises: taken for a no, replication would go on at another cursor.
+    Raises the error of a cluster that does not answer: taken for a no, replication would continue at another cursor.
     """
     try:
         return "replicationJob" in await admin.brokers.runtime_configuration()
@@ -22,5 +22,5 @@ async def is_interpulse(admin: AdminClient) -> bool:
 
 
 async def cursor_name(admin: AdminClient, config: PipelineConfig, remote: str) -> str:
-    """The durable cursor on the source. On a real Pulsar ``pulsar.repl.*`` belongs to its own replicator."""
+    """Return the name of the durable cursor. On Apache Pulsar, ``pulsar.repl.*`` belongs to its own replicator."""
     return f"{REPLICATION_CURSORS}{remote}" if await is_interpulse(admin) else f"interpulse.{config.name}"

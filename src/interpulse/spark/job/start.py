@@ -1,4 +1,4 @@
-"""Where a new pipeline begins: at its cursors, at a time or at positions, as ``start`` of its file says it."""
+"""Start of a new pipeline: at its cursors, at a time, or at positions, as ``start`` of its file says."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ __all__ = ["Begin", "Start", "first_message", "parse_start"]
 
 _WORDS: Final[Mapping[str, Position | None]] = {SUBSCRIPTION: None, "earliest": EARLIEST, "latest": LATEST}
 Begin = Position | int | None
-"""Behind a position, at the first message published at or after a time (ms since 1970), or where the cursor stands."""
+"""Start behind a position, at the first message published at or after a time (ms since 1970), or at the cursor."""
 _NAMES: Final[Mapping[Begin, str]] = {begin: word for word, begin in _WORDS.items()}
 
 
 @dataclass(frozen=True)
 class Start:
-    """``topics`` begin elsewhere than the others, by the name of a topic or of one partition."""
+    """Starts of a pipeline. ``topics`` have starts of their own, by topic or partition name."""
 
     others: Begin = None
     topics: Mapping[str, Begin] = field(default_factory=dict)
 
     def of(self, name: str) -> Begin:
-        """Where a topic-partition begins."""
+        """Return the start of a topic-partition."""
         begin = point_of(self.topics, name)
         return self.others if begin is None else begin
 
     def needs_cursor(self, name: str) -> bool:
-        """Whether its cursor on the source has to be put where it begins: the words alone are known to the stream."""
+        """Return True if the cursor on the source must be set to the start. The stream itself handles the words."""
         return bool(self.topics) or self.of(name) not in _NAMES
 
     @property
     def offsets(self) -> str:
-        """``startingOffsets`` of the stream."""
+        """Return ``startingOffsets`` of the stream."""
         return SUBSCRIPTION if self.topics else _NAMES.get(self.others, SUBSCRIPTION)
 
     def unknown(self, names: set[str]) -> list[str]:
-        """Those that are not among these topic-partitions, nor the topic of one."""
+        """Return the names that are neither among these topic-partitions nor their topics."""
         return sorted(self.topics.keys() - names - {str(TopicName.parse(name).base) for name in names})
 
     def __str__(self) -> str:
@@ -56,8 +56,7 @@ class Start:
 
 
 def parse_start(value: Any) -> Start:
-    """Read ``start``: a word, a time, or a table of positions and times by topic. Raises ValueError that says what is
-    wrong."""
+    """Read ``start``: a word, a time, or a table of positions and times by topic. Raise ValueError with the problem."""
     if isinstance(value, Mapping):
         topics: dict[str, Begin] = {}
         for name, begin in value.items():
@@ -108,7 +107,10 @@ def _of_topic(name: str, value: Any) -> Mapping[str, Begin]:
 
 
 async def first_message(source: AdminClient, name: str, begin: Begin) -> MessageId | None:
-    """The message that a topic-partition begins with; None: behind its last one. Raises what the source refuses."""
+    """Return the first message of a topic-partition, or None to start behind its last one.
+
+    Raise refusals of the source.
+    """
     if begin is None or begin == EARLIEST:
         return MessageId(*EARLIEST)
     if begin == LATEST:

@@ -1,6 +1,6 @@
-"""What one can ask of a pipeline: the same words behind ``interpulse replicate`` and ``python -m interpulse.spark``.
+"""Questions about a pipeline, shared by ``interpulse replicate`` and ``python -m interpulse.spark``.
 
-Exit codes are those of `Finding`. Imports are late, so that help starts at once.
+Exit codes are those of `Finding`. Imports are late, so that help starts fast.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ P = ParamSpec("P")
 
 
 def _config_path(context: click.Context, _: click.Parameter, given: str | None) -> str:
-    """Given here, or before the verb."""
+    """Return the path given here or before the verb."""
     path = given or (context.parent.params.get("config_path") if context.parent else None)
     if path is None:
         raise click.UsageError("Missing option '--config'.")
@@ -31,7 +31,7 @@ def _config_path(context: click.Context, _: click.Parameter, given: str | None) 
 
 
 def config_option(*, is_verb: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """``--config``; the verbs take it also where it stands before them."""
+    """Add ``--config``, which verbs also take from the command before them."""
     return click.option(
         "--config",
         "config_path",
@@ -47,7 +47,7 @@ _output_option = click.option(
 
 
 def _verb(ask: Callable[Concatenate[PipelineConfig, P], Coroutine[Any, Any, Finding]]) -> Callable[..., Any]:
-    """Make a click callback of a question: what cannot be answered is one sentence and code 2."""
+    """Make a click callback of a question. A question without an answer is one sentence and code 2."""
 
     @config_option(is_verb=True)
     @wraps(ask)
@@ -72,9 +72,9 @@ def _verb(ask: Callable[Concatenate[PipelineConfig, P], Coroutine[Any, Any, Find
 async def lag(config: PipelineConfig, output: str) -> Finding:
     """Show how far each topic is behind, in entries, messages and seconds.
 
-    Asks the checkpoint and both clusters; the job need not run. Ends with 0 when nothing is behind, with 1 when
-    something is, with 2 when a cluster gives no answer. Messages are estimated from the first entries that wait; the
-    seconds are the age of the oldest message.
+    Reads the checkpoint and both clusters; the job need not run. Exit codes: 0 nothing is behind, 1 something is, 2 a
+    cluster does not answer. Messages are estimated from the first waiting entries; seconds are the age of the oldest
+    message.
     """
     from interpulse.spark.job.inspection.lag import lag_as_lines, measure_lag
 
@@ -87,10 +87,9 @@ async def lag(config: PipelineConfig, output: str) -> Finding:
 @click.argument("topic")
 @_verb
 async def why(config: PipelineConfig, topic: str) -> Finding:
-    """Say why TOPIC is copied or not: the reason, since when, the next retry, and what both clusters hold of it.
+    """Explain why TOPIC is or is not copied: the reason, since when, the next retry, and the state of both clusters.
 
-    Ends with 0 when all of it is copied, with 1 when it is behind, held or not selected, with 2 when a cluster gives no
-    answer.
+    Exit codes: 0 all of it is copied, 1 it is behind, held or not selected, 2 a cluster does not answer.
     """
     from interpulse.model.names import TopicName
     from interpulse.spark.job.inspection.why import explain
@@ -110,11 +109,11 @@ async def why(config: PipelineConfig, topic: str) -> Finding:
 async def cursors(
     config: PipelineConfig, name: str | None, finished: bool, remove: bool, opens: bool, output: str
 ) -> Finding:
-    """List the cursors that the pipeline keeps on the source, open them, and delete those that it left.
+    """List the cursors that the pipeline keeps on the source, open them, and delete leftover ones.
 
-    A cursor is `connected` while a job reads its topic, `kept` while the topic is selected, else `left`: then it keeps
-    the log of the topic for nothing. Ends with 1 when some are left, with 0 when none is or they were deleted. With
-    --open the source keeps what the topics hold now, and what comes, until the job has copied it.
+    A cursor is `connected` while a job reads its topic, `kept` while the topic is selected, and else `left`: it then
+    keeps the log of the topic needlessly. Exit codes: 0 no cursors are left, or they were deleted, 1 some are left.
+    With --open, the source keeps present and future messages until the job has copied them.
     """
     if opens and (name or finished or remove):
         raise click.UsageError("--open stands alone: it opens the cursors of the topics that are selected")

@@ -1,3 +1,7 @@
-"""The source: `reader` is what Spark calls, `planner` plans micro-batches on the driver over what `source_view` knows
-of the cluster, `fetch` reads the ranges of a task on its executor, `read_options` holds the options.
+"""Source of the data source.
+
+* `reader`: the classes that Spark calls
+* `planner`: plans micro-batches on the driver, from the cluster as `source_view` shows it
+* `fetch`: reads the ranges of a task on its executor
+* `read_options`: the options
 """

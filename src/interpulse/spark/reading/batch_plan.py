@@ -1,4 +1,4 @@
-"""What a batch read reads, and by which tasks: decided once, on the driver. The cluster is asked through a view."""
+"""Plan of a batch read, made once on the driver: ranges, and the tasks that read them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def plan_batch(options: ReadOptions, view: SourceView, narrowing: Narrowing) -> list[list[TopicRange]]:
-    """The ranges of each task. Raises OptionError for positions that do not fit, TopicNotFound."""
+    """Return the ranges of each task. Raise OptionError for positions that do not fit, and TopicNotFound."""
     found = list(view.discover())
     for points in (options.starting_offsets, options.ending_offsets):
         if isinstance(points, Mapping):
@@ -39,7 +39,7 @@ def plan_batch(options: ReadOptions, view: SourceView, narrowing: Narrowing) -> 
 
 
 def _routed_by_key(options: ReadOptions, topics: Sequence[str]) -> set[str]:
-    """The topics whose partitions are all read, so that their number is known, if their producers go by the key."""
+    """Return the topics whose producers route by key, and whose partitions are all read."""
     if options.key_routing != "hash":
         return set()
     alone = {str(TopicName.parse(name).base) for name in (*options.topics, *options.assigned) if "-partition-" in name}
@@ -47,7 +47,7 @@ def _routed_by_key(options: ReadOptions, topics: Sequence[str]) -> set[str]:
 
 
 def _asked(options: ReadOptions, view: SourceView, ends: Mapping[str, TopicEnd]) -> list[TopicRange]:
-    """What the options ask for."""
+    """Return the ranges that the options ask for."""
     times = times_of(options.starting_time, ends)
     found = view.before(times) if times else {}
     check_not_late(times, found, options.late_start or "error")
@@ -63,7 +63,7 @@ def _asked(options: ReadOptions, view: SourceView, ends: Mapping[str, TopicEnd])
 
 
 def _first_behind(after: Position) -> Position | None:
-    """The entry that must be there; from the earliest on, any."""
+    """Return the first entry that must exist. A start at the earliest entry accepts any."""
     return None if after == EARLIEST else Position(after.ledger, after.entry + 1)
 
 
@@ -73,7 +73,7 @@ def _point(given: object, topic: str, default: Position) -> Position:
 
 
 def _narrowed(ranges: Sequence[TopicRange], view: SourceView, narrowing: Narrowing) -> list[TopicRange]:
-    """The parts of the ranges that the filters leave; producers' clocks are not trusted to the second."""
+    """Return the parts of the ranges that the filters leave. Producers' clocks are not trusted to the second."""
     low, high = narrowing.times_ms
     names = [item.topic for item in ranges]
     starts = view.before(dict.fromkeys(names, low - CLOCK_SLACK_MS)) if low is not None else None

@@ -1,4 +1,4 @@
-"""The messages of a batch that are read where a start or an end was given with a batch index."""
+"""Messages of a batch that a start or an end with a batch index selects."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["admission"]
 
 
 def admission(ranges: Iterable[TopicRange]) -> Callable[[Message], bool] | None:
-    """Return what says of a message whether it is read; None where all are. Both ends are inclusive.
+    """Return the predicate that selects the messages to read, or None if all are. Both ends are inclusive.
 
-    The ranges count, not the options: a stream that goes on from its checkpoint began elsewhere.
+    The ranges decide, not the options: a stream that resumes from its checkpoint began elsewhere.
     """
     firsts: dict[str, CutPosition] = {}
     lasts: dict[str, CutPosition] = {}

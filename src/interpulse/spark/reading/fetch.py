@@ -1,7 +1,7 @@
-"""Executors: read exactly the ranges of one task and give them out as Arrow batches.
+"""Executor side of reads: fetch exactly the ranges of one task and yield Arrow batches.
 
-Several ranges are read at the same time in the portal's event loop; rows of one topic-partition stay in order. The
-generator that Spark drives only takes what has arrived and builds Arrow batches.
+Several ranges are read concurrently in the portal's event loop; rows of one topic-partition stay in order. The
+generator that Spark drives only takes entries that have arrived and builds Arrow batches.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Chunk(NamedTuple):
 
 
 class _Refused(NamedTuple):
-    """A range that could not be read: the sink holds it."""
+    """A range that could not be read and that the sink holds."""
 
     item: TopicRange
     reason: str
@@ -69,7 +69,7 @@ _Arrival = _Chunk | _Refused | _End
 
 
 def fetch_batches(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
-    """The rows of the ranges. Raises DataLoss, ChecksumError, or what the brokers refuse."""
+    """Yield the rows of the ranges. Raise DataLoss, ChecksumError, or a refusal of the brokers."""
     if not ranges:
         return
     with relaxed_collector():
@@ -106,7 +106,7 @@ def _fetch(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRan
 
 
 def _all_of(arrived: queue.Queue[_Arrival]) -> list[_Arrival]:
-    """What is there, at least one: the other thread is woken once for all of it."""
+    """Return all queued items, at least one, so that the other thread wakes up once for all of them."""
     chunks = [arrived.get()]
     while not arrived.empty():
         chunks.append(arrived.get_nowait())
@@ -119,7 +119,7 @@ def _release(taken: asyncio.Semaphore, count: int) -> None:
 
 
 def _pieces(entries: Sequence[Entry], size: int) -> Iterator[Sequence[Entry]]:
-    """The entries in pieces of about so many bytes: what one becomes when decompressed is in memory at once."""
+    """Split entries into pieces of about ``size`` bytes, since a decompressed piece is in memory as a whole."""
     begin = taken = 0
     for end, entry in enumerate(entries, 1):
         taken += len(entry.raw)
@@ -138,7 +138,7 @@ def _schema_of_version(options: ReadOptions, topic: str, version: bytes) -> Sche
 
 
 async def reading_session(options: ReadOptions) -> Session:
-    """The session of this process with the source. Call it in the portal's loop."""
+    """Return this process's session with the source. Call it in the portal's loop."""
     patience = Patience(options.outage_timeout_ms)
     return await session_for(options.service_url, options.operation_timeout_ms, options.access, patience)
 
@@ -146,7 +146,7 @@ async def reading_session(options: ReadOptions) -> Session:
 async def _read_all(
     options: ReadOptions, ranges: Sequence[TopicRange], arrived: queue.Queue[_Arrival], taken: asyncio.Semaphore
 ) -> None:
-    """Read all ranges and say how it ended."""
+    """Read all ranges and report how the reading ended."""
 
     async def take(item: TopicRange, entries: _Arrived) -> None:
         await taken.acquire()
@@ -175,12 +175,13 @@ async def read_ranges(
     begin: Callable[[TopicRange], None] = lambda item: None,
     admit: Callable[[TopicRange, EntryReader], Awaitable[TopicRange]] | None = None,
 ) -> None:
-    """Read ranges, a bounded number at a time: their entries to ``take``, in order for each range. Call it in the
-    portal's loop. ``begin`` is called with each range when its turn comes. ``admit`` gets a range with its open reader
-    and returns what of it is to be read: its end, perhaps nothing.
+    """Read ranges, a bounded number at a time, and pass their entries to ``take``, in order for each range.
 
-    Where a list of topics says what is read, a range that cannot be read goes to ``refuse`` with the reason, and the
-    others are read all the same. Raises an exception group of what else stopped the reading, or what ``take`` raised.
+    Call it in the portal's loop. ``begin`` is called with each range when its turn comes. ``admit`` gets a range with
+    its open reader and returns the end up to which to read it, which may be its start.
+
+    If a list of topics selects what is read, a range that cannot be read goes to ``refuse`` with the reason, and the
+    others are read anyway. Raises an exception group of other errors that stopped the reading, or what ``take`` raised.
     """
     session = await reading_session(options)
     slots = asyncio.Semaphore(options.range_concurrency)
@@ -273,7 +274,7 @@ def _first_position(arrived: Entry | EntryRun) -> Position:
 
 
 def _possible_loss(item: TopicRange, count: int, first: Position | None, *, start_is_there: bool) -> str | None:
-    """Say what is lost if the ledger that the range begins in is gone; None: nothing, whether it is gone or not.
+    """Describe what is lost if the ledger that the range begins in is gone. Return None if nothing can be.
 
     Brokers trim whole ledgers, the oldest first. Holes inside a ledger are legitimate (markers, compaction), and a
     range may begin behind the last entry of its ledger.
@@ -291,5 +292,5 @@ def _possible_loss(item: TopicRange, count: int, first: Position | None, *, star
 
 def _lost(options: ReadOptions, text: str) -> None:
     if options.fail_on_data_loss:
-        raise DataLoss(f"{text}. Start anew from earliest, or set failOnDataLoss=false to go on without them")
+        raise DataLoss(f"{text}. Start again from earliest, or set failOnDataLoss=false to go on without them")
     log.warning("data loss reason=%s", text)

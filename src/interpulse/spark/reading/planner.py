@@ -1,6 +1,6 @@
-"""What a stream plans on the driver: initial positions, the end of each batch, ranges, lag.
+"""Plan of a stream, made on the driver: initial positions, the end of each batch, ranges, lag.
 
-No sockets and no clock: the source cluster is asked through :class:`SourceView`, time is an argument. Spark calls
+No sockets and no clock: the source cluster is asked through :class:`SourceView`, and times are arguments. Spark calls
 ``latestOffset`` about a hundred times a second while a stream is idle; brokers are asked once per poll interval.
 """
 
@@ -50,10 +50,9 @@ _MANY_TOPICS = 200
 
 
 class TopicEnd(NamedTuple):
-    """The last entry of a topic-partition that readers get, and what its durable subscription has acknowledged (if
-    there is one).
+    """End of a topic-partition: the last entry for readers, and the position its durable subscription has acknowledged.
 
-    ``log_end``, where ``last`` does not tell: the last position that the log has had, read or trimmed or compacted.
+    ``log_end`` is the last position of the log, read, trimmed or compacted, if ``last`` is not it.
     """
 
     last: Position
@@ -62,13 +61,15 @@ class TopicEnd(NamedTuple):
 
     @property
     def newest(self) -> Position:
-        """The last position that the topic-partition has had, as far as the broker says."""
+        """Highest position that the topic-partition has had, as far as the broker reports it."""
         return max(self.last, self.log_end or EARLIEST)
 
 
 class Following(NamedTuple):
-    """The entry after a position, and its size. ``adjacent``: the entry at the position is there itself, so that none
-    was trimmed between them."""
+    """The entry after a position, and its size.
+
+    ``adjacent`` is True if the entry at the position exists, so that none was trimmed between them.
+    """
 
     position: Position
     size: int
@@ -76,14 +77,14 @@ class Following(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """The first entry of a range that is there, if any. ``intact``: nothing in front of it was trimmed."""
+    """The first existing entry of a range, if any. ``intact`` is True if nothing before it was trimmed."""
 
     first: Position | None
     intact: bool
 
 
 class HeldBack(NamedTuple):
-    """Nothing of a topic-partition behind ``after`` was written; ``is_due``: it is time for another attempt."""
+    """A held topic-partition: nothing behind ``after`` was written. ``is_due`` is True when it is time to try again."""
 
     after: Position
     attempts: int
@@ -91,44 +92,47 @@ class HeldBack(NamedTuple):
 
 
 class WrittenBatch(NamedTuple):
-    """What the sink wrote last: entries and bytes by topic-partition."""
+    """Entries and bytes of the batch that the sink wrote last, by topic-partition."""
 
     batch: int
     topics: Mapping[str, tuple[int, int]]
 
 
 class SourceView(Protocol):
-    """The source cluster as the driver sees it. Calls block; they raise classes of ``model.errors``."""
+    """The source cluster as the driver sees it. Calls block, and raise classes of ``model.errors``."""
 
     def discover(self) -> Iterable[str]:
-        """The topic-partitions selected now, complete names."""
+        """Return the complete names of the topic-partitions that are selected now."""
 
     def ends(self, topics: Iterable[str]) -> Mapping[str, TopicEnd]:
-        """Their last entries; topics that are gone are left out. The same mapping again: nothing was found out."""
+        """Return their last entries, without topics that are gone.
+
+        The identical mapping means that there is no news.
+        """
 
     def before(self, times: Mapping[str, int]) -> Mapping[str, Position]:
-        """The positions before their first messages published at or after a time; those without one are left out."""
+        """Return the positions before the first messages published at or after a time, where there is one."""
 
     def ledgers(self, topics: Sequence[str]) -> Mapping[str, Sequence[Ledger]]:
-        """Their ledgers, as far as the cluster tells."""
+        """Return their ledgers, as far as the cluster reports them."""
 
     def following(self, topic: str, after: Position, upto: Position) -> Following | None:
-        """The first entry of ``(after, upto]``, None if there is none."""
+        """Return the first entry of ``(after, upto]``, or None if there is none."""
 
     def beginnings(self, pending: Mapping[str, tuple[Position, Position]]) -> Mapping[str, Beginning]:
-        """How ranges ``(after, upto]`` begin, by topic-partition; topics that are gone are left out."""
+        """Return the beginnings of the ranges ``(after, upto]`` by topic-partition, without topics that are gone."""
 
     def ledgers_there(self, ledgers: Mapping[str, int]) -> Collection[str]:
-        """The topic-partitions of which entries of this ledger can be read."""
+        """Return the topic-partitions whose entries of this ledger can still be read."""
 
     def held(self) -> Mapping[str, HeldBack]:
-        """What the sink was refused and wants to have again."""
+        """Return the topic-partitions that the sink holds and wants to have again."""
 
     def rates(self) -> Mapping[str, Rate]:
-        """How fast topic-partitions may be copied; those that have no limit are left out. As of the last discovery."""
+        """Return the copy rates of topic-partitions that have a limit, as of the last discovery."""
 
     def written(self) -> WrittenBatch | None:
-        """What the newest committed batch wrote, as far as the sink reports it."""
+        """Return what the newest committed batch wrote, if the sink reports it."""
 
     def acknowledge(self, positions: Mapping[str, Position]) -> None:
         """Advance the durable subscription, if the options name one."""
@@ -137,7 +141,7 @@ class SourceView(Protocol):
 
 
 class StreamPlanner:
-    """The driver side of one stream. One instance lives as long as the query."""
+    """Driver side of one stream. One instance lives as long as the query."""
 
     def __init__(self, options: ReadOptions, view: SourceView) -> None:
         self._options = options
@@ -167,15 +171,18 @@ class StreamPlanner:
         self._charged: int | None = None
         self._passed_upto: dict[str, Position] = {}
         self._passed: Counter[str] = Counter()
-        """Entries that were not read because the subscription was moved past them, by topic-partition."""
+        """Entries by topic-partition that were not read because the subscription was moved past them."""
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """Average bytes of an entry by topic, as far as known."""
+        """Average bytes of an entry by topic, where known."""
         return self._sizes
 
     def initial_offset(self, now: float) -> StreamOffset:
-        """Concrete positions for every selected partition. Not stored by Spark, hence the anchor batch after it."""
+        """Return concrete positions for every selected partition.
+
+        Spark does not store them, so an anchor batch follows.
+        """
         self._refresh(now, forced=True)
         start = self._options.starting_offsets
         positions = {topic: self._start_of(topic, end, start) for topic, end in self._ends.items()}
@@ -198,14 +205,14 @@ class StreamPlanner:
         return point
 
     def fix_target(self, now: float) -> None:
-        """From now on nothing newer than the present ends is read (Trigger.AvailableNow)."""
+        """Read nothing newer than the present ends from now on (Trigger.AvailableNow)."""
         self._refresh(now, forced=True)
         self._target = dict(self._ends)
 
     def latest_offset(
         self, start: StreamOffset, now: float, *, entries_max: int | None = None, bytes_max: int | None = None
     ) -> StreamOffset:
-        """The end of the next batch; equal to ``start`` when there is nothing to do."""
+        """Return the end of the next batch. It equals ``start`` if there is nothing to do."""
         if start.initial:
             return start.anchored()
         self._idle_ends = None
@@ -254,9 +261,9 @@ class StreamPlanner:
         return StreamOffset(positions, self._options.max_partitions, begins=begins, attempt=attempt, firsts=firsts)
 
     def only_batch(self, start: StreamOffset, now: float) -> StreamOffset:
-        """The end of the first batch where there is no other one (Trigger.Once): all that is there.
+        """Return the end of the only batch (Trigger.Once), which covers everything unread.
 
-        Spark does not store the initial offset, so this one says itself where topics begin, and a replay repeats it.
+        Spark does not store the initial offset, so this offset states where topics begin, and a replay repeats it.
         """
         assert start.initial
         self._refresh(now)
@@ -266,7 +273,10 @@ class StreamPlanner:
         return StreamOffset(upto, self._options.max_partitions, begins=begins, firsts=firsts)
 
     def is_idle(self, now: float) -> bool:
-        """Whether nothing came since :meth:`latest_offset` had nothing to do; False also where that is not known."""
+        """Return True if nothing arrived since :meth:`latest_offset` found nothing to do.
+
+        Return False if something did, or if that is unknown.
+        """
         if self._idle_ends is None or self._view.held() or self._view.rates():
             return False
         self._refresh(now)
@@ -274,13 +284,13 @@ class StreamPlanner:
         return self._ends is self._idle_ends
 
     def idle_pause(self, now: float) -> float:
-        """How long nothing new can be found out, in seconds. With few topics an answer costs nothing: 0."""
+        """Return for how many seconds there can be no news. It is 0 with few topics, where asking costs nothing."""
         if self._idle_ends is None or len(self._ends) < _MANY_TOPICS:
             return 0.0
         return max(0.0, self._polled_at + self._options.offset_poll_interval_ms / 1000 - now)
 
     def _waits_for_more(self, after: Mapping[str, Position], last: Mapping[str, Position], now: float) -> bool:
-        """There is less than the minimum, and the oldest of it can wait."""
+        """Return True if there is less than the minimum and the oldest entry can wait."""
         options = self._options
         if self._target is not None or (options.min_entries_per_trigger, options.min_bytes_per_trigger) == (None, None):
             return False
@@ -292,7 +302,7 @@ class StreamPlanner:
         return waits_for_more(options, unread, self._sizes, max(ages, default=0.0) * 1000)
 
     def _charge(self) -> None:
-        """What the last batch wrote counts against the rates of its topics."""
+        """Count what the last batch wrote against the rates of its topics."""
         written = self._view.written()
         if written is not None and self._charged not in (None, written.batch):
             for topic, (entries, size) in written.topics.items():
@@ -300,7 +310,7 @@ class StreamPlanner:
         self._charged = -1 if written is None else written.batch  # what an earlier run wrote is not charged to this one
 
     def _begin_of(self, topic: str, end: TopicEnd) -> Position:
-        """Topics found later begin at the subscription if there is one, else at their earliest entry."""
+        """Return where a topic found later begins: at the subscription if there is one, else at its earliest entry."""
         if self._options.starting_offsets == SUBSCRIPTION and end.acknowledged is not None:
             return end.acknowledged
         return EARLIEST
@@ -315,7 +325,7 @@ class StreamPlanner:
         return ahead
 
     def _note_passed(self, begins: Mapping[str, Position], marks: Mapping[str, Position]) -> None:
-        """Log and count what is left out, each entry once."""
+        """Log and count the entries that are left out, each once."""
         for topic, mark in marks.items():
             begin = max(begins[topic], self._passed_upto.get(topic, EARLIEST))
             count = entries_between(begin, mark)
@@ -325,9 +335,9 @@ class StreamPlanner:
                 self._passed_upto[topic] = mark
 
     def _moved_on(self, positions: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> dict[str, Position]:
-        """Where the subscription stands ahead of the stream, which follows it.
+        """Return the positions where the subscription is ahead of the stream, which follows it.
 
-        An operator moved it, or the broker did: expired messages, a cursor that policies closed and opened anew.
+        An operator moved it, or the broker did: expired messages, or a cursor that policies closed and reopened.
         """
         if self._options.starting_offsets != SUBSCRIPTION:
             return {}
@@ -337,8 +347,11 @@ class StreamPlanner:
         return ahead
 
     def _kept(self, start: StreamOffset, ends: Mapping[str, TopicEnd]) -> dict[str, Position]:
-        """Topics whose end is not known just now keep their positions, and so do those that the options do not name any
-        more: should they do so again, the stream goes on there. Those that were deleted are dropped."""
+        """Return the positions of topics without a known end, without deleted topics.
+
+        Topics whose end is unknown at the moment keep their positions. So do topics that the options no longer name: if
+        they are named again, the stream resumes there.
+        """
         selected = set(self._topics or ()) | (set(self._target) if self._target else set())
         return {
             topic: position
@@ -354,7 +367,10 @@ class StreamPlanner:
         return self._left_out[topic]
 
     def _check_deleted(self, positions: Mapping[str, Position]) -> None:
-        """A topic that no pattern finds any more was deleted; spec spark-pipeline 5.4."""
+        """Report the loss of a topic that no pattern matches any more, since it was deleted.
+
+        Source: spark-pipeline 5.4.
+        """
         for topic in sorted(self._deleted):
             loss = deleted_topic_loss(topic, self._seen.pop(topic, EndsSeen()), positions.get(topic, EARLIEST))
             if loss is None:
@@ -364,7 +380,7 @@ class StreamPlanner:
         self._deleted.clear()
 
     def _check_backwards(self, after: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> None:
-        """A cursor may stand behind the last message (a marker, an empty ledger), and with it the stream."""
+        """Refuse positions that move backwards, except to a cursor behind the last message (a marker)."""
         backwards = [
             f"{topic} (read up to {after[topic]}, ends at {end.last})"
             for topic, end in ends.items()
@@ -372,17 +388,17 @@ class StreamPlanner:
         ]
         if backwards and self._options.fail_on_data_loss:
             raise ValueError(
-                f"the source went backwards: {'; '.join(backwards)}. Was it rebuilt, or the topic created anew? "
+                f"the source went backwards: {'; '.join(backwards)}. Was it rebuilt, or the topic recreated? "
                 f"Start with a new checkpoint, or set failOnDataLoss=false"
             )
 
     def _newest(self, topic: str, end: TopicEnd) -> Position:
-        """The last position that the topic-partition has had; compaction takes away entries that were read."""
+        """Return the highest position that the topic-partition has had; compaction removes entries that were read."""
         seen = self._seen[topic].newest if self._options.read_compacted else EARLIEST
         return max(end.newest, end.acknowledged or EARLIEST, seen)
 
     def _check_emptied(self, after: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> None:
-        """Report what a topic has lost that holds nothing any more, at once and not with its next message."""
+        """Report what an emptied topic has lost immediately, instead of with its next message."""
         if self._keeps_unread:
             return
         suspected = {
@@ -402,8 +418,10 @@ class StreamPlanner:
 
     @property
     def _keeps_unread(self) -> bool:
-        """True where nothing unread is lost: a durable subscription keeps what it has not acknowledged, compaction the
-        newest message of every key."""
+        """Return True if nothing unread can be lost.
+
+        A durable subscription keeps what it has not acknowledged, and compaction keeps the newest message of every key.
+        """
         return self._options.predefined_subscription is not None or self._options.read_compacted
 
     def _limited(
@@ -414,7 +432,7 @@ class StreamPlanner:
         entries_max: int | None,
         bytes_max: int | None,
     ) -> dict[str, Position]:
-        """The ends of the ranges; rates (``room``) are for streams that have limits, as those of the job."""
+        """Return the ends of the ranges. Rates (``room``) apply to streams that have limits, such as the job's."""
         if entries_max is None and bytes_max is None:
             return dict(last)
         sized = bytes_max is not None
@@ -442,7 +460,7 @@ class StreamPlanner:
         return ended | nothing_left
 
     def _end_of_range(self, topic: str, after: Position, first: Position, last: Position, count: int) -> Position:
-        """The end of a range, an entry that is there: a ledger in front of the last one may be shorter than that."""
+        """Return the end of a range, an existing entry: a ledger before the last may be shorter than the limit."""
         end = plan_end(after, last, following=first, count=count)
         if end.ledger == last.ledger:
             return end
@@ -455,9 +473,11 @@ class StreamPlanner:
         return end
 
     def _firsts(self, after: Mapping[str, Position], upto: Mapping[str, Position]) -> dict[str, Position]:
-        """The first entries of ranges that go on in a later ledger. Inside of one ledger entries are counted.
+        """Return the first entries of ranges that continue in a later ledger.
 
-        A start at the earliest entry takes any.
+        Inside one ledger, entries are counted.
+
+        A start at the earliest entry accepts any.
         """
         if self._keeps_unread:
             return {}
@@ -489,7 +509,7 @@ class StreamPlanner:
         log.warning("data loss reason=%s", loss)
 
     def _next_of(self, topic: str, after: Position, last: Position, *, sized: bool) -> Following | None:
-        """The entry after ``after``: known inside one ledger, asked for across ledgers or to learn its size."""
+        """Return the entry after ``after``: computed inside a ledger, asked for across ledgers or for its size."""
         size = self._sizes.get(topic)
         if after.ledger == last.ledger and (size is not None or not sized):
             return Following(Position(after.ledger, after.entry + 1), size or 0)
@@ -539,11 +559,11 @@ class StreamPlanner:
                 self._throttle.note_published(topic, entries_between(before[topic].last, end.last))
 
     def _wait_out(self, error: PulsarError, now: float) -> None:
-        """The last known state stays. Raises what does not heal, and what lasts too long."""
+        """Keep the last known state during an outage. Raise errors that do not heal, and those that last too long."""
         if not (self._outages.heals(error) or isinstance(error, SubscriptionNotFound)):
             raise error
-        told = self._outages.waiting(now)
-        if told is None or told[0] != str(error):
+        waiting = self._outages.waiting(now)
+        if waiting is None or waiting[0] != str(error):
             log.warning("source does not answer, its last known state stays error=%s", error)
         self._outages.note(error, now)
         if self._outages.is_too_long(now):
@@ -564,7 +584,7 @@ class StreamPlanner:
             self.acknowledge(positions, now)
 
     def acknowledge(self, positions: Mapping[str, Position], now: float) -> None:
-        """Advance the durable subscription to positions that are done; failing is not an error of the stream."""
+        """Advance the durable subscription to positions that are done. A failure is no error of the stream."""
         if self._options.predefined_subscription is None:
             return
         self._acknowledged_at = now
@@ -574,7 +594,7 @@ class StreamPlanner:
             log.warning("subscription could not be advanced error=%s", error)
 
     def report(self, now: float) -> dict[str, Any]:
-        """The newest positions, and the lag of what was last read: the ``latestOffset`` of progress events."""
+        """Return the newest positions and the lag behind them: the ``latestOffset`` of progress events."""
         topics: dict[str, dict[str, Any]] = {}
         for topic, end in self._ends.items():
             done = self._done.get(topic, EARLIEST)
@@ -611,7 +631,7 @@ def _position_of(following: Following | None) -> Position | None:
 
 
 def _written_up_to(positions: Mapping[str, Position], held: Mapping[str, HeldBack]) -> Mapping[str, Position]:
-    """Offsets run ahead of what is written where topics are held."""
+    """Return the positions up to which the sink has written. Offsets are ahead of them where topics are held."""
     return {
         topic: min(position, held[topic].after) if topic in held else position for topic, position in positions.items()
     }

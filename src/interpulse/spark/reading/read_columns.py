@@ -1,4 +1,4 @@
-"""Which columns a query reads, decided on the driver, and what fills them on executors."""
+"""Columns of a query, chosen on the driver, and the builders that fill them on executors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["ReadColumns", "columns_of_query", "schema_of_query"]
 
 @dataclass(frozen=True)
 class ReadColumns:
-    """The columns of one query; ``topic_schema`` is what its payloads are read as, None for bytes."""
+    """Columns of one query. ``topic_schema`` is the schema of its payloads, or None for bytes."""
 
     wanted: StructType
     layout: Layout
@@ -38,7 +38,10 @@ class ReadColumns:
         admits: Callable[[Message], bool] | None = None,
         decryption: Decryption | None = None,
     ) -> RowBuilder:
-        """Makes rows of entries; ``schema_of`` asks the cluster, ``admits`` says which messages are read."""
+        """Return a builder of rows.
+
+        ``schema_of`` asks the cluster for a schema, ``admits`` selects the messages to read.
+        """
         from interpulse.spark.rows.row_builder import RowBuilder
         from interpulse.spark.schemas.payload_decoder import PayloadDecoder
 
@@ -49,7 +52,7 @@ class ReadColumns:
 
 
 def schema_of_query(options: ReadOptions, schemas: Mapping[str, SchemaInfo | None]) -> StructType:
-    """The columns of a read to which the user gives no schema; ``schemas`` by topic, none where bytes are read.
+    """Return the columns of a read without a user schema. ``schemas`` are by topic, empty if bytes are read.
 
     Raises OptionError.
     """
@@ -57,9 +60,9 @@ def schema_of_query(options: ReadOptions, schemas: Mapping[str, SchemaInfo | Non
 
 
 def columns_of_query(options: ReadOptions, wanted: StructType, schemas: Mapping[str, SchemaInfo | None]) -> ReadColumns:
-    """How the columns are read that Spark wants: those of :func:`schema_of_query`, or of the user's schema.
+    """Return the columns that Spark wants: those of :func:`schema_of_query`, or of the user's schema.
 
-    ``value BINARY`` are the bytes as they are, unless the topics' schema makes such a column. Raises OptionError.
+    ``value BINARY`` means the payload as it is, unless the topics' schema has such a column. Raises OptionError.
     """
     bytes_wanted = _bytes_wanted(options, wanted)
     try:

@@ -1,4 +1,4 @@
-"""The options of reads: what to read, how much at a time, and how wide."""
+"""Options of reads: the topics, the amount per batch, and the parallelism."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = ["SUBSCRIPTION", "ReadOptions", "parse_read_options"]
 _TASKS_MAX = 16
 
 SUBSCRIPTION = "subscription"
-"""``startingOffsets=subscription``: after what the durable subscription has acknowledged."""
+"""Value of ``startingOffsets``: start after the position that the durable subscription has acknowledged."""
 
 
 def _starting(text: str) -> str | Position | dict[str, Position]:
@@ -53,7 +53,7 @@ def _ending(text: str) -> Position | dict[str, Position]:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """What a batch or stream read was asked to do."""
+    """Checked options of a batch or stream read."""
 
     service_url: str = service_url_option()
     admin_url: str | None = admin_url_option()
@@ -418,17 +418,17 @@ class ReadOptions:
 
     @property
     def included(self) -> tuple[str, ...]:
-        """The columns that are asked for, or a word for some."""
+        """Return the requested columns, or the word that stands for some."""
         return ("all",) if self.headers_included and self.include_columns == ("default",) else self.include_columns
 
     @property
     def is_typed(self) -> bool:
-        """Whether the topics' schema says what columns the payload has."""
+        """Return True if the topics' schema determines the columns of the payload."""
         return self.mode == "message" and self.column_style == "pulsar" and self.value_schema == "auto"
 
 
 def parse_read_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.READ) -> ReadOptions:
-    """Read the options of a read; ``Purpose.READ`` while it is not known yet whether it is a stream."""
+    """Parse the options of a read. Pass ``Purpose.READ`` while it is unknown whether it is a stream."""
     problems: list[str] = []
     values = read_values(ReadOptions, mapping, purpose, problems)
     _check_selection(values, problems)
@@ -458,7 +458,7 @@ _IDLE_WITH = {
         "topicsExclude": "topics_exclude",
     },
 }
-"""What would do nothing beside each way to name topics is refused: who gives it believes in something."""
+"""Options that would have no effect beside each way to name topics, which are refused."""
 
 
 def _check_selection(values: Mapping[str, Any], problems: list[str]) -> None:
@@ -476,7 +476,7 @@ def _check_selection(values: Mapping[str, Any], problems: list[str]) -> None:
 
 
 def _settle_columns(values: dict[str, Any], problems: list[str]) -> None:
-    """Options about columns that exclude each other, or that say the same."""
+    """Refuse column options that exclude each other, and join those that mean the same."""
     if values.get("different_schemas_allowed") and values.setdefault("value_schema", "raw") != "raw":
         problems.append("allowDifferentTopicSchemas=true and valueSchema=auto contradict each other")
     is_kafka = values.get("column_style") == "kafka"

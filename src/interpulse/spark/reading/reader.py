@@ -1,7 +1,7 @@
 """Batch and stream readers: the driver plans, executors fetch.
 
-Everything here is pickled, so objects hold options and plain values only; connections are made inside the methods,
-lazily, in whichever process runs them.
+Spark pickles these objects, so they hold options and plain values only. Connections are made inside the methods,
+lazily, in the process that runs them.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ __all__ = ["NarrowingBatchReader", "PlannedStream", "PulsarBatchReader", "Pulsar
 
 _WARMED_MAX = 4
 _NO_LIMIT = LONG_MAX
-"""Limits of ours are never ReadAllAvailable: Spark puts that in their place with Trigger.Once, and in no other case."""
+"""Read limit of a stream without limits. It is never ReadAllAvailable, which Spark passes with Trigger.Once only."""
 
 
 class RangesPartition(InputPartition):
-    """The work of one task: ranges of one or several topic-partitions."""
+    """Work of one task: ranges of one or several topic-partitions."""
 
     def __init__(self, ranges: Sequence[TopicRange]) -> None:
         super().__init__(tuple(ranges))
@@ -66,7 +66,7 @@ def _read(options: ReadOptions, columns: ReadColumns, partition: InputPartition)
 
 
 class PulsarBatchReader(DataSourceReader):
-    """Reads from fixed starts to fixed ends."""
+    """Reader from fixed starts to fixed ends."""
 
     def __init__(self, options: ReadOptions, columns: ReadColumns) -> None:
         self._options = options
@@ -90,20 +90,20 @@ class PulsarBatchReader(DataSourceReader):
 
 
 class NarrowingBatchReader(PulsarBatchReader):
-    """Reads no more than the filters of the query need.
+    """Batch reader that reads no more than the filters of the query need.
 
-    A class of its own: Spark refuses a reader that takes filters while it is not told to push them.
+    It is a class of its own because Spark refuses a reader with filters unless the session pushes them.
     """
 
     @strip_traceback
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """All of them go back to Spark: they make ranges shorter, and Spark decides about rows."""
+        """Shorten the ranges by the filters and return all of them to Spark, which decides about rows."""
         self._narrowing = narrowed_by(filters, self._options.column_style)
         return filters
 
 
 class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The driver's part of a stream. The planner lives in the driver's source process, for as long as the query."""
+    """Driver side of a stream. Its planner lives in the driver's source process for as long as the query."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -136,10 +136,10 @@ class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @strip_traceback
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the next batch. Entries are Spark's rows here; a byte limit comes with the entry limit inside.
+        """Return the end of the next batch. Entries are Spark's rows here; the entry limit carries a byte limit.
 
-        Spark asks about a hundred times a second while there is nothing to do. With many topics each question is long,
-        so it is answered when there can be news.
+        Spark asks about a hundred times a second while there is nothing to do. With many topics an answer takes long,
+        so the planner is asked only when there can be news.
         """
         if start == self._idle_at:
             time.sleep(self.planner.idle_pause(time.monotonic()))
@@ -177,14 +177,17 @@ class PlannedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.planner.report(time.monotonic())
 
     def stop(self) -> None:
-        """Not reliably called by Spark; the broker forgets non-durable readers by itself."""
+        """Close the view.
+
+        Spark does not always call this; brokers drop non-durable readers when the connection ends.
+        """
         if self._view is not None:
             self._view.close()
             self._view = self._planner = None
 
 
 class PulsarStreamReader(PlannedStream):
-    """Reads as a stream."""
+    """Reader of a stream."""
 
     def __init__(self, options: ReadOptions, columns: ReadColumns) -> None:
         super().__init__(options)

@@ -1,4 +1,4 @@
-"""The topics that the options of a read name. No IO."""
+"""Topic names in the options of a read. No IO."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One topic-partition of the source as the driver follows it: where it ends, and how far it is acknowledged."""
+"""One topic-partition of the source as the driver follows it: its end, and its acknowledged position."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _BUSY_TIMEOUT_MS: Final = 30_000
 
 
 class SourceCursor:
-    """A consumer that is not there to receive: it answers for the last entry, and for what is acknowledged.
+    """Consumer that receives nothing: it asks for the last entry and for the acknowledged position.
 
-    It belongs to the durable subscription if the options name one, else it leaves nothing behind. While nothing comes
-    it can :meth:`rest`.
+    It belongs to the durable subscription if the options name one, else it leaves nothing behind. While the topic is
+    idle it can :meth:`rest`.
 
-    Brokers of ours refuse one for a replication cursor that policies have not opened: SubscriptionNotFound. Their topic
-    keeps its position, and goes on where its cursor stands when there is one again.
+    Our brokers refuse one for a replication cursor that policies have not opened (SubscriptionNotFound). The topic then
+    keeps its position, and resumes at its cursor once there is one again.
     """
 
     def __init__(self, session: Session, topic: TopicName, options: ReadOptions, *, earliest: bool) -> None:
@@ -49,10 +49,12 @@ class SourceCursor:
         self._beside: SourceCursor | None = None
 
     async def end(self) -> TopicEnd:
-        """The last entry, and what the durable subscription has acknowledged. Raises TopicNotFound.
+        """Return the last entry and the position that the durable subscription has acknowledged.
 
-        With ``readCompacted`` the last entry that compaction left. A durable subscription is not opened so: its cursor
-        would wait for the compacted entries to be acknowledged.
+        Raise TopicNotFound.
+
+        With ``readCompacted`` it is the last entry that compaction left. A durable subscription is not opened that way:
+        its cursor would wait for the compacted entries to be acknowledged.
         """
         last, stands = await self._ask()
         if not self._durable:
@@ -63,7 +65,7 @@ class SourceCursor:
         return TopicEnd(last, stands)
 
     async def _ask(self) -> tuple[Position, Position | None]:
-        """The last entry, and where the subscription stands."""
+        """Ask for the last entry and the position of the subscription."""
         connection = self._connection or await self._open()
         consumer_id = self._id
         try:
@@ -79,14 +81,14 @@ class SourceCursor:
         return position_from_wire(response.last_message_id), stands
 
     def _passing(self) -> SourceCursor:
-        """Another consumer beside the durable subscription, which leaves nothing behind."""
+        """Open a second consumer beside the durable subscription, which leaves nothing behind."""
         if self._beside is None:
             passing = replace(self._options, predefined_subscription=None)
             self._beside = SourceCursor(self._session, self.topic, passing, earliest=False)
         return self._beside
 
     async def _open(self) -> Connection:
-        """After a crash the broker may hold the subscription for the old connection for a moment: wait for it."""
+        """Open the consumer. After a crash the broker may hold the subscription for the old connection: wait for it."""
 
         def retriable(error: PulsarError) -> bool:
             return error.retriable or isinstance(error, ConsumerBusy)
@@ -125,11 +127,11 @@ class SourceCursor:
         self.acknowledged = position
 
     async def rest(self, ring: Callable[[], None]) -> bool:
-        """From now on the broker tells by itself that something came, or that the connection is gone: ``ring`` is
-        called once or, of a durable subscription, twice. False: it cannot.
+        """Ask the broker to report a new message or the loss of the connection. Return False if it cannot.
 
-        The consumer is opened anew at the end of the topic, with a permit for the next message, which is not looked at.
-        A durable subscription would hand out what belongs to its users, so another consumer waits beside it.
+        ``ring`` is called once, or twice for a durable subscription. The consumer is reopened at the end of the topic
+        with a permit for the next message, whose content is ignored. A durable subscription would deliver what belongs
+        to its users, so a second consumer waits beside it.
         """
         if not self._durable:
             await self.close()
@@ -157,11 +159,11 @@ class SourceCursor:
     # ---- Called by the connection
 
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
-        """The message that was waited for at rest."""
+        """Ring for the message that ends the rest."""
         self._rung()
 
     def on_messages(self, run: MessageRun) -> None:
-        """As :meth:`on_message`."""
+        """Ring for the messages that end the rest."""
         self._rung()
 
     def on_disconnected(self, assigned_url: str | None) -> None:

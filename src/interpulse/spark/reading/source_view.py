@@ -1,7 +1,7 @@
-"""The source cluster over the binary protocol, as the driver's planner sees it. It never creates a topic.
+"""The source cluster over the binary protocol, for the driver's planner. It never creates a topic.
 
-Per topic-partition one consumer is kept open (``source_cursor.py``). Few are all asked at every poll; of many, those
-that are idle are asked less and less (``backlog/poll_pace.py``), until the broker says by itself that something came.
+One consumer per topic-partition stays open (``source_cursor.py``). With few topics, all are asked at every poll. With
+many, idle ones are asked less and less (``backlog/poll_pace.py``), until the broker reports new messages by itself.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ log = logging.getLogger(__name__)
 
 _PATIENCE_S: Final = 2.0
 _MANY: Final = 200
-"""Of so many topic-partitions those that are idle are not asked at every poll."""
+"""Number of topic-partitions from which idle ones are not asked at every poll."""
 _SETTLING_MAX: Final = 16
-"""At the same time: what grows is asked beside them."""
+"""Topic-partitions that are put to rest at the same time, while growing ones are asked beside them."""
 _TOLD_MAX: Final = 10
 
 
 class BrokerSourceView:
-    """See :class:`interpulse.spark.reading.planner.SourceView`."""
+    """Source cluster as brokers show it. See :class:`interpulse.spark.reading.planner.SourceView`."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -81,7 +81,7 @@ class BrokerSourceView:
         return process_portal().call(self._discover)
 
     def _listed(self, path: Path) -> tuple[str, ...]:
-        """The job's list. Held topics stay selected, but their end is not asked for, so their positions stay."""
+        """Return the topics of the job's list. Held topics stay selected with their positions, but are not asked."""
         try:
             found = os.stat(path)
         except FileNotFoundError:
@@ -117,7 +117,7 @@ class BrokerSourceView:
         return tuple(sorted({name for group in found for name in group}))
 
     def _tell_awaited(self, awaited: Sequence[str]) -> None:
-        """Once, not at every discovery."""
+        """Log topics that do not exist yet once, not at every discovery."""
         if awaited != self._awaited:
             log.warning("topics do not exist yet topics=%s", ", ".join(awaited) or "none any more")
         self._awaited = awaited
@@ -164,9 +164,9 @@ class BrokerSourceView:
                 task.cancel()
 
     async def _asked(self, names: Sequence[str]) -> tuple[dict[str, TopicEnd], dict[str, PulsarError]]:
-        """The ends of topics, and why some are not known now: those keep their positions, and the others go on.
+        """Return the ends of topics, and the errors of those without an answer, which keep their positions.
 
-        A topic that gives no answer for a moment is asked in the background, so that the others do not wait for it.
+        A topic that does not answer for a moment is asked in the background, so that the others do not wait for it.
         """
         started = {name: asyncio.create_task(self._end_of(name)) for name in names if name not in self._asking}
         self._asking |= started
@@ -200,7 +200,7 @@ class BrokerSourceView:
         return end
 
     async def _settle(self, name: str, pace: PollPace, end: TopicEnd) -> None:
-        """From now on the broker says when something comes; what came until then is found by one more question."""
+        """Let the broker report new messages from now on. One more question catches what arrived until then."""
         try:
             async with self._settling_slots:
                 cursor = self._cursors[name]
@@ -215,7 +215,7 @@ class BrokerSourceView:
             pace.ring()
 
     def _tell(self, failures: Mapping[str, PulsarError]) -> None:
-        """Once, not at every poll; of many only how many they are."""
+        """Log errors once, not at every poll; of many only their number."""
         reasons = {name: str(error) for name, error in failures.items()}
         news = {name: reason for name, reason in reasons.items() if self._unanswered.get(name) != reason}
         for name, reason in list(news.items())[:_TOLD_MAX]:
@@ -275,7 +275,7 @@ class BrokerSourceView:
         return (await self._entry_after(topic, after, upto))[0]
 
     async def _entry_after(self, topic: str, after: Position, upto: Position) -> tuple[Following | None, bool]:
-        """Also whether the entry at ``after`` is there itself."""
+        """Return the entry after ``after``, and True if the entry at ``after`` exists."""
         session = await self._session()
         reader = EntryReader(
             session,
@@ -295,7 +295,10 @@ class BrokerSourceView:
             return Following(found[0].position, len(found[0].raw), reader.start_is_there), reader.start_is_there
 
     async def _ledger_is_there(self, topic: str, ledger: int, upto: Position) -> bool:
-        """Positions of earlier releases may lie beyond the end of their ledger: no entry says that it is there."""
+        """Return True if the ledger exists.
+
+        Positions of earlier releases may lie beyond its end, where no entry proves it.
+        """
         return await ledger_is_there(
             await self._session(), TopicName.parse(topic), ledger, upto=upto, prefix=self._options.subscription_prefix
         )
@@ -315,7 +318,7 @@ class BrokerSourceView:
         return {topic for topic, is_there in zip(ledgers, found, strict=True) if is_there}
 
     def held(self) -> Mapping[str, HeldBack]:
-        """What the job's sink put on hold: its file lies beside the list of topics."""
+        """Return the topics that the job's sink holds, from the file beside the list of topics."""
         if self._options.topics_file is None:
             return {}
         path = Path(self._options.topics_file).with_name(HELD_FILE)
@@ -338,7 +341,10 @@ class BrokerSourceView:
         return self._rates
 
     def written(self) -> WrittenBatch | None:
-        """The job's sink writes it beside the list of topics; it is not read where nothing has a rate."""
+        """Return what the job's sink wrote last, from the file beside the list of topics.
+
+        It is read only if there are rates.
+        """
         if not self._rates or self._options.topics_file is None:
             return None
         path = Path(self._options.topics_file).with_name(LAST_COMMIT_FILE)

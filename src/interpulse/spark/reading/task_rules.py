@@ -1,4 +1,4 @@
-"""Which options about tasks, filters and the planning of reads exclude each other, or need each other."""
+"""Options about tasks, filters and planning that exclude or need each other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPLITTING: Final = {
 
 
 def tasks_problems(values: Mapping[str, Any], purpose: Purpose) -> Iterator[str]:
-    """What is wrong with the options that were given, by the names of their fields."""
+    """Return the problems of the options, by the names of their fields."""
     splitting = [name for key, name in _SPLITTING.items() if key in values]
     least, most = values.get("min_partitions"), values.get("tasks_max")
     if least is not None and most is not None and least > most:

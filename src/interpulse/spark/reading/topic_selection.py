@@ -1,4 +1,4 @@
-"""Which topics a read selects, and their schemas: asked of the source cluster. Nothing is created by it."""
+"""Topics that a read selects, and their schemas, from the source cluster. Nothing is created."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["CONCURRENT_MAX", "schemas_of_topics", "selected_topics"]
 log = logging.getLogger(__name__)
 
 CONCURRENT_MAX: Final = 1000
-"""Requests at the same time."""
+"""Concurrent requests."""
 
 _LITERAL: Final = re.compile(r"(?:persistent://)?([A-Za-z0-9_\-=:.]+/[A-Za-z0-9_\-=:.]+)/")
 
 
 async def selected_topics(session: Session, options: ReadOptions) -> list[TopicName]:
-    """The base names, and the partitions that are named by themselves."""
+    """Return the base names, and the partitions that are named by themselves."""
     named = options.topics or options.assigned
     if named:
         topics = [TopicName.parse(name) for name in named]
@@ -38,7 +38,7 @@ async def selected_topics(session: Session, options: ReadOptions) -> list[TopicN
 
 
 async def _listed(session: Session, namespaces: Sequence[NamespaceName]) -> list[TopicName]:
-    """The base names of all topics."""
+    """Return the base names of all topics."""
     listed = await asyncio.gather(*(session.lookup.topics_of_namespace(namespace) for namespace in namespaces))
     return sorted({TopicName.parse(name).base for topics in listed for name in topics.names}, key=str)
 
@@ -55,7 +55,7 @@ def _namespaces(options: ReadOptions, pattern: str) -> Sequence[NamespaceName]:
 
 
 def schemas_of_topics(options: ReadOptions) -> dict[str, SchemaInfo | None]:
-    """The newest schema of each topic, None without one; nothing where the options ask for bytes.
+    """Return the newest schema of each topic, None if it has none. Return nothing if the options ask for bytes.
 
     Raises TopicNotFound.
     """

@@ -1,1 +1,1 @@
-"""Rows of Spark: `columns` says which there are, `row_builder` fills them."""
+"""Rows of Spark: `columns` defines them, `row_builder` fills them."""

@@ -1,7 +1,7 @@
-"""The columns of rows: what they are called, their types, and where in a message their values are.
+"""Columns of rows: their names, their types, and the part of a message that each shows.
 
-Message mode has three kinds: of the payload (``value``, or those of the topic's schema), of the metadata in Pulsar's
-style, or both in the style of Spark's Kafka source. Entry mode has its own.
+Message mode has three kinds: columns of the payload (``value``, or those of the topic's schema), and columns of the
+metadata in Pulsar's style or in the style of Spark's Kafka source. Entry mode has its own.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ _LONG, _INT, _BINARY, _TEXT, _TIME, _FLAG = (
 _INCLUDE_DEFAULT: Final = ("default",)
 
 ENTRY_WRITE_COLUMNS: Final = ("__topic", "__ledgerId", "__entryId", "__metadata", "__payload")
-"""What the sink needs to write an entry; the fewer columns travel, the faster."""
+"""Columns that the sink needs to write an entry. Fewer columns are faster."""
 
 
 class Message(NamedTuple):
-    """One message, or in entry mode one entry: ``single`` is its own metadata inside a batch."""
+    """One message, or one entry in entry mode. ``single`` is the message's own metadata inside a batch."""
 
     topic: str
     partition: int
@@ -74,7 +74,10 @@ class Message(NamedTuple):
 
 
 class Column(NamedTuple):
-    """Its type, and its value in a message. ``of_entry``: all messages of an entry have the same."""
+    """Type of a column, and its value in a message.
+
+    ``of_entry`` is True if all messages of an entry share the value.
+    """
 
     type: DataType
     value: Callable[[Message], Any]
@@ -82,7 +85,7 @@ class Column(NamedTuple):
 
 
 def micros_of(milliseconds: int) -> int | None:
-    """Return a time of metadata in microseconds; None for 0, which is unset. One before 1970 travels with 2^64 added.
+    """Return a time of metadata in microseconds, or None for 0, which is unset. Times before 1970 have 2^64 added.
 
     Raises InvalidRequest for a time that no TIMESTAMP holds.
     """
@@ -102,12 +105,12 @@ def _own(message: Message) -> pb.MessageMetadata | pb.SingleMessageMetadata:
 
 
 def key_of(message: Message) -> bytes | None:
-    """The key as bytes, whichever way it travels."""
+    """Return the key of a message as bytes, in whichever field it is sent."""
     return key_of_metadata(_own(message))
 
 
 def key_of_metadata(own: pb.MessageMetadata | pb.SingleMessageMetadata) -> bytes | None:
-    """The same of metadata."""
+    """Return the key in some metadata as bytes."""
     if own.null_partition_key or not own.HasField("partition_key"):
         return None
     return base64.b64decode(own.partition_key) if own.partition_key_b64_encoded else own.partition_key.encode()
@@ -119,7 +122,7 @@ def _ordering_key(message: Message) -> bytes | None:
 
 
 def value_of(message: Message) -> bytes | None:
-    """The payload; None for a tombstone."""
+    """Return the payload, or None for a tombstone."""
     return None if _own(message).null_value else bytes(message.payload)
 
 
@@ -199,7 +202,7 @@ def _kafka_topic(message: Message) -> str:
 
 
 def _kafka_offset(message: Message) -> int:
-    """An ordering number: the index that the broker gave, or else ledger and entry, where batch indexes are lost."""
+    """Return an ordering number: the broker's index, or else ledger and entry, without the batch index."""
     index = _index(message)
     return index if index is not None else message.ledger << 32 | message.entry
 
@@ -240,25 +243,25 @@ _ENTRY_DEFAULT: Final = (
 
 
 class Layout(NamedTuple):
-    """Which columns there are. ``style`` and ``payload`` are of message mode."""
+    """Columns of a read. ``style`` and ``payload`` are for message mode."""
 
     mode: str = "message"
     style: str = "pulsar"
-    """``pulsar``, or ``kafka``: the columns of Spark's Kafka source."""
+    """``pulsar``, or ``kafka`` for the columns of Spark's Kafka source."""
 
     payload: StructType | None = None
-    """The columns that the topic's schema makes; None for the bytes as they are."""
+    """Columns of the topic's schema; None for the payload as bytes."""
 
     @property
     def payload_names(self) -> list[str]:
-        """The columns that ``includeColumns`` does not have to name."""
+        """Columns that ``includeColumns`` need not name."""
         if self.mode == "entry":
             return ["__payload"]
         return ["value"] if self.payload is None else list(self.payload.names)
 
     @property
     def metadata(self) -> Mapping[str, Column]:
-        """The columns that are found in a message, and its payload where that is bytes."""
+        """Columns whose values are in a message, and its payload if that is bytes."""
         if self.mode == "entry":
             return _ENTRY_COLUMNS
         if self.style == "kafka":
@@ -267,22 +270,22 @@ class Layout(NamedTuple):
 
     @property
     def types(self) -> dict[str, DataType]:
-        """All columns, those of the payload first."""
+        """All columns with their types, those of the payload first."""
         payload = {} if self.payload is None else {item.name: item.dataType for item in self.payload.fields}
         return payload | {name: column.type for name, column in self.metadata.items()}
 
     @property
     def default(self) -> list[str]:
-        """The columns of a read that names none."""
+        """Columns of a read that names none."""
         if self.mode == "entry":
             return list(_ENTRY_DEFAULT)
         return list(_KAFKA_DEFAULT) if self.style == "kafka" else [*self.payload_names, *_MESSAGE_DEFAULT]
 
 
 def read_schema(layout: Layout, include: Sequence[str]) -> StructType:
-    """The Spark schema of a read. Raises OptionError for columns that do not exist.
+    """Return the Spark schema of a read. Raise OptionError for columns that do not exist.
 
-    ``include``: column names in any letter case, or one of ``default``, ``all``, ``none`` (the payload alone).
+    ``include`` has column names in any letter case, or one of ``default``, ``all``, ``none`` (the payload alone).
     """
     types = layout.types
     word = include[0].lower() if len(include) == 1 else ""
@@ -324,7 +327,7 @@ def _named_columns(layout: Layout, include: Sequence[str]) -> list[str]:
 
 
 def check_schema(schema: StructType, layout: Layout, include: Sequence[str]) -> None:
-    """A schema given by the user must name known columns with their types; raises OptionError naming each problem."""
+    """Check that a user's schema names known columns with their types. Raise OptionError with every problem."""
     types = layout.types
     problems = []
     if tuple(include) != _INCLUDE_DEFAULT and schema.names != read_schema(layout, include).names:

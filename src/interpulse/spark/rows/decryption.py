@@ -1,4 +1,4 @@
-"""Encrypted entries, as rows of messages have them."""
+"""Decryption of entries for rows of messages."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _log = logging.getLogger(__name__)
 
 
 class Decryption:
-    """Decrypts the entries of one task, and does with others what ``action`` says.
+    """Decryption of the entries of one task. ``action`` says what happens to entries that cannot be decrypted.
 
-    "fail" raises CryptoError, "discard" leaves them out, "consume" leaves them as they are. None: "fail" where there is
-    a ``key_reader``, else "consume".
+    "fail" raises CryptoError, "discard" leaves them out, "consume" leaves them as they are. None means "fail" with a
+    ``key_reader``, else "consume".
     """
 
     def __init__(self, key_reader: CryptoKeyReader | None, action: str | None) -> None:
@@ -28,7 +28,7 @@ class Decryption:
         self._decryptors: dict[str, Decryptor] = {}
 
     def admits(self, topic: str, position: Position, entry: ParsedEntry) -> bool:
-        """Whether the entry becomes rows; it is decrypted in place if that can be."""
+        """Decrypt the entry in place if possible. Return True if it becomes rows."""
         decryptor = self._decryptors.get(topic)
         if decryptor is None:
             decryptor = self._decryptors[topic] = Decryptor(topic, self._key_reader)

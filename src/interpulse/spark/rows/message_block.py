@@ -1,4 +1,4 @@
-"""The messages of batches, column by column: a twentieth of the time of message by message."""
+"""Messages of batches, column by column, which takes a twentieth of the time of message by message."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ _parse: Final = pb.SingleMessageMetadata.FromString
 
 
 class MessageBlock(NamedTuple):
-    """``whole`` is the entry; ``indexes`` are of the messages that compaction left, ``singles`` their metadata.
+    """Messages of one batch. ``whole`` is the entry; ``indexes`` are of messages that compaction left.
 
-    ``singles`` is None where no message has any but its size and sequence id. ``bounds`` are where the payload of each
-    begins and ends in ``data``, where the batch begins at ``start``: pairs of numbers of four bytes as the machine has
-    them.
+    ``singles`` is their metadata, or None if no message has any but its size and sequence id. ``bounds`` has the begin
+    and end of each payload in ``data``, where the batch begins at ``start``, as pairs of native 4-byte integers.
     """
 
     whole: Message
@@ -43,7 +42,7 @@ class MessageBlock(NamedTuple):
     singles: Sequence[pb.SingleMessageMetadata] | None
 
     def messages(self) -> list[Message]:
-        """The same, message by message."""
+        """Yield the same messages one by one."""
         view, bounds = memoryview(self.data), iter(memoryview(self.bounds).cast("i"))
         singles = self.singles
         if singles is None:
@@ -56,8 +55,7 @@ class MessageBlock(NamedTuple):
 
 
 def block_of(whole: Message, data: bytes, start: int = 0) -> MessageBlock:
-    """Take the batch apart that begins at ``start`` and is not compressed. Raises RemoteProtocolError if its messages
-    are not there exactly."""
+    """Parse the uncompressed batch that begins at ``start``. Raise RemoteProtocolError if it is malformed."""
     count = max(whole.outer.num_messages_in_batch, 0)
     plain = codec().split_batch(data, start, count)
     if plain is not None:
@@ -93,7 +91,7 @@ def _parsed(data: bytes, start: int, count: int) -> tuple[array[int], list[pb.Si
 
 
 def payloads_of(blocks: Sequence[MessageBlock]) -> pa.Array:
-    """The payloads of some batches; null for tombstones. They are copied out of the batches at once."""
+    """Return the payloads of some batches, null for tombstones. All are copied out of the batches in one call."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -108,7 +106,7 @@ def payloads_of(blocks: Sequence[MessageBlock]) -> pa.Array:
 
 @lru_cache(maxsize=64)
 def _index_fields(count: int, kind: pa.DataType) -> pa.Array:
-    """How batch indexes stand in serialized message ids, behind ledger, entry and partition."""
+    """Return batch indexes as they appear in serialized message ids, after ledger, entry and partition."""
     import pyarrow as pa
 
     ids = (pb.MessageIdData(ledgerId=0, entryId=0, batch_index=index) for index in range(count))
@@ -136,7 +134,7 @@ def _message_ids(blocks: Sequence[MessageBlock], kind: pa.DataType) -> pa.Array:
 
 
 def repeated(blocks: Sequence[MessageBlock], values: pa.Array) -> pa.Array:
-    """The value of each batch, for each of its messages."""
+    """Repeat the value of each batch for each of its messages."""
     import pyarrow as pa
 
     places = array("i")
@@ -148,7 +146,7 @@ def repeated(blocks: Sequence[MessageBlock], values: pa.Array) -> pa.Array:
 def _of_singles(
     blocks: Sequence[MessageBlock], value: Callable[[pb.SingleMessageMetadata], Any], absent: Any
 ) -> list[Any] | None:
-    """Of each message, ``absent`` where it has no metadata; None if no message has any."""
+    """Return a value of each message, ``absent`` where it has no metadata, or None if no message has any."""
     if all(block.singles is None for block in blocks):
         return None
     found: list[Any] = []
@@ -206,4 +204,4 @@ VARYING_COLUMNS: Final[Mapping[str, Callable[[Sequence[MessageBlock], Any], pa.A
     "__messageProperties": _properties,
     "__batchIndex": _batch_indexes,
 }
-"""The columns that have a way of their own, as Arrow arrays of the type that is asked for."""
+"""Columns with a conversion of their own, as Arrow arrays of the requested type."""

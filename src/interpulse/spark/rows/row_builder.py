@@ -1,8 +1,8 @@
-"""Entries and messages as rows: Arrow batches of the columns that were asked for. No IO.
+"""Builder of rows from entries and messages: Arrow batches of the requested columns. No IO.
 
 Entry mode has one row per broker entry, opaque. Message mode has one row per message: batches are decompressed and
-taken apart, those of many messages column by column. Only the columns that were asked for are decoded; in entry mode
-without a decoded column the metadata is not even looked at.
+parsed, large ones column by column. Only requested columns are decoded; in entry mode without a decoded column the
+metadata is not parsed at all.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["PayloadColumns", "RowBuilder", "SourceEntry"]
 
 
 class SourceEntry(Protocol):
-    """One stored entry, taken apart: an ``Entry`` of the client."""
+    """One stored entry, such as the client's ``Entry``."""
 
     @property
     def position(self) -> Position: ...
@@ -51,12 +51,12 @@ class SourceEntry(Protocol):
 
 
 _BLOCK_MIN: Final = 8
-"""A batch of fewer messages is read message by message: Arrow's calls cost some microseconds each."""
+"""Smallest number of messages of a batch that is read column by column: Arrow's calls cost some microseconds each."""
 
 
 @dataclass
 class _Target:
-    """One column being filled: ``values`` come behind ``chunks``."""
+    """One column under construction. ``values`` come after ``chunks``."""
 
     name: str
     column: Column
@@ -80,21 +80,21 @@ class _Target:
 
 
 class PayloadColumns(Protocol):
-    """Makes columns of payloads: a ``PayloadDecoder``."""
+    """Decoder of payloads into columns, such as ``PayloadDecoder``."""
 
     @property
     def needs_keys(self) -> bool:
-        """Whether it looks at the keys of messages."""
+        """True if the decoder uses the keys of messages."""
 
     def arrays(self, given: Sequence[Payload | PayloadRun]) -> Mapping[str, pa.Array]:
-        """The columns by name, a row for each payload."""
+        """Return the columns by name, with a row for each payload."""
 
 
 class RowBuilder:
-    """Collects rows of one schema and gives them out as Arrow batches.
+    """Collector of rows of one schema, which it returns as Arrow batches.
 
-    ``decoder`` fills the columns that ``layout`` has for payloads; without it payloads are bytes. ``admits`` says which
-    messages become rows, without it all. Without ``decryption`` encrypted messages stay as they are.
+    ``decoder`` fills the columns that ``layout`` has for payloads; without it payloads are bytes. ``admits`` selects
+    the messages that become rows. Without ``decryption`` encrypted messages stay as they are.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class RowBuilder:
     def add(self, topic: str, entries: Sequence[SourceEntry]) -> None:
         """Append the rows of some entries of one topic-partition, in order.
 
-        Raises NotSupported for what message mode cannot take apart.
+        Raises NotSupported for entries that message mode cannot parse.
         """
         if self._opaque:
             self._add_opaque(topic, entries)
@@ -139,7 +139,7 @@ class RowBuilder:
             self._add_parsed(topic, partition, source)
 
     def _add_opaque(self, topic: str, entries: Sequence[SourceEntry]) -> None:
-        """The columns that replication asks for, column by column: half the time of row by row."""
+        """Append the columns that replication asks for, column by column, in half the time of row by row."""
         parsed = [entry.parsed for entry in entries]
         fill: dict[str, Callable[[], Iterable[Any]]] = {
             "__topic": lambda: [topic] * len(entries),
@@ -154,8 +154,10 @@ class RowBuilder:
         self.bytes += sum(len(entry.metadata_bytes) + len(entry.payload) for entry in parsed)
 
     def add_refusal(self, topic: str, after: Position, reason: str) -> None:
-        """In entry mode for a sink with ``isolate``: nothing behind ``after`` could be read. No entry lacks metadata,
-        so this row cannot be taken for one."""
+        """Append a row saying that nothing behind ``after`` could be read, in entry mode for a sink with ``isolate``.
+
+        The row has no metadata, which every entry has, so it cannot be mistaken for one.
+        """
         values = {
             "__topic": topic,
             "__ledgerId": after.ledger,
@@ -210,7 +212,7 @@ class RowBuilder:
                 self._append(message)
 
     def _add_blocks(self) -> None:
-        """The columns of the batches that were collected, each at once."""
+        """Append the columns of the collected batches."""
         blocks, self._blocks = self._blocks, []
         payloads = payloads_of(blocks) if self._decoder is not None or "value" in self._by_name else None
         rows: list[Message] = []
@@ -239,7 +241,7 @@ class RowBuilder:
         self.bytes += len(message.payload) + 64
 
     def take(self) -> pa.RecordBatch:
-        """The rows collected so far as one batch; starts anew."""
+        """Return the collected rows as one batch and start a new one."""
         import pyarrow as pa
 
         if self._blocks:
@@ -253,7 +255,7 @@ class RowBuilder:
 
 
 def _batch_in(source: SourceEntry, payload: bytes | memoryview) -> tuple[bytes, int]:
-    """Bytes that have the batch at their end, and where it begins: without a copy where they travelled like that."""
+    """Return bytes that end with the batch, and its start, without a copy if the entry arrived that way."""
     if isinstance(payload, bytes):
         return payload, 0
     if source.parsed.was_encrypted:
@@ -292,7 +294,7 @@ def _arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _plain_payload(whole: Message) -> bytes | memoryview:
-    """Decompressed; what is encrypted stays as it is. Raises NotSupported for a piece of a chunked message."""
+    """Decompress a payload unless it is encrypted. Raise NotSupported for a piece of a chunked message."""
     metadata = whole.outer
     if metadata.encryption_keys:
         return whole.payload

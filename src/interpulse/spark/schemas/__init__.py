@@ -1,5 +1,5 @@
-"""Schemas of topics as columns of Spark: which columns they make, and payloads between bytes and values.
+"""Columns of Spark for the schemas of topics, and their payloads as values.
 
-`avro_columns` and `primitives` know one kind of schema each; `payload_columns` says which columns a topic's schema
-makes, `payload_decoder` fills them and `payload_encoder` makes payloads of rows. No IO: schemas are values.
+`avro_columns` and `primitives` each know one kind of schema. `payload_columns` selects the columns of a topic's schema,
+`payload_decoder` fills them, and `payload_encoder` turns rows into payloads. No IO: schemas are values.
 """

@@ -1,8 +1,8 @@
-"""Avro records as Arrow columns and back, field by field for all rows at once: no Python object per row.
+"""Avro records as Arrow columns and back, field by field for all rows in one call: no Python object per row.
 
-For records of primitive types, dates, times, enumerations, records in them, and unions of one of these with null; for
-other schemas there is no such way. What is odd about a row raises an exception: who looks at the rows one by one says
-what it is.
+Covers records of primitive types, dates, times, enumerations, nested records, and unions of one of these with null.
+Other schemas have no such reader or writer. An invalid row raises an exception; the caller then reads the rows one by
+one to name it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["ReadRecords", "WriteRecords", "record_reader", "record_writer"]
 
 ReadRecords: TypeAlias = "Callable[[pa.Array], list[pa.Array]]"
-"""The columns of BINARY payloads without nulls."""
+"""Function from BINARY payloads without nulls to columns."""
 WriteRecords: TypeAlias = "Callable[[pa.RecordBatch], pa.Array]"
-"""The payloads of rows."""
+"""Function from rows to payloads."""
 
 T = TypeVar("T")
 
@@ -39,13 +39,13 @@ _PLAIN_LOGICAL: Final = frozenset(
 
 
 class _Names:
-    """The named types of a definition."""
+    """Named types of a definition."""
 
     def __init__(self) -> None:
         self._known: dict[str, Any] = {}
 
     def resolved(self, parsed: Any) -> Any:
-        """A name stands for its definition, and so does a type in a type."""
+        """Replace a name, or a type wrapped in a type, by its definition."""
         if isinstance(parsed, str):
             return self._known.get(parsed, {"type": parsed})
         if isinstance(parsed, dict):
@@ -57,7 +57,7 @@ class _Names:
 
 
 def _of_fields(parsed: Any, names: _Names, make: Callable[[Any, _Names], T | None]) -> dict[str, T] | None:
-    """What ``make`` says of each field of a record, by name; None where it knows no way, and of other types."""
+    """Apply ``make`` to each field of a record, by name. Return None if it fails for one, or for other types."""
     schema = names.resolved(parsed)
     if not isinstance(schema, dict) or schema.get("type") not in ("record", "error"):
         return None
@@ -71,7 +71,7 @@ def _of_fields(parsed: Any, names: _Names, make: Callable[[Any, _Names], T | Non
 
 
 def _null_and_other(union: Sequence[Any]) -> tuple[int, Any] | None:
-    """Of a union of null and another type which branch is null, and the other; None of other unions."""
+    """Return the index of null and the other type, for a union of null and one other type; else None."""
     nulls = [index for index, branch in enumerate(union) if branch in ("null", {"type": "null"})]
     return (nulls[0], union[1 - nulls[0]]) if len(union) == 2 and len(nulls) == 1 else None
 
@@ -80,7 +80,7 @@ def _null_and_other(union: Sequence[Any]) -> tuple[int, Any] | None:
 
 
 class _Rows:
-    """Payloads of one column of bytes, each read up to a place of its own."""
+    """Payloads of one column of bytes, each with its own read position."""
 
     def __init__(self, bytes_of_all: pa.Buffer, data: pa.Array, at: pa.Array, ends: pa.Array) -> None:
         self.bytes_of_all = bytes_of_all
@@ -92,12 +92,12 @@ class _Rows:
         return len(self.at)
 
     def number(self) -> pa.Array:
-        """UINT64."""
+        """Read a number of each row, as UINT64."""
         numbers, self.at = read_varints(self.data, self.at)
         return numbers
 
     def size(self) -> pa.Array:
-        """INT64, 0 or more, and no more than there are bytes."""
+        """Read a size of each row, as INT64 from 0 to the number of bytes left."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -110,7 +110,7 @@ class _Rows:
         return sizes
 
     def cut(self, size: Any) -> Callable[[], pa.Array]:
-        """So many bytes of each, as BINARY."""
+        """Read this many bytes of each row, as BINARY."""
         import pyarrow.compute as pc
 
         start = self.at
@@ -143,11 +143,11 @@ def _every_second(count: int) -> pa.Array:
 
 
 _Read: TypeAlias = "Callable[[_Rows], Callable[[], pa.Array]]"
-"""Goes past a field of all rows; what it gives makes the column, if it is wanted."""
+"""Function that reads past a field of all rows. Its result makes the column, if it is wanted."""
 
 
 def record_reader(parsed: Any, columns: pa.Schema) -> ReadRecords | None:
-    """Fills these columns from payloads of a parsed definition; None: there is no such way for it."""
+    """Return a reader of these columns from payloads of a parsed definition, or None if there is none for it."""
     import pyarrow as pa
 
     fields = _of_fields(parsed, _Names(), _reader)
@@ -214,7 +214,7 @@ def _read_optional(rows: _Rows, null_branch: int, reader: _Read) -> Callable[[],
 
 
 def _places(is_there: pa.Array) -> pa.Array:
-    """Of each row its place among those that are there, or null."""
+    """Return the index of each row among the present ones, or null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -285,7 +285,7 @@ def _read_double(rows: _Rows) -> Callable[[], pa.Array]:
 
 
 def _fixed(pieces: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Pieces of one size as what they are: they lie beside each other."""
+    """Return adjacent pieces of one size as values of the type."""
     import pyarrow as pa
 
     if len(pieces) == 0:
@@ -333,15 +333,15 @@ _READERS: Final[Mapping[str, _Read]] = {
 
 
 _Write: TypeAlias = "Callable[[pa.Array], list[Any]]"
-"""The bytes of values without nulls, in pieces beside each other: BINARY, or what is the same for all."""
+"""Function from values without nulls to adjacent pieces of bytes: BINARY, or one constant for all rows."""
 
 
 class NullInField(ValueError):
-    """A field that takes no null has one."""
+    """A null in a field that takes none."""
 
 
 def record_writer(parsed: Any, columns: Sequence[str]) -> WriteRecords | None:
-    """Makes payloads of a parsed definition of rows with these columns; None: there is no such way for it."""
+    """Return a writer of payloads of a parsed definition from rows with these columns, or None without one."""
     import pyarrow.compute as pc
 
     writers = _of_fields(parsed, _Names(), _writer)

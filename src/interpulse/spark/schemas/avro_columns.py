@@ -1,6 +1,6 @@
 """Spark's types for Avro definitions, as AVRO and JSON schemas have them.
 
-Unions of several types become a struct with ``member0``, ``member1``.. as in Spark's own Avro source.
+A union of several types becomes a struct with ``member0``, ``member1``.. as in Spark's own Avro source.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ _LOGICAL: Final[dict[str, DataType]] = {
 _NUMBERS: Final = ({"int", "long"}, {"float", "double"})
 _OVERLOOKED: Final = "overlookedLogicalType"
 _DIGITS_MAX: Final = 38
-"""The most digits of Spark's DECIMAL."""
+"""Maximum precision of Spark's DECIMAL."""
 
 
 def parse_definition(definition: bytes) -> Any:
-    """The definition with names resolved, as fastavro wants it. Raises OptionError if it is none."""
+    """Return the definition with names resolved, as fastavro expects it. Raise OptionError if it is invalid."""
     try:
         import fastavro
     except ImportError:
@@ -76,8 +76,7 @@ def parse_definition(definition: bytes) -> Any:
 
 
 def _plain(schema: Any) -> Any:
-    """Return the same with logical types that have no type of their own here under another name, which fastavro only
-    hands through: it would make objects of them."""
+    """Rename logical types that have no Spark type, so that fastavro passes their values through unchanged."""
     if isinstance(schema, list):
         return [_plain(branch) for branch in schema]
     if not isinstance(schema, dict):
@@ -93,7 +92,7 @@ def _plain(schema: Any) -> Any:
 
 
 def is_logical(schema: Mapping[str, Any]) -> bool:
-    """Return True for a logical type that has a type of Spark and fits what it is stored as; Java overlooks others."""
+    """Return True for a logical type that has a Spark type and fits its stored type. Java ignores others."""
     logical, kind = schema["logicalType"], schema.get("type")
     if logical == "decimal":
         return kind in ("bytes", "fixed") and _is_decimal(schema)
@@ -109,7 +108,7 @@ def _is_decimal(schema: Mapping[str, Any]) -> bool:
 
 
 class _Names:
-    """The named types of one definition; a name stands for its definition, and no type may hold itself."""
+    """Named types of one definition. A name stands for its definition, and no type may contain itself."""
 
     def __init__(self) -> None:
         self._known: dict[str, Any] = {}
@@ -132,7 +131,7 @@ class _Names:
 
 
 def avro_type(parsed: Any) -> DataType:
-    """The type of Spark. Everything may be null: Pulsar's messages may have no value."""
+    """Return the Spark type. It is always nullable: Pulsar's messages may have no value."""
     return _type_of(parsed, _Names())
 
 
@@ -176,7 +175,7 @@ def _union_type(union: Sequence[Any], names: _Names) -> DataType:
 
 
 def _wide_number(branches: Sequence[Any]) -> str | None:
-    """``int`` and ``long`` together are a long, ``float`` and ``double`` a double."""
+    """Return the wider type: ``int`` and ``long`` together are a long, ``float`` and ``double`` a double."""
     kinds = {_plain_kind(branch) for branch in branches} if len(branches) == 2 else set()
     return next((max(pair) if "int" in pair else "double" for pair in _NUMBERS if kinds == pair), None)
 

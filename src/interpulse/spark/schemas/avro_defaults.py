@@ -1,7 +1,7 @@
-"""Defaults of fields, from JSON to the value that Avro stores, by the rules of Java's ``ResolvingGrammarGenerator``.
+"""Defaults of fields, from JSON to the stored Avro value, by the rules of Java's ``ResolvingGrammarGenerator``.
 
-Bytes are text of ISO-8859-1; times and decimals are spelled as what they are stored as. A record takes what it lacks
-from the defaults of its fields. A union takes the first branch for which JSON has this kind of value.
+Bytes are ISO-8859-1 text; times and decimals are written as their stored type. A record takes missing values from the
+defaults of its fields. A union takes the first branch whose type has this kind of JSON value.
 """
 
 from __future__ import annotations

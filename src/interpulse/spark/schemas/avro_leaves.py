@@ -1,4 +1,4 @@
-"""Values of logical types as Avro stores them and as Arrow takes them, and the error of a value that does not fit."""
+"""Values of logical types, between their stored form in Avro and Arrow, and the error of a value that does not fit."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from interpulse.spark.schemas.avro_columns import is_logical
 __all__ = ["DAYS", "MICROS", "Shape", "Unfit", "below", "in_column", "logical_of", "reading_leaf", "writing_leaf"]
 
 Shape: TypeAlias = Callable[[Any], Any]
-"""Turns one value into another; raises ValueError for a value that does not fit. None in its place changes nothing."""
+"""Conversion of one value. Raises ValueError for a value that does not fit. None stands for no conversion."""
 
 DAYS: Final = (-719_162, 2_932_896)
 MICROS: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)
-"""The first and the last date and time of Python: from the year 1 to the year 9999."""
+"""Smallest and largest time of Python's calendar, from year 1 to year 9999."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _EXACT: Final = Context(prec=MAX_PREC)
@@ -37,12 +37,12 @@ class Unfit(ValueError):
 
 
 def below(name: str, error: Exception) -> Unfit:
-    """Return the same error, one level higher: its column is a part of the column ``name``."""
+    """Return the same error one level up, where its column is a part of the column ``name``."""
     return Unfit(error.reason, (name, *error.path)) if isinstance(error, Unfit) else Unfit(str(error), (name,))
 
 
 def in_column(name: str, convert: Shape) -> Shape:
-    """Return the same conversion for values in the column ``name``, which its errors then name."""
+    """Return the same conversion for values of the column ``name``, which its errors name."""
 
     def converted(value: Any) -> Any:
         try:

@@ -1,6 +1,6 @@
-"""Payloads of Avro, written by one definition, as values of another, by the rules of Java's ``Resolver``.
+"""Avro payloads written by one definition, read as values of another, by the rules of Java's ``Resolver``.
 
-``rules.schema_compatibility.avro`` pairs the types. As in Java, a pair that cannot be read is an error only of the
+``rules.schema_compatibility.avro`` pairs the types. As in Java, a pair that cannot be read is an error only for
 messages that need it.
 """
 
@@ -74,7 +74,7 @@ def reading_shape(written: AvroType, wanted: AvroType) -> Shape | None:
 
 
 class _Refusal:
-    """A shape that refuses every value."""
+    """A conversion that refuses every value."""
 
     def __init__(self, reason: str, path: tuple[str, ...] = ()) -> None:
         self._reason = reason
@@ -200,7 +200,7 @@ def _changed(shapes: Mapping[str, Shape], defaults: Mapping[str, Any]) -> Shape:
 
 
 def _enum(written: AvroType, wanted: AvroType) -> Shape:
-    """Return the shape of a symbol's number. Without a symbol of its own the reader has its default or none."""
+    """Return the conversion of a symbol's number. An unknown symbol becomes the reader's default, if there is one."""
     default = wanted.symbol_default if wanted.symbol_default in wanted.symbols else None
     read = [symbol if symbol in wanted.symbols else default for symbol in written.symbols]
 
@@ -227,9 +227,9 @@ def _promotion(written: AvroType, wanted: AvroType) -> Shape | None:
 
 
 def _as_float(number: int) -> float:
-    """Return the nearest FLOAT, as Java does, and not that of the nearest double.
+    """Return the nearest FLOAT, as Java does, which is not always that of the nearest double.
 
-    Bits beyond those of a double only break a tie, so one bit stands for all of them.
+    Bits beyond a double only break a tie, so one bit stands for all of them.
     """
     size, behind = abs(number), abs(number).bit_length() - _DOUBLE_BITS
     if behind > 0:

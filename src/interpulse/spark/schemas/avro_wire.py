@@ -1,9 +1,9 @@
-"""The form in which fastavro reads and writes Avro, so that the branch of a union is known and not guessed.
+"""The form in which fastavro reads and writes Avro, so that the branch of a union is known instead of guessed.
 
-Each branch of a union of several types stands in a record of one field, ``member0``, ``member1``.. as in the columns of
-Spark. Such a record has the bytes of its only field. fastavro gives and takes ``{"member1": value}``. Logical types are
-left out: times are numbers, decimals are bytes. Symbols of enums are their numbers: fastavro takes -1 for the last one.
-A type on top that is no record becomes one with the field ``value``.
+Each branch of a union of several types is wrapped in a record with one field, ``member0``, ``member1``.. as in Spark's
+columns. Such a record has the bytes of its only field; fastavro reads and writes it as ``{"member1": value}``. Logical
+types are removed: times are numbers, decimals are bytes. Symbols of enums are their numbers, where fastavro takes -1
+for the last one. A top-level type that is no record becomes one with the field ``value``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from interpulse.spark.options.option import OptionError
 __all__ = ["VALUE", "WireForm", "members_of", "tree_of", "wide_member"]
 
 VALUE: Final = "value"
-"""The field of a type on top that is no record."""
+"""Field of a top-level type that is no record."""
 _WIDE: Final = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
 
 

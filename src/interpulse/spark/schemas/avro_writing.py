@@ -1,4 +1,4 @@
-"""Values of Arrow as payloads of Avro: the opposite of ``avro_reading``."""
+"""Avro payloads from values of Arrow, the inverse of ``avro_reading``."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class _Field(NamedTuple):
     name: str
     shape: Shape
     absent: Callable[[], Any]
-    """Returns the value for rows without this column."""
+    """Return the value for rows without this column."""
 
 
 class _Writing:
-    """The shapes of types. Arrow gives a map as a list of pairs, and a union as a struct with one member set."""
+    """Conversions of types. Arrow represents a map as a list of pairs, and a union as a struct with one member set."""
 
     def __init__(self, form: WireForm) -> None:
         self._form = form

@@ -1,4 +1,7 @@
-"""Many payloads of one schema read at once. What cannot be read so is read one by one, which also finds errors."""
+"""Decoders of many payloads of one schema in one call.
+
+Payloads that these decoders cannot read are read one by one, which also names errors.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,16 @@ if TYPE_CHECKING:
 __all__ = ["BulkDecode", "bulk_decoder"]
 
 BulkDecode: TypeAlias = "Callable[[pa.Array], list[pa.Array] | None]"
-"""The columns of some payloads, BINARY without nulls; None or any exception: read them one by one."""
+"""Function from BINARY payloads without nulls to columns. After None or any exception, read them one by one."""
 
 _MARK_BYTES: Final = 8
 
 
 def bulk_decoder(written: SchemaInfo, wanted: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
-    """Fills the columns from payloads that were written by one schema and are read as another; None: there is no such
-    way for these schemas and columns."""
+    """Return a decoder of these columns from payloads written by one schema and read as another.
+
+    Returns None if these schemas and columns have none.
+    """
     if wanted.type is SchemaType.JSON:
         return _json_decoder(wanted, columns)
     if wanted.type is SchemaType.AVRO and written.definition == wanted.definition:
@@ -40,9 +45,9 @@ _PLAIN_JSON: Final = frozenset({"boolean", "int", "long", "float", "double", "st
 
 
 def _is_plain_json(schema: Any) -> bool:
-    """Return True for a resolved type of which Arrow's reader takes no value that ours refuses or reads otherwise.
+    """Return True for a resolved type that Arrow's JSON reader reads as ours does, with the same refusals.
 
-    Symbols are looked at afterwards, where they are fields.
+    Symbols of fields are checked afterwards.
     """
     branches = non_null_branches(schema)
     if len(branches) != 1 or "logicalType" in branches[0]:
@@ -57,7 +62,7 @@ def _is_plain_json(schema: Any) -> bool:
 
 
 def _symbols_of(schema: Any) -> dict[str, Any]:
-    """The symbols of a record's enumerations by their fields, in records of it by theirs."""
+    """Return the symbols of a record's enumerations by field, and those of nested records by theirs."""
     found: dict[str, Any] = {}
     for each in schema.get("fields", ()):
         branch = non_null_branches(each["type"])[0]
@@ -107,8 +112,10 @@ def _json_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
 
 
 def _avro_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
-    """Field by field; else as one Avro array of all payloads, where a mark behind each shows that it was read to its
-    end and no further."""
+    """Return a decoder that reads field by field, or else all payloads as one Avro array.
+
+    In the array, a marker behind each payload proves that it was read to its end and no further.
+    """
     import fastavro
 
     body = json.loads(schema.definition)
@@ -143,7 +150,7 @@ def _avro_decoder(schema: SchemaInfo, columns: pa.Schema) -> BulkDecode | None:
 
 
 def _zigzag(count: int) -> bytes:
-    """The number of items of an Avro array."""
+    """Return the encoded number of items of an Avro array."""
     left, out = count << 1, bytearray()
     while left > 127:
         out.append(left & 127 | 128)

@@ -1,4 +1,4 @@
-"""The schema that columns of Spark make, for topics that have none yet."""
+"""Schema of Spark columns, for topics that have none yet."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _OF_VALUE: Final = (
 
 
 def schema_of_columns(columns: StructType, record_type: SchemaType) -> SchemaInfo:
-    """A record of the columns, or the primitive schema of a single column ``value`` that is no record.
+    """Return a record of the columns, or the primitive schema of a single column ``value`` that is no record.
 
     Raises OptionError for a type or a name that no schema has.
     """

@@ -1,4 +1,4 @@
-"""Which columns a topic's schema makes of its payloads."""
+"""Columns that a topic's schema makes of its payloads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DEFINED_IN_AVRO: Final = frozenset({SchemaType.AVRO, SchemaType.JSON})
 
 
 def payload_fields(schema: SchemaInfo | None) -> StructType | None:
-    """The columns of the payload; None where they are the bytes as they are: no schema, or Protobuf.
+    """Return the columns of the payload, or None if payloads stay bytes: without a schema, and for Protobuf.
 
     Raises OptionError for a schema that makes no columns.
     """
@@ -75,7 +75,7 @@ def _type_of(schema: SchemaInfo) -> DataType:
 
 
 def _check_names(fields: StructType) -> None:
-    """Spark tells columns apart without letter case."""
+    """Refuse columns that differ in letter case alone, which Spark cannot distinguish."""
     seen: dict[str, str] = {}
     for name in fields.names:
         if seen.setdefault(name.lower(), name) != name:
@@ -86,7 +86,7 @@ def _check_names(fields: StructType) -> None:
 
 
 def schema_identity(schema: SchemaInfo | None) -> object:
-    """What two schemas have in common that make the same columns of the same bytes."""
+    """Return a value that is equal for schemas that make the same columns of the same bytes."""
     if schema is None or schema.type is SchemaType.NONE:
         return None
     if schema.type is SchemaType.KEY_VALUE:
@@ -101,9 +101,9 @@ def schema_identity(schema: SchemaInfo | None) -> object:
 
 
 def check_same_schemas(schemas: Mapping[str, SchemaInfo | None]) -> SchemaInfo | None:
-    """The one schema of topics that are read together; None if none of them has one.
+    """Return the one schema of topics that are read together, or None if none has one.
 
-    Raises OptionError that names two topics whose schemas differ.
+    Raises OptionError with two topics whose schemas differ.
     """
     first: tuple[str, SchemaInfo | None] | None = None
     for topic, schema in sorted(schemas.items()):

@@ -1,4 +1,4 @@
-"""Payloads as columns: each message is read by the schema of its own version, as the schema of the query's start."""
+"""Payloads as columns. Each message is read by the schema of its own version, as the schema of the query's start."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 __all__ = ["Payload", "PayloadDecoder", "PayloadRun", "SchemaOfVersion", "UnreadablePayload"]
 
 SchemaOfVersion: TypeAlias = Callable[[str, bytes], SchemaInfo | None]
-"""By topic and version as it travels in messages; None if the topic does not know it."""
+"""Function from topic and schema version, as in message metadata, to the schema; None if the topic lacks it."""
 
 _NULL_LENGTH: Final = 0xFFFFFFFF
 
 
 class UnreadablePayload(InvalidRequest):
-    """A payload that is none of its schema."""
+    """A payload that its schema cannot read."""
 
 
 class Payload(NamedTuple):
-    """What of one message the decoder needs. ``where`` is it stored: ledger, entry, batch index or -1."""
+    """The part of a message that the decoder needs. ``where`` is ledger, entry, and batch index or -1."""
 
     topic: str
     where: tuple[int, int, int]
@@ -43,12 +43,12 @@ class Payload(NamedTuple):
 
     @property
     def place(self) -> str:
-        """For errors."""
+        """Position for error messages."""
         return ":".join(str(number) for number in self.where if number >= 0)
 
 
 class PayloadRun(NamedTuple):
-    """Those of one batch, by their batch ``indexes``; ``keys`` is None where nobody looks at them or none has any."""
+    """Payloads of one batch, by their batch ``indexes``. ``keys`` is None if they are not needed or none has one."""
 
     topic: str
     place: tuple[int, int]
@@ -58,7 +58,7 @@ class PayloadRun(NamedTuple):
     keys: Sequence[bytes | None] | None
 
     def payloads(self) -> list[Payload]:
-        """The same, one by one."""
+        """Yield the same payloads one by one."""
         keys = self.keys or repeat(None, len(self.indexes))
         rows = zip(self.indexes, self.values.to_pylist(), keys, strict=True)
         return [Payload(self.topic, (*self.place, index), self.version, value, key) for index, value, key in rows]
@@ -69,10 +69,10 @@ _Row: TypeAlias = dict[str, Any] | None
 
 
 class PayloadDecoder:
-    """Fills the wanted columns of payloads; ``schema`` is that of the query's start.
+    """Decoder of the wanted columns. ``schema`` is the one at the query's start.
 
-    Without ``corrupt_column`` an unreadable payload raises UnreadablePayload; with it (which may be the empty string)
-    its columns are null, and that column has its bytes.
+    Without ``corrupt_column`` an unreadable payload raises UnreadablePayload. With it, which may be an empty string,
+    the payload's columns are null, and that column has its bytes.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class PayloadDecoder:
         return self._schema.type is SchemaType.KEY_VALUE
 
     def arrays(self, given: Sequence[Payload | PayloadRun]) -> dict[str, pa.Array]:
-        """The columns by name, a row for each payload."""
+        """Return the columns by name, with a row for each payload."""
         import pyarrow as pa
 
         at_once = self._at_once(given)
@@ -124,7 +124,7 @@ class PayloadDecoder:
         return found
 
     def _at_once(self, given: Sequence[Payload | PayloadRun]) -> list[pa.Array] | None:
-        """The columns of payloads of one version; None where each has to be looked at."""
+        """Return the columns of payloads of one version, or None if they have to be read one by one."""
         versions = {(each.topic, each.version) for each in given}
         if len(versions) != 1 or not self._wanted.fields:
             return None
@@ -141,7 +141,7 @@ class PayloadDecoder:
                 )
             decode = self._bulk[version]
             return None if decode is None else decode(values)
-        except Exception:  # noqa: BLE001 - whatever it is, one by one it is found and told
+        except Exception:  # noqa: BLE001 - reading one by one names the error
             return None
 
     def _rows(self, payloads: Sequence[Payload]) -> tuple[list[_Row], list[bytes | None]]:
@@ -240,7 +240,7 @@ def _pair_decoder(written: SchemaInfo, wanted: SchemaInfo) -> Callable[[Payload]
 
 
 def _cut(raw: bytes) -> tuple[bytes | None, bytes]:
-    """A part of an INLINE pair: its length in four bytes, -1 for null, then its bytes."""
+    """Read a part of an INLINE pair: its length in four bytes, -1 for null, then its bytes."""
     length = int.from_bytes(raw[:4], "big")
     if len(raw) < 4 or (length != _NULL_LENGTH and len(raw) < 4 + length):
         raise ValueError("the KeyValue payload is cut short")

@@ -1,4 +1,4 @@
-"""Rows as payloads of a topic's schema: the other way round than ``payload_decoder``."""
+"""Rows as payloads of a topic's schema, the inverse of ``payload_decoder``."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _Encode: TypeAlias = Callable[[Any], bytes]
 
 
 class EncodedRow(NamedTuple):
-    """``key`` is that of a pair whose key travels apart from its value."""
+    """Payload of a row. ``key`` is set for a pair whose key is stored apart from its value."""
 
     value: bytes | None
     key: bytes | None = None
 
 
 class RowEncoder:
-    """Makes payloads of rows with these columns; raises IncompatibleSchema if they do not fit the topic's schema."""
+    """Encoder of rows with these columns. Raises IncompatibleSchema if they do not fit the topic's schema."""
 
     def __init__(self, topic: str, schema: SchemaInfo, columns: StructType) -> None:
         self.schema = schema
@@ -60,16 +60,16 @@ class RowEncoder:
         self._encode_all = _bulk_encoder(schema, columns)
 
     def encode_all(self, rows: pa.RecordBatch) -> pa.Array | None:
-        """The values of all rows as BINARY; None where each has to be encoded by itself, which finds errors too."""
+        """Return the values of all rows as BINARY, or None to encode them one by one, which names errors."""
         if self._encode_all is None:
             return None
         try:
             return self._encode_all(rows)
         except (ValueError, TypeError, OverflowError, NotImplementedError):
-            return None  # one by one it is found and told
+            return None  # encoding one by one names the error
 
     def encode(self, row: Mapping[str, Any]) -> EncodedRow:
-        """Raises InvalidRequest for a row that the schema does not take, such as null in a field without null."""
+        """Encode one row. Raise InvalidRequest if the schema does not take it, for example null in a required field."""
         try:
             return self._encode(row)
         except Exception as error:  # noqa: BLE001 - each kind of schema fails in its own way; all are of this row

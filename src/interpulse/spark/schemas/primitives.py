@@ -1,4 +1,4 @@
-"""The primitive schemas of Pulsar: the type of Spark each one has, and its bytes."""
+"""Primitive schemas of Pulsar, with their Spark types and bytes."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class Primitive(NamedTuple):
-    """One primitive schema. ``decode`` raises ValueError or struct.error for bytes that are none of its values."""
+    """One primitive schema. ``decode`` raises ValueError or struct.error for invalid bytes."""
 
     type: DataType
     decode: Callable[[bytes], Any]
     encode: Callable[[Any], bytes]
     comment: str = ""
-    """What the column holds, where its type does not say."""
+    """Content of the column, if its type does not say it."""
 
 
 def _packed(layout: str, kind: DataType) -> Primitive:
@@ -52,7 +52,7 @@ def _packed(layout: str, kind: DataType) -> Primitive:
 
 
 def _time(kind: DataType, decode: Callable[[bytes], Any], encode: Callable[[Any], bytes]) -> Primitive:
-    """A primitive whose values may be of years that Spark does not have."""
+    """Return a primitive whose values may be in years that Spark lacks."""
 
     def checked(raw: bytes) -> Any:
         try:
@@ -130,4 +130,4 @@ PRIMITIVES: Final[dict[SchemaType, Primitive]] = {
     ),
     SchemaType.LOCAL_TIME: Primitive(LongType(), _long, _LONG.pack, "nanoseconds of the day"),
 }
-"""By schema type. NONE stands for plain bytes, as in a part of KEY_VALUE."""
+"""Primitives by schema type. NONE stands for plain bytes, as in a part of KEY_VALUE."""

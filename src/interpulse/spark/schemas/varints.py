@@ -1,4 +1,4 @@
-"""Numbers of variable length, as Protocol Buffers and Avro write them, for all rows of an Arrow column at once."""
+"""Variable-length integers of Protocol Buffers and Avro, for all rows of an Arrow column in one call."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 __all__ = ["OddBytes", "byte_strings", "read_varints", "varints", "zigzag", "zigzag_undone"]
 
 _DIGIT: Final = 1 << 14
-"""Numbers are cut into digits of two bytes."""
+"""Numbers are split into digits of two bytes."""
 _EMPTY: Final = 2 * _DIGIT
 _BYTES_MAX: Final = 10
 
 
 class OddBytes(ValueError):
-    """Bytes that are not what they were taken for."""
+    """Bytes that are not what the schema says."""
 
 
 def varints(numbers: pa.Array) -> pa.Array:
-    """BINARY of UINT64 without nulls."""
+    """Encode UINT64 without nulls as BINARY."""
     import pyarrow.compute as pc
 
     digits = _digits()
@@ -43,7 +43,7 @@ def _digit(numbers: pa.Array) -> pa.Array:
 
 @lru_cache(maxsize=1)
 def _digits() -> pa.Array:
-    """The last digit of a number, from ``_DIGIT`` on one that another follows, and nothing."""
+    """Return the last digit of each number, marked with ``_DIGIT`` if another follows, and empty for none."""
     import pyarrow as pa
 
     last = [bytes([each]) if each < 128 else bytes([each & 127 | 128, each >> 7]) for each in range(_DIGIT)]
@@ -59,7 +59,7 @@ def _uint64(number: int) -> pa.Scalar:
 
 
 def zigzag(numbers: pa.Array) -> pa.Array:
-    """UINT64 of INT64: small numbers of either sign are short."""
+    """Map INT64 to UINT64 so that small numbers of either sign are short."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -70,7 +70,7 @@ def zigzag(numbers: pa.Array) -> pa.Array:
 
 
 def zigzag_undone(numbers: pa.Array) -> pa.Array:
-    """INT64 of UINT64."""
+    """Map UINT64 back to INT64."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -79,9 +79,9 @@ def zigzag_undone(numbers: pa.Array) -> pa.Array:
 
 
 def read_varints(data: pa.Array, at: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The numbers that stand in these bytes (UINT8) at these places (INT64), as UINT64, and the places behind them.
+    """Read the numbers in these bytes (UINT8) at these positions (INT64), as UINT64, and the positions behind them.
 
-    Raises OddBytes for one that has no end.
+    Raises OddBytes for a number without an end.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -120,5 +120,5 @@ def _single_bytes() -> pa.Array:
 
 
 def byte_strings(numbers: pa.Array) -> pa.Array:
-    """BINARY of one byte each, of small numbers."""
+    """Return small numbers as BINARY of one byte each."""
     return _single_bytes().take(numbers)

@@ -1,5 +1,6 @@
-"""Looking at a pipeline, whether its job runs or not. Only cursors that are left are ever changed; no Spark is needed.
+"""Inspection of a pipeline, whether or not its job runs.
 
-`inspection` asks the clusters; `dry_run`, `lag`, `why` and `cursors` are what one can ask, and a `Finding` is how each
-ends.
+Only leftover cursors are ever changed; Spark is not needed.
+
+`inspection` asks the clusters. `dry_run`, `lag`, `why` and `cursors` answer one question each, with a `Finding`.
 """

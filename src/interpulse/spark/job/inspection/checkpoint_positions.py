@@ -1,6 +1,6 @@
-"""Where a stream stands according to its checkpoint, read without Spark.
+"""Positions of a stream in its checkpoint, read without Spark.
 
-Spark keeps one text file per micro-batch: its end in ``offsets``, and once it is done a mark in ``commits``.
+Spark writes one text file per micro-batch: its end in ``offsets``, and once it is done a mark in ``commits``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["committed_positions"]
 
 
 def committed_positions(checkpoint: Path) -> Mapping[str, Position]:
-    """The end of the newest micro-batch that is done, by topic-partition; nothing if there is none.
+    """Return the end of the newest completed micro-batch by topic-partition; empty if there is none.
 
     Raises ValueError for a checkpoint of another kind.
     """

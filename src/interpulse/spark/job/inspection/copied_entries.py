@@ -1,4 +1,4 @@
-"""Which entries of the source a topic-partition of the target holds, read from the marks that replicators leave."""
+"""Source entries that a topic-partition of the target holds, read from the marks that replicators leave."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from interpulse.wire import pulsar_api_pb2 as pb
 __all__ = ["CopiedEntry", "copied_entries", "last_copied"]
 
 _TAILS: Final = (100, 10_000, None)
-"""How many of the last entries are looked at; None: all of them. Others may have published behind the last copy."""
+"""Numbers of last entries to look at, None for all: others may have published behind the last copy."""
 _BUFFER_BYTES: Final = 1 << 20
 
 
 class CopiedEntry(NamedTuple):
-    """An entry that came by replication: where it stands, and where it stood on the cluster it came from."""
+    """A replicated entry, with its positions here and on its original cluster."""
 
     there: Position
     source: Position
@@ -36,7 +36,7 @@ async def last_copied(
     *,
     tails: Sequence[int | None] = _TAILS,
 ) -> Position | None:
-    """The source position of the last entry that is wanted; None where the end of the topic has none.
+    """Return the source position of the last matching entry, or None if the end of the topic has none.
 
     Raises TopicNotFound.
     """
@@ -54,7 +54,7 @@ async def last_copied(
 async def copied_entries(
     session: Session, topic: TopicName, after: Position, upto: Position, *, buffer_bytes: int = _BUFFER_BYTES
 ) -> AsyncGenerator[CopiedEntry]:
-    """Those of ``(after, upto]`` that say where they come from: copies of ours, and of Pulsar's replicators since 4."""
+    """Yield the entries of ``(after, upto]`` that name their origin: our copies, and those of Pulsar 4 and later."""
     async with EntryReader(
         session, topic, after=after, upto=upto, buffer_bytes=buffer_bytes, subscription_prefix="interpulse-lag"
     ) as reader:

@@ -1,6 +1,6 @@
-"""The cursors that pipelines keep on the source: which of them are needed, and which a finished one left.
+"""Cursors that pipelines keep on the source, needed ones and those left by finished pipelines.
 
-A cursor that is left keeps the log of its topic for ever, unless retention or a backlog quota says otherwise.
+A leftover cursor keeps the log of its topic for ever, unless retention or a backlog quota says otherwise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEFT: Final = "left"
 
 
 class Cursor(NamedTuple):
-    """``state``: a job is `CONNECTED`; none is, but the topic is selected (`KEPT`); or none needs it (`LEFT`)."""
+    """A cursor. Its ``state`` is `CONNECTED` with a job, `KEPT` while its topic is selected, and else `LEFT`."""
 
     topic: str
     name: str
@@ -34,10 +34,11 @@ class Cursor(NamedTuple):
 
 
 async def find_cursors(config: PipelineConfig, *, name: str | None = None, is_finished: bool = False) -> list[Cursor]:
-    """The cursors of a pipeline in all namespaces that it may have selected topics of.
+    """Return a pipeline's cursors in all namespaces from which it may have selected topics.
 
-    ``name``: of that name instead, left by a pipeline whose file is gone. ``is_finished``: nothing is selected any
-    more. Raises PulsarError when the source cannot be asked, PipelineConfigError when it is another one.
+    ``name`` selects cursors of that name instead, left by a pipeline whose file is gone. ``is_finished`` means that
+    nothing is selected any more. Raises PulsarError if the source cannot be asked, and PipelineConfigError if it is
+    another cluster.
     """
     async with Inspection(config) as look:
         selected = await look.selected()
@@ -52,7 +53,7 @@ async def find_cursors(config: PipelineConfig, *, name: str | None = None, is_fi
 
 
 async def _topics(look: Inspection) -> list[str]:
-    """Also such as are not selected any more, in the namespaces of those that were."""
+    """Return the topics, including those that are no longer selected, in the namespaces of selected ones."""
     rules, source = look.config.select, look.source
     if rules.from_policies:
         tenants = await source.tenants.list()
@@ -95,7 +96,7 @@ def _state(stats: Mapping[str, Any], topic: str, name: str, wanted: set[str]) ->
 
 
 async def remove_cursors(config: PipelineConfig, cursors: Sequence[Cursor]) -> None:
-    """Delete those that are left; the source refuses one that a job has taken up meanwhile."""
+    """Delete leftover cursors. The source refuses one that a job has taken up meanwhile."""
     async with config.source.admin() as source:
         for cursor in cursors:
             assert cursor.state == LEFT, cursor

@@ -1,4 +1,4 @@
-"""What the replication job would do, in words, without doing it."""
+"""Description of what the replication job would do, without doing it."""
 
 from __future__ import annotations
 
@@ -34,10 +34,9 @@ def _say(text: str) -> None:
 
 
 async def print_plan(config: PipelineConfig) -> Finding:
-    """Print topics, their names there, what would be created, what would be held, and what waits; changes nothing.
+    """Print topics, their target names, what would be created or held, and what waits. Nothing is changed.
 
-    Raises PipelineConfigError when a cluster calls itself by another name than the file does, PulsarError when the
-    source cannot be asked.
+    Raises PipelineConfigError if a cluster's name differs from the file, and PulsarError if the source cannot be asked.
     """
     async with Inspection(config) as look:
         selected = await look.selected()
@@ -48,7 +47,7 @@ async def print_plan(config: PipelineConfig) -> Finding:
 
 
 async def print_begins(config: PipelineConfig, takeover: Takeover) -> None:
-    """Print where cursors would be moved to. Raises as `find_begins` does."""
+    """Print where cursors would be moved to. Raise the errors of `find_begins`."""
     for begin in await find_begins(config, takeover):
         behind = "where its cursor is" if begin.after is None else f"behind {begin.after}, which {begin.cluster} holds"
         _say(f"  {begin.topic} would begin {behind}")
@@ -90,7 +89,7 @@ async def _print_remote(look: Inspection, remote: str, selection: RemoteSelectio
 
 
 async def _waiting(look: Inspection, selection: RemoteSelection) -> Mapping[TopicName, str]:
-    """What the source has of each topic that is not copied yet."""
+    """Return the backlog of each topic that is not copied yet."""
     names = {name: topic for topic, count in selection.topics.items() for name in partitions_of(topic, count)}
     found: dict[TopicName, list[dict[str, object]]] = {topic: [] for topic in selection.topics}
     for standing in await look.standings(await look.route(selection), names):
@@ -101,7 +100,7 @@ async def _waiting(look: Inspection, selection: RemoteSelection) -> Mapping[Topi
 async def plan_at_target(
     config: PipelineConfig, target: AdminClient, topic: TopicName, count: int
 ) -> tuple[str, Finding]:
-    """What is to be done for a topic of so many partitions before it is copied, or why it is held."""
+    """Return what must happen before a topic with this many partitions is copied, or why it is held."""
     there = config.map.target(topic)
     local = Existence(TopicKind.PARTITIONED, count) if count else Existence(TopicKind.NON_PARTITIONED)
     try:

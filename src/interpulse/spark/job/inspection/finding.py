@@ -1,4 +1,4 @@
-"""What a look at the replication of a pipeline ends with."""
+"""Result of an inspection."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["Finding"]
 
 
 class Finding(IntEnum):
-    """The exit codes of all that looks and does not copy, from good to bad."""
+    """Exit codes of commands that inspect without copying, from good to bad."""
 
     SAME = 0
-    """There is nothing to do."""
+    """Nothing to do."""
     DIFFERS = 1
-    """Something is behind, would be made on the target, or is held."""
+    """Something is behind, held, or would be created on the target."""
     UNKNOWN = 2
-    """A cluster gives no answer."""
+    """A cluster does not answer."""

@@ -1,4 +1,4 @@
-"""The two clusters of a pipeline as they are now: what is selected, and how far it is copied."""
+"""Present state of a pipeline's two clusters: the selected topics, and how far they are copied."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ T = TypeVar("T")
 
 
 class Standing(NamedTuple):
-    """How far a topic-partition is copied: up to ``done``, and what waits behind it.
+    """Progress of a topic-partition: copied up to ``done``, with the backlog behind it.
 
-    ``written``: the last entry of the target, where it is one of this pipeline, as a position of the source.
+    ``written`` is the source position of the target's last entry, if that entry is one of this pipeline.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Standing(NamedTuple):
 
 
 class Inspection(AsyncCloses):
-    """One look at the clusters of a pipeline; close it afterwards."""
+    """Access to the clusters of a pipeline for one inspection. Close it afterwards."""
 
     def __init__(self, config: PipelineConfig) -> None:
         self.config = config
@@ -55,22 +55,22 @@ class Inspection(AsyncCloses):
         self._closing.push_async_callback(self._backlog.close)
 
     async def selected(self) -> dict[str, RemoteSelection]:
-        """What is selected now, by remote cluster. Raises PipelineConfigError for a source of another name."""
+        """Return the present selection by remote cluster. Raise PipelineConfigError for a source of another name."""
         await check_cluster_name("source", self.config.source, self.source)
         return await select(self.config, self.source)
 
     async def route(self, selection: RemoteSelection) -> Route:
-        """The way to a cluster whose record can be used."""
+        """Return the route to a cluster whose record can be used."""
         assert selection.address is not None
         cursor = await cursor_name(self.source, self.config, selection.address.cluster)
         return Route(self.config, selection.address, cursor)
 
     async def stats(self, name: str) -> Mapping[str, Any]:
-        """Ledgers and cursors of a topic-partition of the source."""
+        """Return the ledgers and cursors of a topic-partition of the source."""
         return await self._backlog.stats(name)
 
     async def standings(self, route: Route, names: Iterable[str]) -> list[Standing]:
-        """How far topic-partitions are copied; those that are gone are left out."""
+        """Return how far topic-partitions are copied, without those that are gone."""
         committed, held = committed_positions(route.checkpoint), route.files.held()
 
         async def standing(name: str) -> Standing | None:
@@ -85,7 +85,7 @@ class Inspection(AsyncCloses):
         return [found for found in await at_once(map(standing, names)) if found is not None]
 
     async def _standing(self, route: Route, name: str, done: Position | None) -> Standing:
-        """Of checkpoint and cursor the one that is further: a stream follows its cursor, and moves it now and then."""
+        """Return the further of checkpoint and cursor: a stream follows its cursor, and moves it from time to time."""
         stats = await self._backlog.stats(name)
         cursor = cursor_position(stats, route.cursor)
         if done is None and cursor is None:
@@ -112,16 +112,16 @@ class Inspection(AsyncCloses):
         return Position(first.ledger, first.entry - 1) if first.position > EARLIEST else EARLIEST
 
     async def _written(self, route: Route, name: str) -> Position | None:
-        """A job that ended in a batch has written more than its checkpoint says."""
+        """Return the last written entry. A job that ended within a batch has written more than its checkpoint says."""
         there = route.target_name(TopicName.parse(name))
         return await last_copied(
             self._target(route), there, lambda each: each.producer == route.lane_of(name), tails=(1,)
         )
 
     async def copied_by_any(self, route: Route, name: str) -> Position | None:
-        """The last entry of the source that its target holds, be it from this pipeline or another replicator.
+        """Return the last source entry that its target holds, from this pipeline or another replicator.
 
-        Where several topics are written to one, an entry of another replicator does not say which one it is of.
+        If several topics are written to one, an entry of another replicator does not identify its topic.
         """
         lane, source = route.lane_of(name), self.config.source.cluster
         is_merging = self.config.map.merge
@@ -144,7 +144,7 @@ class Inspection(AsyncCloses):
 
 
 async def at_once(calls: Iterable[Awaitable[T]]) -> list[T]:
-    """The answers of calls, a bounded number of which are under way at a time."""
+    """Return the results of calls, with a bounded number in flight."""
     slots = asyncio.Semaphore(_ASKED_AT_ONCE)
 
     async def one(call: Awaitable[T]) -> T:

@@ -1,4 +1,4 @@
-"""How far a pipeline is behind: from its checkpoint and both clusters, whether its job runs or not."""
+"""Lag of a pipeline, from its checkpoint and both clusters, whether or not its job runs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SHOWN: Final = 50
 
 
 async def measure_lag(config: PipelineConfig) -> tuple[Finding, list[dict[str, Any]]]:
-    """One record per topic-partition and remote cluster, with the fields of the status records.
+    """Return one record per topic-partition and remote cluster, with the fields of the status records.
 
-    Raises PulsarError when the source cannot be asked, PipelineConfigError when it is another one.
+    Raises PulsarError if the source cannot be asked, and PipelineConfigError if it is another cluster.
     """
     records: list[dict[str, Any]] = []
     async with Inspection(config) as look:
@@ -42,7 +42,7 @@ def _record(remote: str, standing: Standing) -> dict[str, Any]:
 
 
 def lag_fields(standing: Standing) -> dict[str, Any]:
-    """As status records have them."""
+    """Return the lag as fields of a status record."""
     backlog = standing.backlog
     return {"lagEntries": backlog.entries, "lagMessages": backlog.messages, "lagSeconds": backlog.seconds}
 
@@ -54,7 +54,7 @@ def _finding(records: Sequence[Mapping[str, Any]]) -> Finding:
 
 
 def lag_as_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """For people: those that are most behind, then a sum for each cluster."""
+    """Return lines for people: the topics most behind, then a sum for each cluster."""
     behind = [record for record in records if record.get("lagEntries") or record["problem"]]
     behind.sort(
         key=lambda record: (-(record.get("lagSeconds") or 0.0), -(record.get("lagEntries") or 0), record["topic"])
@@ -76,7 +76,7 @@ def lag_as_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def lag_sum(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What several topic-partitions are behind together, the age that of the oldest; None where one is not known."""
+    """Add up the lag of several topic-partitions. The age is the oldest one; None if one is unknown."""
     entries = [record.get("lagEntries") for record in records]
     messages = [record.get("lagMessages") for record in records]
     seconds = [record.get("lagSeconds") for record in records]
@@ -88,7 +88,7 @@ def lag_sum(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def lag_as_text(record: Mapping[str, Any]) -> str:
-    """Entries, messages and seconds, as far as they are known."""
+    """Format entries, messages and seconds, where known."""
     entries, messages, seconds = (record.get(key) for key in ("lagEntries", "lagMessages", "lagSeconds"))
     if not entries:
         return "not known" if entries is None else "nothing"

@@ -1,4 +1,4 @@
-"""How a pipeline begins where another one ended: its cursors on the source move behind what the target holds.
+"""Start of a pipeline where another one ended: its source cursors move behind what the target holds.
 
 For a cut-over from Pulsar's own replicator, and for a pipeline whose checkpoint is lost.
 """
@@ -24,7 +24,7 @@ _LOOKS: Final = 300
 
 
 class Begin(NamedTuple):
-    """Where a topic-partition of a route begins: behind ``after``, which the target holds; None: it holds nothing."""
+    """Start of a topic-partition of a route: behind ``after``, which the target holds, or None if it holds nothing."""
 
     cluster: str
     topic: str
@@ -33,17 +33,17 @@ class Begin(NamedTuple):
 
 
 class Takeover(NamedTuple):
-    """What is there already: looked up at the end of every topic-partition of the target, or said of some."""
+    """Entries that are already copied: looked up at the end of every target topic-partition, or given for some."""
 
     from_target: bool = False
     skip_until: Mapping[str, Position] = {}
 
 
 async def find_begins(config: PipelineConfig, wanted: Takeover) -> list[Begin]:
-    """Where every topic-partition that is selected now begins.
+    """Return where every currently selected topic-partition begins.
 
-    Raises PipelineConfigError where that cannot be: a checkpoint knows better, a topic is not selected, or the source
-    never had what the target holds. Raises PulsarError when a cluster cannot be asked.
+    Raises PipelineConfigError if a checkpoint exists, a topic is not selected, or the source never had what the target
+    holds. Raises PulsarError if a cluster cannot be asked.
     """
     async with Inspection(config) as look:
         routes = await _routes(look)
@@ -87,13 +87,13 @@ async def _begin(look: Inspection, route: Route, wanted: Takeover, name: str) ->
     if after is not None and after > (end := last_entry(await look.stats(name))):
         raise PipelineConfigError(
             f"{name}: {route.remote} holds entries up to {after}, and {look.config.source.cluster} ends at {end}: it "
-            f"was rebuilt, or the topic created anew. Say where it begins with --skip-until {name}=LEDGER:ENTRY"
+            f"was rebuilt, or the topic recreated. Say where it begins with --skip-until {name}=LEDGER:ENTRY"
         )
     return Begin(route.remote, name, route.cursor, after)
 
 
 async def move_cursors(config: PipelineConfig, begins: list[Begin]) -> None:
-    """Open the cursors, and move them forward to where they begin; on return they stand there, or further."""
+    """Open the cursors and move them forward to where they begin. On return they are there, or further."""
     async with Inspection(config) as look:
         await at_once(_move(look, begin) for begin in begins)
 
@@ -118,7 +118,7 @@ async def _is_behind(look: Inspection, begin: Begin) -> bool:
 
 
 async def open_cursors(config: PipelineConfig) -> list[Begin]:
-    """Open those that are missing at the first entry that is there, so that the source keeps what comes from now on."""
+    """Open missing cursors at the first existing entry, so that the source keeps what arrives from now on."""
     async with Inspection(config) as look:
         begins = []
         for selection in (await look.selected()).values():

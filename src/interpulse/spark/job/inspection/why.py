@@ -1,4 +1,4 @@
-"""Why a topic is copied or not: what holds it, since when, what ends it, and what the two clusters say."""
+"""Explanation of why a topic is or is not copied: what holds it, since when, the remedy, and both clusters' state."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["explain"]
 
 
 async def explain(config: PipelineConfig, topic: TopicName) -> tuple[Finding, list[str]]:
-    """The lines of the answer, for every cluster the topic goes to.
+    """Return the lines of the answer, for every cluster that the topic is copied to.
 
-    Raises PulsarError when the source cannot be asked, PipelineConfigError when it is another one.
+    Raises PulsarError if the source cannot be asked, and PipelineConfigError if it is another cluster.
     """
     async with Inspection(config) as look:
         found = Finding.SAME
         lines: list[str] = []
         for remote, selection in (await look.selected()).items():
             if topic.base in selection.topics:
-                finding, told = await _one_way(look, remote, selection, topic)
-                found, lines = max(found, finding), [*lines, *told]
+                finding, added = await _one_way(look, remote, selection, topic)
+                found, lines = max(found, finding), [*lines, *added]
         if lines:
             return found, lines
         return Finding.DIFFERS, [f"{topic}: not copied", f"  reason: {await _why_not_selected(look, topic.base)}"]
@@ -95,7 +95,7 @@ def _held_lines(held: HeldRange) -> Iterator[str]:
 
 
 async def _status_lines(look: Inspection, route: Route, names: set[str]) -> list[str]:
-    """What a job that runs says of itself, where the source keeps that."""
+    """Return what a running job reports, if the source keeps it."""
     topic = TopicName.parse(min(names))
     try:
         records = await look.source.topics.replication_status(topic.base)

@@ -1,4 +1,4 @@
-"""What the job tells while it runs: `progress` is what Spark says, a `Report` takes what is to be told.
+"""Reports of the running job: `progress` reads Spark's events, a `Report` publishes them.
 
-`json_lines` for programs, `live_screen` for people at a terminal, `job_metrics` for Prometheus.
+`json_lines` is for programs, `live_screen` for people at a terminal, `job_metrics` for Prometheus.
 """

@@ -1,4 +1,4 @@
-"""Micro-batches as spans of OpenTelemetry, where the environment switches it on."""
+"""Micro-batches as OpenTelemetry spans, if the environment enables it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXPORT_MS_MAX: Final = 2000
 
 
 class BatchSpans:
-    """A report: each micro-batch becomes a span, and what is held or fails an event of the next one."""
+    """Report that makes each micro-batch a span, and holds and failures events of the next one."""
 
     wants_records = False
 
@@ -30,7 +30,7 @@ class BatchSpans:
         self._noted: dict[str, list[tuple[str, dict[str, str], int]]] = {}
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Spark tells of a batch when it is over, so the span is made from its duration."""
+        """Make the span of a batch from its duration, since Spark reports batches when they are over."""
         kind, cluster = event.get("event"), str(event.get("cluster", ""))
         if kind in ("held", "released", "healed", "error"):
             said = {key: str(event[key]) for key in ("topic", "reason", "error") if key in event}
@@ -63,9 +63,9 @@ class BatchSpans:
         span.end(ended * 1_000_000)
 
     def show(self, records: Records) -> None:
-        """Only events are of interest."""
+        """Ignore records: spans need events only."""
 
     def close(self) -> None:
-        """Export what is left, for two seconds at most."""
+        """Export remaining spans, within at most two seconds."""
         self._provider.force_flush(_EXPORT_MS_MAX)
         self._provider.shutdown()

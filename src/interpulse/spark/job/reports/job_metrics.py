@@ -1,4 +1,4 @@
-"""The figures of the job for Prometheus, on a port of their own."""
+"""Metrics of the job for Prometheus, on a port of their own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PHASES_S: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0
 
 
 class JobMetrics:
-    """Served until it is closed. Raises OSError for a port that is taken."""
+    """HTTP endpoint of the metrics, served until it is closed. Raises OSError if the port is taken."""
 
     wants_records = True
 
@@ -63,7 +63,7 @@ class JobMetrics:
 
     @property
     def port(self) -> int:
-        """Where it is served."""
+        """Port of the endpoint."""
         return int(self._server.server_port)
 
     def take(self, event: Mapping[str, Any]) -> None:
@@ -88,7 +88,7 @@ class JobMetrics:
             self._skipped.labels(cluster, reason).inc(count)
 
     def show(self, records: Records) -> None:
-        """What is not known just now is left out rather than shown as 0."""
+        """Update the metrics. Unknown values are left out instead of shown as 0."""
         states: dict[tuple[str, str], int] = defaultdict(int)
         for record in records:
             states[record["cluster"], record["state"]] += 1

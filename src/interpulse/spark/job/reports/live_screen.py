@@ -1,4 +1,4 @@
-"""The job on a terminal: one screen that is drawn anew every second."""
+"""Screen of the job on a terminal, redrawn every second."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STYLES: Final = {"REPLICATING": "green", "PROVISIONING": "yellow", "HELD": "red
 
 
 class LiveScreen:
-    """Standard output as a screen; log lines stay above it."""
+    """Standard output as a screen. Log lines stay above it."""
 
     wants_records = True
 
@@ -72,7 +72,7 @@ def _move_log(before: TextIO, after: TextIO) -> None:
 
 
 def screen(title: str, waits_for: tuple[str, ...], records: Records, error: str, *, seconds: float) -> RenderableType:
-    """What is drawn: how it goes with each cluster, then the topics that are held or most behind."""
+    """Draw the state of each cluster, then the topics that are held or most behind."""
     parts: list[RenderableType] = [Text(f"{title}, for {_duration(seconds)}; Ctrl-C ends it", style="bold")]
     if waits_for:
         parts.append(Text(f"waits for {' and '.join(waits_for)}", style="yellow"))
@@ -91,11 +91,11 @@ def _clusters(records: Records) -> Table:
     for cluster in sorted({record["cluster"] for record in records}):
         mine = [record for record in records if record["cluster"] == cluster]
         states = Counter(record["state"] for record in mine)
-        told = Text(", ").join(Text(f"{count} {state}", _STYLES.get(state, "")) for state, count in states.items())
+        summary = Text(", ").join(Text(f"{count} {state}", _STYLES.get(state, "")) for state, count in states.items())
         rates = [sum(record.get(key) or 0.0 for record in mine) for key in ("msgRateOut", "msgThroughputOut")]
         table.add_row(
             cluster,
-            told,
+            summary,
             f"{rates[0]:,.0f}",
             f"{rates[1] / 1e6:,.1f}",
             *(_number(mine, key, sum) for key in ("lagEntries", "lagMessages")),
@@ -113,7 +113,7 @@ def _number(records: Records, key: str, joined: Callable[[list[float]], float]) 
 
 
 def _topics(records: Records) -> Iterator[RenderableType]:
-    """Held ones with their reason, then those that are most behind."""
+    """Return held topics with their reason, then those most behind."""
     obstructed = [record for record in records if record["state"] in ("HELD", "DISCONNECTED")]
     for record in obstructed[:_TOPICS_SHOWN]:
         yield Text(f"{record['topic']} -> {record['cluster']}: {record['state']}", style="red")

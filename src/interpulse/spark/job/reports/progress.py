@@ -1,4 +1,4 @@
-"""Progress of the replication job: what Spark reports, as lag, JSON lines and status records."""
+"""Progress of the replication job: Spark's reports as lag, JSON lines and status records."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = ["BatchProgress", "ProgressListener", "TopicLag", "read_progress"]
 
 @dataclass(frozen=True)
 class TopicLag:
-    """How far one topic-partition is behind: entries that are not copied yet, and the age of the oldest.
+    """Lag of one topic-partition: entries that are not copied yet, and the age of the oldest.
 
-    ``throttled``: more of it could be copied, if its rate allowed. ``passed``: entries that were not copied since the
-    query was started, because the cursor was moved past them.
+    ``throttled`` is True if its rate prevents further copying. ``passed`` counts entries that were skipped since the
+    query started, because the cursor was moved past them.
     """
 
     done: Position
@@ -58,7 +58,7 @@ class BatchProgress:
         return max((lag.seconds for lag in self.topics.values()), default=0.0)
 
     def to_json(self) -> dict[str, Any]:
-        """The line of this batch."""
+        """Return the JSON line of this batch."""
         return {
             "event": "progress",
             "cluster": self.query,
@@ -72,7 +72,7 @@ class BatchProgress:
 
 
 def read_progress(body: Mapping[str, Any]) -> BatchProgress:
-    """Take Spark's progress event apart; ``body`` is its JSON."""
+    """Parse the JSON of Spark's progress event."""
     source = body["sources"][0] if body.get("sources") else {}
     done = _positions(source.get("endOffset"))
     report = _object(source.get("latestOffset"))
@@ -92,7 +92,7 @@ def _positions(offset: object) -> Mapping[str, Position]:
 
 
 def _object(value: object) -> dict[str, Any]:
-    """Offsets arrive as objects, or as text that holds one."""
+    """Return offsets as an object. They arrive as objects, or as text that contains one."""
     if isinstance(value, str):
         value = json.loads(value)
     return dict(value) if isinstance(value, Mapping) else {}
@@ -109,9 +109,9 @@ def _lag(done: Position, reported: Mapping[str, Any] | None) -> TopicLag:
 
 
 class _EventsOfJava(JStreamingQueryListener):
-    """What Java calls: takes a progress event as one text.
+    """Listener that Java calls with a progress event as one text.
 
-    PySpark asks Java for every field of it, hundreds of questions for each micro-batch. That took half of Java's
+    PySpark asks Java for every field of an event, hundreds of calls for each micro-batch, which took half of Java's
     processor time while the job was busy.
     """
 
@@ -122,25 +122,25 @@ class _EventsOfJava(JStreamingQueryListener):
 
 
 class ProgressListener(StreamingQueryListener):
-    """Hands on every progress event, and the names of queries that have nothing to do; called in threads of Spark's."""
+    """Listener that passes on progress events and the names of idle queries. Called in threads of Spark."""
 
     def __init__(self, on_batch: Callable[[BatchProgress], None], on_idle: Callable[[str], None]) -> None:
         self._on_batch = on_batch
         self._on_idle = on_idle
         self._names: dict[UUID, str] = {}
-        """By run: Spark tells a query's name only when it starts."""
+        """Query names by run, which Spark reports only at the start of a query."""
         self._in_java: Any = None
 
     @property
     def _jlistener(self) -> Any:
-        """What PySpark adds for this listener."""
+        """Java object that PySpark registers for this listener."""
         if self._in_java is None:
             assert SparkContext._jvm is not None, "a classic session, not a remote one"
             self._in_java = SparkContext._jvm.PythonStreamingQueryListenerWrapper(_EventsOfJava(self))
         return self._in_java
 
     def take_progress(self, event: str) -> None:
-        """Spark's JSON of a progress event."""
+        """Parse and pass on the JSON of a progress event."""
         self._on_batch(read_progress(json.loads(event)))
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:

@@ -1,4 +1,4 @@
-"""Where the job tells what it does."""
+"""Interface through which the job reports what it does."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Protocol
 __all__ = ["JsonLines", "Records", "Report"]
 
 Records = Sequence[Mapping[str, Any]]
-"""Status records of topic-partitions, as the admin API has them."""
+"""Status records of topic-partitions, as in the admin API."""
 
 
 class Report(Protocol):
-    """Takes events as they come, and every second what is known of all topic-partitions if ``wants_records``."""
+    """Receiver of events, and every second of the state of all topic-partitions if ``wants_records``."""
 
     wants_records: bool
 
@@ -26,16 +26,16 @@ class Report(Protocol):
 
 
 class JsonLines:
-    """One JSON object per line on standard output."""
+    """Report of one JSON object per line on standard output."""
 
     wants_records = False
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """A reader that is gone is no reason to stop."""
+        """Print an event. A closed pipe does not stop the job."""
         with contextlib.suppress(BrokenPipeError):
             print(json.dumps(event), flush=True)  # noqa: T201 - the job's output
 
     def show(self, records: Records) -> None:
-        """They are in the events as far as they change."""
+        """Ignore records: their changes are events."""
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Remote clusters that a job cannot write to because of what their records say."""
+"""Remote clusters that a job cannot write to because of their records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["UnusableRemote"]
 
 @dataclass(frozen=True)
 class UnusableRemote:
-    """One cluster, and the topics with their partition counts that policies want there."""
+    """One cluster, with the topics and partition counts that policies replicate to it."""
 
     remote: str
     problem: str
@@ -22,7 +22,7 @@ class UnusableRemote:
     topics: Mapping[TopicName, int] = field(default_factory=dict)
 
     def records(self) -> dict[NamespaceName, list[dict[str, Any]]]:
-        """Status records by namespace."""
+        """Return status records by namespace."""
         found: dict[NamespaceName, list[dict[str, Any]]] = {}
         for topic, count in self.topics.items():
             rows = found.setdefault(topic.namespace_name, [])
@@ -36,8 +36,8 @@ class UnusableRemote:
             "state": "HELD",
             "since": self.since_ms,
             "reason": self.problem,
-            "remedy": f"mend the record of {self.remote} (clusters update {self.remote} ..., with its addresses: the "
-            "whole record is replaced); it is read again by itself",
+            "remedy": f"fix the record of {self.remote} (clusters update {self.remote} ... with all its addresses: the "
+            "whole record is replaced); it is read again automatically",
             "nextRetryAt": None,
             "lagEntries": None,
             "lagSeconds": None,

@@ -1,1 +1,1 @@
-"""The way to one remote cluster: its topics (`route_topics`), its query (`route_query`), its lag and its rates."""
+"""Route to one remote cluster: its topics (`route_topics`), query (`route_query`), lag and rates."""

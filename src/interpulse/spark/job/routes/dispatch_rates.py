@@ -1,4 +1,4 @@
-"""``replicatorDispatchRate`` as the source has it: of the topic, else of the namespace, else of the broker."""
+"""``replicatorDispatchRate`` of the source: of the topic, else of the namespace, else of the broker."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _NO_LIMIT: Final = DispatchRate()
 
 
 class DispatchRates:
-    """The rates of the topics of a route. What cannot be asked just now stays as it was known last.
+    """Rates of the topics of a route. The last known value stays while one cannot be asked.
 
-    A broker of ours answers for a namespace at once. A real one is asked topic by topic, less often; where it keeps no
-    policies of topics, for the namespace and, if we may, for the broker.
+    Our broker answers for a whole namespace in one request. Apache Pulsar is asked topic by topic, less often; if it
+    has no topic policies, for the namespace and, if permitted, for the broker.
     """
 
     def __init__(self, source: AdminClient) -> None:
@@ -98,7 +98,7 @@ class DispatchRates:
         return DispatchRate(int(messages), int(size))
 
     def of(self, topic: TopicName) -> Rate | None:
-        """What each partition of a topic keeps to; None without a limit."""
+        """Return the rate of each partition of a topic, or None without a limit."""
         rate = self._known.get(topic, _NO_LIMIT)
         if not rate.limited:
             return None

@@ -1,6 +1,6 @@
 """Policies that are set for all clusters of a topic, carried to one of them (topic-lifecycle 7.1).
 
-Only brokers of ours are asked for them: real ones carry them themselves, with the topic that their policies stand in.
+Only our brokers are asked for them: Apache Pulsar carries them itself, in the topic that stores policies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 _PAUSE_S: Final = 30.0
 _QUOTAS: Final = "backlog_quotas"
 _NOT_CARRIED: Final = "deduplication_enabled"
-"""Nothing arrives exactly once where it is off, so that is the target's own matter."""
+"""De-duplication is the target's own decision, since nothing arrives exactly once without it."""
 
 _NAMES: Final = tuple(
     each.name for each in fields(TopicPolicies) if each.name in TOPIC_POLICIES and each.name != _NOT_CARRIED
@@ -36,14 +36,14 @@ _NAMES: Final = tuple(
 
 
 class _Part(NamedTuple):
-    """One policy, or the quota of a backlog of one kind."""
+    """One policy, or one backlog quota."""
 
     name: str
     kind: str = ""
 
 
 Parts = Mapping[_Part, Any]
-"""What is set."""
+"""Policies that are set, by part."""
 
 
 @dataclass
@@ -53,11 +53,11 @@ class _Refusal:
 
 
 class GlobalPolicies:
-    """What was carried is written down, so that what changed since is all that is set there, also after a restart.
+    """Carrier of global policies. It records what it carried, so that it sets changes only, also after a restart.
 
-    A policy set there stays until it changes here. Where both sides changed the same policy, the job of the other
-    direction may just be behind, so its side is left alone at first; after a while ``patience_s`` the change made here
-    counts. The two directions need different ones, or they would exchange their values.
+    A policy set on the target stays until it changes on the source. If both sides changed the same policy, the job of
+    the other direction may only be late, so the target's value stays at first; after ``patience_s`` the source's value
+    wins. The two directions need different values of ``patience_s``, or they would swap their policies.
     """
 
     def __init__(self, source: AdminClient, path: Path, *, patience_s: float) -> None:
@@ -72,9 +72,9 @@ class GlobalPolicies:
     async def carry(
         self, namespaces: Collection[NamespaceName], target: AdminClient, *, held: Collection[TopicName]
     ) -> dict[TopicName, PulsarError]:
-        """Set on the target what has changed here; the topics it was refused for, and why.
+        """Set on the target what changed here. Return the topics whose policies were refused, with the reasons.
 
-        Topics that are not replicated are among them: that may be what has to be told. Those ``held`` wait.
+        Topics that are not replicated are included, since that may be the policy to carry. Topics in ``held`` wait.
         """
         before = dict(self._carried)
         for namespace in namespaces if self._offered else ():
@@ -89,7 +89,7 @@ class GlobalPolicies:
         return {topic: refusal.problem for topic, refusal in self._refused.items()}
 
     def forget(self, topics: Iterable[TopicName]) -> None:
-        """They are gone here or new on the target: nothing is known of what is set there."""
+        """Forget topics that are gone here or new on the target."""
         known = [topic for topic in topics if topic in self._carried]
         for topic in known:
             del self._carried[topic]
@@ -148,7 +148,7 @@ class GlobalPolicies:
 
 
 async def _set(admin: TopicPoliciesAdmin, topic: TopicName, part: _Part, value: Any) -> None:
-    """Take it away if ``value`` is None."""
+    """Set a part, or remove it if ``value`` is None."""
     call: Awaitable[None]
     kind = cast("QuotaType", part.kind)
     if part.name == _QUOTAS:

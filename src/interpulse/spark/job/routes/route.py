@@ -1,4 +1,4 @@
-"""One way that entries go: from the source cluster to one remote cluster, and what is kept on disk about it."""
+"""Route of entries from the source cluster to one remote cluster, and its files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from interpulse.spark.state_files import LaneFiles
 __all__ = ["Emit", "Route"]
 
 Emit = Callable[[dict[str, Any]], None]
-"""Takes one event that the job prints as a line of JSON."""
+"""Function that takes an event, which the job prints as a line of JSON."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """``cursor`` is the subscription on the source that moves behind what is written."""
+    """One route. ``cursor`` is the subscription on the source that follows what is written."""
 
     config: PipelineConfig
     target: ClusterAddress
@@ -28,7 +28,7 @@ class Route:
 
     @property
     def remote(self) -> str:
-        """The name of the cluster written to."""
+        """Name of the target cluster."""
         return self.target.cluster
 
     @property
@@ -59,9 +59,9 @@ class Route:
         return lane_name(self.config.name, source, self.remote, epoch)
 
     def lane_of(self, name: str) -> str:
-        """The producer name of the lane of a topic-partition of the source."""
+        """Return the producer name of the lane of a topic-partition."""
         return merged_lane_name(self.lane_name, name) if self.config.map.merge else self.lane_name
 
     def target_name(self, topic: TopicName) -> TopicName:
-        """What a topic of the source is called on the target. Raises InvalidTopicName for a name that is none."""
+        """Return the name of a source topic on the target. Raise InvalidTopicName if it is invalid."""
         return self.config.map.target(topic)

@@ -1,4 +1,4 @@
-"""How far one route is behind: what Spark reports, and while it is silent the cursor on the source."""
+"""Lag of one route: as Spark reports it, and from the source's cursor while Spark reports nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ASKED_AT_ONCE: Final = 16
 
 
 class RouteLag:
-    """``progress`` is what the last micro-batch reported."""
+    """Lag of the topic-partitions of a route. ``progress`` is the report of the last micro-batch."""
 
     def __init__(self, route: Route, source: AdminClient) -> None:
         self.progress: BatchProgress | None = None
@@ -32,22 +32,22 @@ class RouteLag:
         self._turn = 0
 
     def note_progress(self, progress: BatchProgress) -> None:
-        """A micro-batch is over."""
+        """Record a completed micro-batch."""
         self.progress = progress
         self._heard_at = time.monotonic()
         self._keep_held()
 
     def _keep_held(self) -> set[str]:
-        """Of what is held Spark's offsets run ahead of what is written: there the cursor goes on telling the lag."""
+        """Keep the cursor's lag for held topics, where Spark's offsets are ahead of what is written."""
         held = set(self._route.files.held())
         self._source.forget(self._backlogs.keys() - held)
         self._backlogs = {name: known for name, known in self._backlogs.items() if name in held}
         return held
 
     async def refresh(self, names: Sequence[str]) -> None:
-        """While Spark says nothing (starting, failing, one long batch) the cursor on the source tells the lag.
+        """Read the lag from the source's cursors while Spark reports nothing (starting, failing, one long batch).
 
-        Of very many topic-partitions some are asked in each turn.
+        With very many topic-partitions, each turn asks some of them.
         """
         if time.monotonic() - self._heard_at < _SILENCE_S:
             held = self._keep_held()
@@ -70,21 +70,21 @@ class RouteLag:
         await asyncio.gather(*map(ask, asked))
 
     def of(self, name: str) -> Backlog | None:
-        """What waits of a topic-partition, where the source was asked."""
+        """Return the backlog of a topic-partition, if the source was asked for it."""
         return self._backlogs.get(name)
 
     def reported(self, name: str) -> tuple[int | None, float | None]:
-        """Entries and seconds that a topic-partition is behind, as far as Spark has said."""
+        """Return the lag of a topic-partition in entries and seconds, if Spark has reported it."""
         lag = self.progress.topics.get(name) if self.progress is not None else None
         return (None, None) if lag is None else (lag.entries, round(lag.seconds, 3))
 
     def passed(self, name: str) -> int:
-        """Entries that were not copied since the query was started, because the cursor was moved past them."""
+        """Return the entries skipped since the query started, because the cursor was moved past them."""
         lag = self.progress.topics.get(name) if self.progress is not None else None
         return 0 if lag is None else lag.passed
 
     def is_throttled(self, name: str) -> bool:
-        """Whether more of it waited, when Spark said something last, than its rate allowed."""
+        """Return True if Spark's last report had more to copy than the rate allowed."""
         lag = self.progress.topics.get(name) if self.progress is not None else None
         return lag is not None and lag.throttled
 

@@ -1,4 +1,4 @@
-"""The streaming query of one route: started, and started again after a pause when it failed."""
+"""Streaming query of one route, which is started again after a pause when it fails."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ _BACKOFF_MAX_S: Final = 300.0
 _UNREACHABLE_MAX_S: Final = 5.0
 _PROVEN_AFTER_S: Final = 60.0
 _OUTAGE_MS: Final = 10_000
-"""So long a task waits for the target, and holds a place that tasks for other clusters need. Then the query ends, the
-status says why, and it is started again when the target answers."""
+"""Time for which a task waits for the target while it occupies a slot that other clusters' tasks need.
+
+After that the query ends, the status gives the reason, and it starts again when the target answers.
+"""
 _PERMANENT: Final = ("HolesFound", "LaneInUse", "OptionError", "went backwards", "continue with the interpulse release")
 _PASSING: Final = (
     *("NotConnected", "OperationTimeout", "ServiceNotReady", "ProducerBusy", "ConsumerBusy"),
@@ -43,7 +45,7 @@ _PERMANENT_REMEDY: Final = "end what the reason names, then start the job again:
 
 
 class QueryFailure(NamedTuple):
-    """Why the query does not run, and when it is tried again, of the monotonic clock; None = not at all."""
+    """Reason why the query does not run, and the monotonic time of the next attempt; None means never."""
 
     reason: str
     remedy: str
@@ -52,7 +54,7 @@ class QueryFailure(NamedTuple):
 
 
 class RouteQuery:
-    """``failure`` is there until a micro-batch gets through, or there is none to do."""
+    """The query of a route. ``failure`` stays until a micro-batch completes or there is none to run."""
 
     def __init__(self, route: Route, emit: Emit) -> None:
         self.failure: QueryFailure | None = None
@@ -72,8 +74,7 @@ class RouteQuery:
     async def keep(self, spark: SparkSession, *, is_away: bool = False) -> None:
         """Start the query unless it runs, its pause is not over, or it failed for good.
 
-        Where the target is away, one that has failed is not started again before it answers: its tasks would wait for
-        it in the places of others.
+        After a failure it is not started before the target answers: its tasks would wait in slots that others need.
         """
         if self._is_permanent or time.monotonic() < self._retry_at:
             return
@@ -138,21 +139,21 @@ class RouteQuery:
         return named or _REMEDY
 
     def note_progress(self) -> None:
-        """It got through a micro-batch, or has nothing to do."""
+        """Record that a micro-batch completed, or that there is nothing to do."""
         if self._query is None:
             return  # of a query that has failed since
         self.was_heard_of = True
         self.failure = None
 
     async def stop(self) -> None:
-        """End it; the batch under way is replayed at the next start."""
+        """Stop the query. The batch in progress is replayed at the next start."""
         query, self._query = self._query, None
         if query is not None:
             await asyncio.to_thread(query.stop)
 
 
 def _check_session(spark: SparkSession) -> None:
-    """Under ``spark-submit`` the session is not ours."""
+    """Check the session's settings, which are not ours under ``spark-submit``."""
     if spark.conf.get("spark.speculation", "false") == "true":
         raise OptionError(
             "spark.speculation=true: a second attempt would wait for the producer names of the first; set it to false"
@@ -160,7 +161,7 @@ def _check_session(spark: SparkSession) -> None:
 
 
 def source_options(route: Route) -> dict[str, str]:
-    """How the stream reads from the source."""
+    """Return the options of the stream's source."""
     limits = route.config.limits
     return {
         "service.url": route.config.source.service_url,
@@ -177,7 +178,7 @@ def source_options(route: Route) -> dict[str, str]:
 
 
 def sink_options(route: Route) -> dict[str, str]:
-    """How the stream writes to the target."""
+    """Return the options of the stream's sink."""
     options = {
         "service.url": route.target.service_url,
         **access_as_options(route.target.access),
@@ -202,7 +203,7 @@ def sink_options(route: Route) -> dict[str, str]:
 
 
 def _shortened(text: str) -> str:
-    """The line that names the cause: Spark wraps Python errors in long Java traces."""
+    """Return the line that names the cause: Spark wraps Python errors in long Java traces."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if line.startswith("interpulse.") or "interpulse.model.errors" in line]
     return (telling[-1] if telling else lines[0] if lines else text)[:500]

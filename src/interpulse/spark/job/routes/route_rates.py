@@ -1,4 +1,4 @@
-"""How fast each topic-partition of a route is copied, and how many messages wait, out of what the batches wrote.
+"""Copy rates of a route's topic-partitions and estimates of waiting messages, from what the batches wrote.
 
 Pure: time is an argument.
 """
@@ -15,34 +15,34 @@ _WINDOW_S: Final = 10.0
 
 
 class CopyRate(NamedTuple):
-    """Per second, over the last ten."""
+    """Rate per second over the last ten seconds."""
 
     messages: float = 0.0
     bytes: float = 0.0
 
 
 class RouteRates:
-    """What was written lately."""
+    """Recent writes of a route."""
 
     def __init__(self) -> None:
         self._written: deque[tuple[float, Mapping[str, Sequence[int]]]] = deque()
         self._messages_per_entry: dict[str, float] = {}
 
     def note(self, topics: Mapping[str, Sequence[int]], now: float) -> None:
-        """A batch is over: entries, messages and bytes of the topics it wrote to."""
+        """Record the entries, messages and bytes of a completed batch by topic."""
         self._written.append((now, topics))
         for name, (entries, messages, _) in topics.items():
             self._messages_per_entry[name] = messages / entries
 
     def messages_in(self, name: str, entries: int | None) -> int | None:
-        """About how many messages entries that wait hold, if they are like the last ones that were written."""
+        """Estimate the messages in waiting entries from the last written ones."""
         if not entries:
             return entries
         per_entry = self._messages_per_entry.get(name)
         return None if per_entry is None else round(entries * per_entry)
 
     def all(self, now: float) -> dict[str, CopyRate]:
-        """Those of the topics that something was written to; the others stand still."""
+        """Return the rates of topics that were written to; the others have none."""
         while self._written and self._written[0][0] <= now - _WINDOW_S:
             self._written.popleft()
         found: dict[str, CopyRate] = {}

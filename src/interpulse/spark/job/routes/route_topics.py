@@ -1,8 +1,8 @@
-"""The topics of one route: provisioned on the target, anchored, and listed for the source, or held.
+"""Topics of one route: provisioned on the target, anchored, and listed for the source, or held.
 
-Order matters and is kept here: a topic-partition is listed for the source only after its target exists with the same
-shape, the target de-duplicates, and the lane's starting state is recorded. What is not ready is *held*: its position on
-the source stays, everything else goes on.
+The order matters: a topic-partition is listed for the source only after its target exists with the same shape, the
+target de-duplicates, and the lane's starting state is recorded. A topic that is not ready is *held*: its position on
+the source stays, and all others continue.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ _PREPARED_AT_A_TIME: Final = 16
 
 
 class JobEnds(Exception):
-    """The file asks the job to end rather than to hold a topic; the message says why."""
+    """Request of the file to end the job instead of holding a topic. The message gives the reason."""
 
 
 @dataclass(frozen=True)
 class TopicState:
-    """What is known about one topic of the pipeline."""
+    """State of one topic of the pipeline."""
 
     state: str = "PROVISIONING"
     since_ms: int = 0
@@ -72,7 +72,7 @@ class TopicState:
     remedy: str | None = None
     partitions: int = 0
     counted: int = 0
-    """How many partitions the source had when the topic was looked at; another count is a reason to look again."""
+    """Partitions of the source when the topic was last checked. A different count triggers another check."""
     provisioned: str | None = None
     retry_at: float = 0.0
     pause: float = _HELD_FIRST_S
@@ -83,7 +83,7 @@ class TopicState:
 
 
 class RouteTopics:
-    """``states`` holds what is known of each topic that is selected."""
+    """Topics of a route. ``states`` has the state of each selected topic."""
 
     def __init__(self, route: Route, source: AdminClient, emit: Emit) -> None:
         self.states: dict[TopicName, TopicState] = {}
@@ -103,28 +103,28 @@ class RouteTopics:
 
     @property
     def admin(self) -> AdminClient:
-        """The admin API of the target."""
+        """Admin client of the target."""
         if self._target_admin is None:
             self._target_admin = self._route.target.admin()
         return self._target_admin
 
     @property
     def session(self) -> Session:
-        """A client of the target for the control side; the data has its own in Spark's workers."""
+        """Binary client of the target for the control side. Spark's workers have their own for data."""
         if self._target_session is None:
             self._target_session = self._route.target.session()
         return self._target_session
 
     @property
     def is_away(self) -> bool:
-        """Whether the target gave no answer for any topic when it was asked last."""
+        """True if the target answered for no topic at the last attempt."""
         return bool(self.states) and all(state.state == "DISCONNECTED" for state in self.states.values())
 
     async def update(self, topics: Mapping[TopicName, int], *, is_under_way: bool) -> None:
-        """Provision what is new, hold what does not fit, forget what is selected no more; then tell the source.
+        """Provision new topics, hold those that do not fit, forget deselected ones, then update the source's list.
 
-        ``topics`` have their partition counts; ``is_under_way`` says that entries were read before, so that a topic
-        which joins now did not have its beginning left out.
+        ``topics`` have their partition counts. ``is_under_way`` means that entries were read before, so that the
+        beginning of a topic that joins now was not skipped.
         """
         self._is_under_way = is_under_way
         gone = {topic: self.states.pop(topic) for topic in [*self.states] if topic not in topics}
@@ -152,7 +152,10 @@ class RouteTopics:
         return state is None or state.retry_at <= now or state.counted != count
 
     async def _leave(self, gone: Mapping[TopicName, TopicState]) -> None:
-        """Another topic may be written to the same one, and what has no name there was never written."""
+        """Leave topics.
+
+        Another topic may be written to the same target, and one without a target name was never written.
+        """
         nameless = self._route.config.map.problems(gone)
         left = [name for topic, state in gone.items() if topic not in nameless for name in _names(topic, state)]
         if left:
@@ -163,12 +166,12 @@ class RouteTopics:
         return set(self._target_names(self.ready_partitions()))
 
     def _unmapped(self, topics: Iterable[TopicName]) -> dict[TopicName, TopicHeld]:
-        remedy = "change the rules of [map], or set merge = true there to write several topics to one, and start anew"
+        remedy = "change the rules of [map], or set merge = true there to write several topics to one, and start again"
         problems = self._route.config.map.problems(topics)
         return {topic: TopicHeld(str(topic), problem, remedy) for topic, problem in problems.items()}
 
     async def _name_problem(self) -> PulsarError | None:
-        """Why nothing is written to the cluster at all: it has another name, or cannot be reached."""
+        """Return why nothing is written to the cluster at all: it has another name, or cannot be reached."""
         if self._is_named:
             return None
         remote, target = self._route.remote, self._route.target
@@ -183,7 +186,7 @@ class RouteTopics:
         return None
 
     async def _prepare(self, topic: TopicName, count: int, problem: PulsarError | None) -> None:
-        """Everything a topic needs before its first entry is planned; ``problem`` is what holds every topic."""
+        """Do everything that a topic needs before its first entry is planned. ``problem`` holds every topic."""
         # Also a topic that was never ready is listed by its partitions: the stream may have been reading them before.
         known = self.states.get(topic, TopicState(since_ms=now_ms(), partitions=count))
         before = replace(known, counted=count)
@@ -244,7 +247,7 @@ class RouteTopics:
         return count, "; ".join(filter(None, (created, change))) or None
 
     async def _carry_policies(self) -> None:
-        """Messages go on without; what a topic was refused stands in its status until it is not any more."""
+        """Carry policies. Messages continue if one is refused; the refusal stays in the topic's status."""
         held = {topic for topic, state in self.states.items() if not state.is_ready}
         namespaces = {topic.namespace_name for topic in self.states.keys() - held}
         if not namespaces:
@@ -260,9 +263,10 @@ class RouteTopics:
             )
 
     async def _open_cursors(self, names: Sequence[str]) -> None:
-        """At once and not when Spark has started: without it the source may delete the topic, or what comes meanwhile.
+        """Open cursors immediately, before Spark has started: otherwise the source may delete the topic or new
+        messages.
 
-        One whose lane has no anchor yet is put where ``start`` says, if that is a time or a position.
+        A cursor whose lane has no anchor yet is set to ``start``, if that is a time or a position.
         """
         start = self._route.config.start
         for name in names:
@@ -273,9 +277,9 @@ class RouteTopics:
                 await self._open_cursor(name, None if is_late else MessageId(*EARLIEST))
 
     async def _open_cursor(self, name: str, first: MessageId | None) -> bool:
-        """Whether it was opened, and not there already.
+        """Open a cursor. Return True if it did not exist before.
 
-        On a broker of ours no consumer opens a replication cursor; policies that list the cluster did it there.
+        On our brokers no consumer opens a replication cursor; the policies that list the cluster have done so.
         """
         if self._route.config.select.from_policies and self._route.cursor.startswith(REPLICATION_CURSORS):
             return False
@@ -292,17 +296,18 @@ class RouteTopics:
         self._emit({"event": "begins", "cluster": self._route.remote, "topic": name, "at": at})
 
     async def _register_schema(self, topic: TopicName, schema: SchemaInfo) -> None:
-        """As the lane, not through the admin API: what replicators may register is the target's to say.
+        """Register a schema as the lane's producer, not by the admin API: the target decides what replicators may
+        register.
 
-        ``topic`` is one that holds entries: Pulsar finds no topic of the name of a partitioned one here.
+        ``topic`` is one with entries: Pulsar finds no schema under the base name of a partitioned topic here.
         """
         connection = await self.session.connect(topic)
         await store_schema(connection, topic, schema, producer_name=self._route.lane_name)
 
     def _equal_before(self, topic: TopicName, before: TopicState) -> int | None:
-        """The partition count from which a source that grows takes the target along; None if it never does.
+        """Return the partition count from which a growing source expands the target, or None if it never does.
 
-        With policies the source cluster grows the others itself. Where it did not, an operator asked it not to
+        With policies, the source cluster expands the others itself. If it did not, an operator asked it not to
         (``updateLocalTopicOnly``): the topic is held, as by Pulsar's replicators, until both are equal.
         """
         if self._route.config.select.from_policies:
@@ -310,7 +315,7 @@ class RouteTopics:
         return before.partitions if before.is_ready else self._anchored(topic)
 
     def _anchored(self, topic: TopicName) -> int | None:
-        """The partition count both sides had when the topic was last ready, be it in an earlier run."""
+        """Return the partition count of both sides when the topic was last ready, also in an earlier run."""
         count = 0
         while str(topic.partition(count)) in self._anchored_names():
             count += 1
@@ -329,11 +334,11 @@ class RouteTopics:
             pause=min(before.pause * 2, _HELD_MAX_S),
         )
         if before.reason != problem.reason:
-            told = {"topic": str(topic), "reason": str(error), "remedy": problem.remedy}
-            self._emit({"event": problem.state.lower(), "cluster": self._route.remote, **told})
+            details = {"topic": str(topic), "reason": str(error), "remedy": problem.remedy}
+            self._emit({"event": problem.state.lower(), "cluster": self._route.remote, **details})
 
     async def _anchor(self, names: list[str]) -> None:
-        """Record where lanes stand before their first range, so that a retry of it can be read back."""
+        """Record the positions of lanes before their first range, so that a retry of it can be read back."""
         missing = [name for name in names if name not in self._anchored_names()]
         if not missing:
             return
@@ -342,11 +347,11 @@ class RouteTopics:
             (there,), lane = self._target_names([name]), self._route.lane_of(name)
             states[name] = await lane_start(self.session, there, lane, takeover_timeout_ms=_TAKEOVER_MS)
         files = self._route.files
-        files.write_anchors({**files.anchors(), **states})  # read anew: others were recorded meanwhile
+        files.write_anchors({**files.anchors(), **states})  # read again: others were recorded meanwhile
         self._anchored_names().update(states)
 
     def _anchored_names(self) -> set[str]:
-        """Of the file, which only we write and which is long: it is not read at each look at a topic."""
+        """Return the anchored names from memory. Only this job writes the file, which is long."""
         if self._names_anchored is None:
             self._names_anchored = set(self._route.files.anchors())
         return self._names_anchored
@@ -369,19 +374,19 @@ class RouteTopics:
             self._listed = text
 
     def rate_of(self, topic: TopicName) -> Rate | None:
-        """What each partition of a topic keeps to; None without a limit."""
+        """Return the rate of each partition of a topic, or None without a limit."""
         return self._rates.of(topic)
 
     def partitions(self) -> list[str]:
-        """All topic-partitions that are selected."""
+        """Return all selected topic-partitions."""
         return [name for topic, state in self.states.items() for name in _names(topic, state)]
 
     def ready_partitions(self) -> list[str]:
-        """Those that are copied."""
+        """Return the topic-partitions that are copied."""
         return [name for topic, state in self.states.items() if state.is_ready for name in _names(topic, state)]
 
     async def close(self) -> None:
-        """Leave the target."""
+        """Close the connections to the target."""
         admin, self._target_admin = self._target_admin, None
         if admin is not None:
             await admin.close()

@@ -1,8 +1,8 @@
-"""Being seen on the target between micro-batches.
+"""Presence on the target between micro-batches.
 
-Lanes are open only while a task writes. A target that sees no producer and no subscription for a minute takes the topic
-for inactive and deletes it with what was copied (``brokerDeleteInactiveTopicsEnabled``). Pulsar's own replicator stays
-connected; so do we, with one producer per topic-partition that never sends anything.
+Lanes are open only while a task writes. A target that sees no producer and no subscription for a minute considers the
+topic inactive and deletes it with its copies (``brokerDeleteInactiveTopicsEnabled``). Pulsar's own replicator stays
+connected. So does the job, with one producer per topic-partition that never sends anything.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OPENED_AT_ONCE: Final = 16
 
 
 class TargetPresence:
-    """See the module. Producers come back by themselves after a lost connection; `close` at the end."""
+    """Idle producers on the target; see the module. They reconnect by themselves. Call `close` at the end."""
 
     def __init__(self, lane_name: str) -> None:
         self._name = f"{lane_name}.{secrets.token_hex(4)}"  # does not wait until the one of an earlier run is gone
@@ -35,8 +35,10 @@ class TargetPresence:
         self._slots = asyncio.Semaphore(_OPENED_AT_ONCE)
 
     async def keep(self, session: Session, names: Collection[str]) -> None:
-        """Be connected to these topic-partitions. One that refuses is asked again with the next call: whether it can
-        be written is for its lane to find out."""
+        """Stay connected to these topic-partitions. A refused one is retried with the next call.
+
+        The lane of a topic-partition finds out whether it can be written.
+        """
         await asyncio.gather(*(self._open(session, name) for name in names if not self._is_open(name)))
 
     def _is_open(self, name: str) -> bool:
@@ -57,7 +59,7 @@ class TargetPresence:
         self._senders[name] = sender
 
     async def leave(self, names: Collection[str]) -> None:
-        """Be no longer connected to these; what fails about one is logged and keeps no other."""
+        """Disconnect from these topic-partitions. A failure is logged and does not affect the others."""
         going = [self._senders.pop(name) for name in names if name in self._senders]
         ends = await asyncio.gather(*(sender.close() for sender in going), return_exceptions=True)
         for sender, end in zip(going, ends, strict=True):

@@ -1,1 +1,1 @@
-"""Subscriptions of the source carried to the target."""
+"""Subscriptions of the source, carried to the target."""

@@ -1,4 +1,4 @@
-"""Which copy on the target a position of the source has got to: found by halving, as copies keep the order they had."""
+"""Search for the copy of a source position on the target, by halving, since copies keep their order."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from interpulse.spark.job.source_backlog import last_entry, ledger_counts
 __all__ = ["Found", "LogPlaces", "Probe", "last_copy_upto"]
 
 Probe = Callable[[Position, Position], Awaitable[CopiedEntry | None]]
-"""The first copy of ``(after, upto]``, None if there is none: others may have published there as well."""
+"""Function that returns the first copy in ``(after, upto]``, or None: others may have published there as well."""
 
 
 class LogPlaces(NamedTuple):
-    """The entries of a log by their numbers: ``ledgers`` with the number of the first entry behind each."""
+    """Entries of a log by number. ``ledgers`` have the number of the first entry behind each."""
 
     ledgers: tuple[tuple[int, int], ...]
 
     @classmethod
     def of(cls, stats: Mapping[str, Any]) -> LogPlaces:
-        """From internal stats."""
+        """Build the table from internal stats."""
         last = last_entry(stats).ledger
         counts = [(number, count) for number, count in ledger_counts(stats) if number <= last]
         ends = accumulate(count for _, count in counts)
@@ -34,7 +34,7 @@ class LogPlaces(NamedTuple):
         return self.ledgers[-1][1] if self.ledgers else 0
 
     def before(self, number: int) -> Position:
-        """The position behind which the entry of that number comes."""
+        """Return the position before the entry of that number."""
         first = 0
         for ledger, end in self.ledgers:
             if number < end:
@@ -58,14 +58,14 @@ class LogPlaces(NamedTuple):
 
 
 class Found(NamedTuple):
-    """``there``: where the last copy up to a position stands; ``is_final``: nothing up to there is still to come."""
+    """Result of a search. ``there`` is the last copy up to a position; ``is_final`` means that no more are to come."""
 
     there: Position | None
     is_final: bool
 
 
 async def last_copy_upto(places: LogPlaces, source: Position, probe: Probe) -> Found:
-    """Find the last copy of the entries up to ``source``; they rise along the target."""
+    """Find the last copy of the entries up to ``source``, whose positions ascend along the target."""
     found: CopiedEntry | None = None
     is_passed = False
     low, high = 0, places.total

@@ -1,7 +1,7 @@
-"""Subscriptions of the source carried to the target: consumers that move there go on about where they were.
+"""Subscriptions of the source, carried to the target, so that consumers that move there continue about where they were.
 
-At least once: what was acknowledged one by one beyond a gap comes again, as does what was acknowledged since the last
-look. Made for one direction: the messages that the target's own producers published before are passed over.
+Delivery is at least once: messages acknowledged one by one beyond a gap come again, as do those acknowledged since the
+last round. Made for one direction: earlier messages of the target's own producers are skipped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOT_OF_USERS: Final = ("pulsar.", "interpulse.", "__")
 
 
 class SubscriptionSync:
-    """Of one route. What stands where it stood at the last look costs no question to the target."""
+    """Synchronization of one route. A subscription that has not moved since the last round costs no request."""
 
     def __init__(self, route: Route, source: AdminClient, emit: Emit) -> None:
         self._route = route
@@ -43,7 +43,7 @@ class SubscriptionSync:
         self._refused: dict[str, str] = {}
 
     async def run(self, names: Collection[str], target: AdminClient, session: Session) -> None:
-        """Look at all subscriptions of these topic-partitions once. What one is refused is logged, no other waits."""
+        """Carry all subscriptions of these topic-partitions once. A refusal is logged and affects no other."""
         slots = asyncio.Semaphore(_AT_ONCE)
 
         async def one(name: str) -> None:
@@ -73,7 +73,7 @@ class SubscriptionSync:
     async def _carry(
         self, name: str, subscription: str, source: Position, target: AdminClient, session: Session
     ) -> bool:
-        """Whether it needs no other look: one that is in use on the target is left alone meanwhile."""
+        """Carry one subscription. Return True if it is done; one in use on the target is left alone for now."""
         topic = self._route.target_name(TopicName.parse(name))
         there, stats = await asyncio.gather(target.topics.internal_stats(topic), target.topics.stats(topic))
         lane, origin = self._route.lane_of(name), self._route.config.source.cluster
@@ -92,7 +92,7 @@ class SubscriptionSync:
             try:
                 await target.topics.create_subscription(topic, subscription, MessageId(*EARLIEST))
             except AlreadyExists:
-                return False  # somebody has just come
+                return False  # a consumer has just subscribed
         elif known.get("consumers"):
             return False
         stands = cursor_position(there, subscription)
@@ -112,7 +112,7 @@ class SubscriptionSync:
 
 
 def synchronized(stats: Mapping[str, Any], include: str | None) -> Iterator[str]:
-    """The subscriptions of users that last, by the stats of their topic; ``include`` matches a part of the name."""
+    """Return the durable user subscriptions in a topic's stats. ``include`` matches a part of the name."""
     for name, shown in stats.get("subscriptions", {}).items():
         is_durable = shown.get("durable", shown.get("isDurable", True))
         if is_durable and not name.startswith(_NOT_OF_USERS) and (include is None or re.search(include, name)):

@@ -1,3 +1,6 @@
-"""What of a stream is not read yet: `poll_pace` how often it is asked for, `trigger_minimum` whether it is enough for a
-micro-batch, `losses` whether some of it is gone.
+"""Unread entries of a stream.
+
+* `poll_pace`: the interval between questions about their end
+* `trigger_minimum`: the decision whether they are enough for a micro-batch
+* `losses`: the decision whether some of them are gone
 """

@@ -1,4 +1,4 @@
-"""Whether entries that a stream has not read are gone, as far as the driver has seen the ends of topics. No IO."""
+"""Detection of lost unread entries, from the ends of topics that the driver has seen. No IO."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ __all__ = ["EndsSeen", "deleted_topic_loss", "trimmed_ledger_loss"]
 
 @dataclass
 class EndsSeen:
-    """When a last position was first seen: tells how old the oldest unread entry is. ``since`` is the very first one,
-    ``newest`` the highest."""
+    """Last positions and the times when they were first seen, from which the age of the oldest unread entry follows.
+
+    ``since`` is the time of the first one, ``newest`` the highest position.
+    """
 
     since: Position = EARLIEST
     newest: Position = EARLIEST
     samples: deque[tuple[Position, float]] = field(default_factory=lambda: deque(maxlen=600))
 
     def record(self, last: Position, now: float, *, newest: Position | None = None) -> None:
-        """``newest`` is the last position that the topic has had, where ``last`` is not."""
+        """Record the end ``last``. ``newest`` is the highest position the topic has had, if it is not ``last``."""
         newest = last if newest is None else newest
         if self.since == EARLIEST:
             self.since = newest
@@ -36,7 +38,10 @@ class EndsSeen:
 
 
 def deleted_topic_loss(topic: str, seen: EndsSeen, read: Position) -> str | None:
-    """What is lost with a topic that no pattern finds any more; None: all of it was read. Spec spark-pipeline 5.4."""
+    """Describe what is lost with a topic that no pattern matches any more. Return None if all of it was read.
+
+    Source: spark-pipeline 5.4.
+    """
     last = seen.samples[-1][0] if seen.samples else EARLIEST
     if last.entry < 0 or last <= read:
         return None
@@ -46,11 +51,14 @@ def deleted_topic_loss(topic: str, seen: EndsSeen, read: Position) -> str | None
 def trimmed_ledger_loss(
     topic: str, seen: EndsSeen, read: Position, first: Position | None, *, behind: Position | None = None
 ) -> str | None:
-    """Say what is lost where the ledger of ``read`` is gone, and ``first`` is the first entry there is, if any.
+    """Describe what is lost when the ledger of ``read`` is gone. Return None if nothing is.
 
-    ``behind`` is the entry that came behind ``read`` while its ledger was there, if that is known. None: nothing is
-    lost, for that entry is there, or the stream has seen the ledger end where it has read to, or it has read nothing
-    of it. Where it has not seen it, nothing says how long it was, and that is a loss. Spec spark-pipeline 6.5.
+    ``first`` is the first entry of the topic, if any. ``behind`` is the entry that followed ``read`` while its ledger
+    existed, if it is known. Nothing is lost if that entry still exists, if the stream has seen the ledger end where it
+    had read to, or if it has read nothing of the ledger. Otherwise the length of the ledger is unknown, which is a
+    loss.
+
+    Source: spark-pipeline 6.5.
     """
     if behind is not None and first is not None and behind.ledger >= first.ledger:
         return None

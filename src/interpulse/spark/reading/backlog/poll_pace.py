@@ -1,4 +1,4 @@
-"""How often one of many topic-partitions is asked where it ends. No clock: the time is an argument, in seconds."""
+"""Pace at which one of many topic-partitions is asked for its end. No clock: times are arguments, in seconds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["PollPace"]
 
 _STRETCH_MAX: Final = 8
 _REST_SECONDS_MAX: Final = 300.0
-"""After a rest as long as this it is asked all the same; they are spread over half of it."""
+"""Longest rest, after which the topic-partition is asked anyway. Rests are spread over the second half of it."""
 
 
 class PollPace:
-    """Asked at every poll while it grows, then less and less, then only after the broker told that something came."""
+    """Pace of one topic-partition: every poll while it grows, then less often, then only on notice."""
 
     def __init__(self, interval: float) -> None:
-        """``interval``: of polls while the topic-partition grows."""
+        """Start with the poll ``interval`` of a growing topic-partition."""
         self._interval = interval
         self._stretch = 1
         self._end: object = None
@@ -27,7 +27,7 @@ class PollPace:
         return now >= self._due_at
 
     def note(self, end: object, now: float) -> bool:
-        """It ended there when it was asked now. True: it was so for a while, and it may rest."""
+        """Record the end. Return True if it has not moved for a while, so that the topic-partition may rest."""
         calm = end == self._end and self._stretch >= _STRETCH_MAX
         self._stretch = min(self._stretch * 2, _STRETCH_MAX) if end == self._end else 1
         self._end = end
@@ -35,7 +35,7 @@ class PollPace:
         return calm
 
     def settle(self) -> None:
-        """It is not asked until it rests, or until :meth:`ring`."""
+        """Suspend questions until the topic-partition rests, or until :meth:`ring`."""
         self._rung = False
         self._due_at = float("inf")
 
@@ -44,7 +44,7 @@ class PollPace:
             self._due_at = now + random.uniform(_REST_SECONDS_MAX / 2, _REST_SECONDS_MAX)
 
     def ring(self) -> None:
-        """Something came, or nothing would be told any more."""
+        """Resume questions: something arrived, or the broker can no longer send notices."""
         self._rung = True
         self._stretch = 1
         self._due_at = 0.0

@@ -1,4 +1,4 @@
-"""Whether a micro-batch waits until there is enough to read."""
+"""Minimum amount of a micro-batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["waits_for_more"]
 def waits_for_more(
     options: ReadOptions, unread: Mapping[str, int], bytes_per_entry: Mapping[str, int], oldest_ms: float
 ) -> bool:
-    """Each minimum that is set has to be there, unless the oldest unread entry has waited for ``maxTriggerDelay``.
+    """Return True if a minimum is not reached and the oldest unread entry has not waited for ``maxTriggerDelay``.
 
     ``unread`` counts entries by topic-partition.
     """

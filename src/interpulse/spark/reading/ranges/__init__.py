@@ -1,1 +1,1 @@
-"""Where ranges of entries begin and end, by times and by filters, and how they are split over tasks."""
+"""Ranges of entries: their begin and end, by times and by filters, and their split over tasks."""

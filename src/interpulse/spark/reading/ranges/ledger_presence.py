@@ -1,4 +1,4 @@
-"""A look at whether a ledger of a topic-partition is still there."""
+"""Check whether a ledger of a topic-partition still exists."""
 
 from __future__ import annotations
 

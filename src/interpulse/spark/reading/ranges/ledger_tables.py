@@ -1,4 +1,4 @@
-"""The ledgers of topic-partitions, asked at the admin API."""
+"""Ledgers of topic-partitions, from the admin API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CONCURRENT_MAX: Final = 16
 
 
 async def ledger_tables(admin: AdminClient, topics: Iterable[str]) -> dict[str, list[Ledger]]:
-    """By topic-partition, in order. One question for all partitions of a topic. Raises what the broker refuses."""
+    """Return the ledgers by topic-partition, in order, with one request per topic. Raise refusals of the broker."""
     partitions: dict[str, list[str]] = {}
     for name in topics:
         partitions.setdefault(str(TopicName.parse(name).base), []).append(name)
@@ -34,7 +34,7 @@ async def ledger_tables(admin: AdminClient, topics: Iterable[str]) -> dict[str, 
 
 
 def _table(stats: Mapping[str, Any]) -> list[Ledger]:
-    """The ledger that is written to has its numbers beside the list."""
+    """Return the ledgers of one topic-partition. The open ledger has its numbers beside the list."""
     ledgers = [Ledger(int(each["ledgerId"]), int(each["entries"]), int(each["size"])) for each in stats["ledgers"]]
     if ledgers and not ledgers[-1].entries:
         ledgers[-1] = Ledger(ledgers[-1].id, int(stats["currentLedgerEntries"]), int(stats["currentLedgerSize"]))

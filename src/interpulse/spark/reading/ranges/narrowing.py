@@ -1,6 +1,6 @@
-"""What the filters of a query rule out before anything is read: topics, partitions, positions, times.
+"""Topics, partitions, positions and times that the filters of a query rule out before anything is read.
 
-Filters only make ranges shorter. Each of them goes back to Spark, which decides about rows.
+Filters only shorten ranges. Each of them goes back to Spark, which decides about rows.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from interpulse.wire.ids import message_id_from_wire
 __all__ = ["CLOCK_SLACK_MS", "Interval", "Narrowing", "narrowed_by"]
 
 CLOCK_SLACK_MS: Final = 300_000
-"""Publish times are of the producers' clocks: a message may stand behind one with a later time, as long as this."""
+"""Tolerance of publish times, which come from producers' clocks: a message may follow one with a later time."""
 
 
 class Interval(NamedTuple):
-    """Both ends belong to it; None: without end."""
+    """A closed interval. None means unbounded."""
 
     low: Any = None
     high: Any = None
@@ -51,7 +51,7 @@ _EVERYTHING: Final = Interval()
 
 @dataclass(frozen=True)
 class Narrowing:
-    """What the filters leave; without filters everything. ``topics`` and ``keys`` None: all of them."""
+    """The part of a read that filters leave. ``topics`` and ``keys`` are None if they are not restricted."""
 
     topics: frozenset[str] | None = None
     prefixes: tuple[str, ...] = ()
@@ -64,8 +64,10 @@ class Narrowing:
     style: str = "pulsar"
 
     def topics_of(self, topics: Sequence[str], *, routed_by_key: Iterable[str] = ()) -> list[str]:
-        """Those that may have rows. ``routed_by_key``: the partitioned topics, listed with all their partitions, whose
-        producers chose the partition by the key."""
+        """Return the topics that may have rows.
+
+        ``routed_by_key`` are the partitioned topics, listed with all their partitions, whose producers route by key.
+        """
         counts = dict.fromkeys(routed_by_key, 0)
         for topic in topics:
             base = str(TopicName.parse(topic).base)
@@ -88,7 +90,7 @@ class Narrowing:
 
     @property
     def after(self) -> Position | None:
-        """Nothing up to here is wanted; None if positions are not filtered."""
+        """Return the position up to which nothing is wanted, or None if positions are not filtered."""
         given = [] if self.positions.low is None else [_before(self.positions.low)]
         if self.ledgers.low is not None:
             known = self.ledgers.low == self.ledgers.high and self.entries.low is not None
@@ -97,7 +99,7 @@ class Narrowing:
 
     @property
     def upto(self) -> Position | None:
-        """Nothing behind this is wanted; None if positions are not filtered."""
+        """Return the position behind which nothing is wanted, or None if positions are not filtered."""
         given = [] if self.positions.high is None else [self.positions.high]
         if self.ledgers.high is not None:
             known = self.ledgers.low == self.ledgers.high and self.entries.high is not None
@@ -111,7 +113,7 @@ def _before(position: Position) -> Position:
 
 
 def narrowed_by(filters: Iterable[Filter], style: str = "pulsar") -> Narrowing:
-    """What the filters leave, all of which hold; those of other columns and kinds leave everything."""
+    """Return what is left when all filters hold. Filters of other columns or kinds leave everything."""
     by_column: dict[str, list[Filter]] = defaultdict(list)
     for item in filters:
         path: tuple[str, ...] = getattr(item, "attribute", ())
@@ -135,7 +137,7 @@ def narrowed_by(filters: Iterable[Filter], style: str = "pulsar") -> Narrowing:
 
 
 def _interval(filters: Iterable[Filter]) -> Interval:
-    """Where the values of a column lie. An end that is excluded is kept: Spark excludes it."""
+    """Return the interval of a column's values. An excluded end is included here; Spark excludes it."""
     lows, highs = [], []
     for item in filters:
         if isinstance(item, GreaterThan | GreaterThanOrEqual | EqualTo):
@@ -149,7 +151,7 @@ def _interval(filters: Iterable[Filter]) -> Interval:
 
 
 def _values(filters: Iterable[Filter]) -> frozenset[Any] | None:
-    """The values that a column may have; None: any."""
+    """Return the values that a column may have, or None for any."""
     given = [
         frozenset([item.value] if isinstance(item, EqualTo) else item.value)
         for item in filters
@@ -174,7 +176,7 @@ def _milliseconds(time: datetime) -> int:
 
 
 def _partitions_of(keys: Iterable[bytes], count: int) -> set[int]:
-    """Where producers may have put these keys: as text or as bytes, which travel in base64, and by either hash."""
+    """Return the partitions to which producers may route these keys: text or bytes (in base64), with either hash."""
     found = set()
     for key in keys:
         for text in (key, base64.b64encode(key)):

@@ -1,4 +1,4 @@
-"""Ranges cut into pieces, where more tasks are wanted than there are topic-partitions. No IO."""
+"""Split of ranges into pieces, for more tasks than there are topic-partitions. No IO."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _USUAL_BYTES: Final = 1024
 
 
 class Ledger(NamedTuple):
-    """One ledger of a topic-partition, as the admin API tells of it."""
+    """One ledger of a topic-partition, as the admin API describes it."""
 
     id: int
     entries: int
@@ -25,7 +25,7 @@ class Ledger(NamedTuple):
 
 @dataclass(frozen=True)
 class SplitHints:
-    """How many pieces are wanted, and how large they may be; None where nothing was said."""
+    """Wanted number of pieces and their maximum size; None where the options set none."""
 
     pieces_min: int | None = None
     bytes_max: int | None = None
@@ -37,7 +37,7 @@ class SplitHints:
 
 
 class _Run(NamedTuple):
-    """Entries of one ledger that follow each other."""
+    """Consecutive entries of one ledger."""
 
     ledger: int
     first: int
@@ -48,10 +48,10 @@ class _Run(NamedTuple):
 def split_ranges(
     ranges: Sequence[TopicRange], hints: SplitHints, ledgers: Mapping[str, Sequence[Ledger]]
 ) -> list[TopicRange]:
-    """The ranges with their size, cut where the hints ask for more and smaller ones.
+    """Return the ranges with their sizes, split where the hints ask for more or smaller ones.
 
-    ``ledgers`` by topic-partition, in order. Of one that is not told, the entries in the ledger of the range's end are
-    cut, and what lies before it stays in one piece.
+    ``ledgers`` are by topic-partition, in order. If a topic-partition's are unknown, only the entries in the ledger of
+    the range's end are split, and those before it stay in one piece.
     """
     runs = {item: _runs(item, ledgers.get(item.topic, ())) for item in ranges}
     whole = sum(run.bytes for each in runs.values() for run in each)
@@ -59,7 +59,7 @@ def split_ranges(
 
 
 def _pieces(runs: Sequence[_Run], whole: int, hints: SplitHints) -> int:
-    """How many pieces a range is cut into: by its share of all bytes, and small enough."""
+    """Return the number of pieces of a range, from its share of all bytes and the maximum size."""
     count, size = sum(run.entries for run in runs), sum(run.bytes for run in runs)
     wanted = [1]
     if hints.pieces_min is not None:
@@ -72,7 +72,7 @@ def _pieces(runs: Sequence[_Run], whole: int, hints: SplitHints) -> int:
 
 
 def _runs(item: TopicRange, ledgers: Sequence[Ledger]) -> list[_Run]:
-    """The entries of a range by ledger."""
+    """Return the entries of a range by ledger."""
     if not ledgers:
         first = item.after.entry + 1 if item.after.ledger == item.upto.ledger else 0
         count = entries_between(item.after, item.upto)
@@ -88,7 +88,7 @@ def _runs(item: TopicRange, ledgers: Sequence[Ledger]) -> list[_Run]:
 
 
 def _cut(item: TopicRange, runs: Sequence[_Run], pieces: int) -> list[TopicRange]:
-    """Pieces with equally many entries each, which together are the range."""
+    """Return pieces with equally many entries each, which together are the range."""
     count, size = sum(run.entries for run in runs), sum(run.bytes for run in runs)
     if pieces <= 1:
         return [item._replace(bytes_estimate=size)]
@@ -104,7 +104,7 @@ def _cut(item: TopicRange, runs: Sequence[_Run], pieces: int) -> list[TopicRange
 
 
 def _nth(runs: Sequence[_Run], number: int) -> Position:
-    """The position of the entry with this number, counted from 1."""
+    """Return the position of the entry with this number, counted from 1."""
     for run in runs:
         if number <= run.entries:
             return Position(run.ledger, run.first + number - 1)

@@ -1,4 +1,4 @@
-"""Where in a topic the messages of a time begin."""
+"""Search for the first messages of a topic from a time on."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _CONCURRENT_MAX: Final = 64
 async def positions_before(
     session: Session, times: Mapping[str, int], *, prefix: str, read_compacted: bool = False
 ) -> dict[str, Position]:
-    """By topic-partition, the position before its first message published at or after a time (ms since the epoch).
+    """Return the position before the first message published at or after a time (ms since 1970), by topic-partition.
 
-    Those without such a message are left out. The broker searches, as when a consumer seeks by time.
+    Topic-partitions without such a message are left out. The broker searches, as when a consumer seeks by time.
     """
     slots = asyncio.Semaphore(_CONCURRENT_MAX)
 

@@ -1,4 +1,4 @@
-"""Starts and ends by publish time: which topic-partitions have one, and what if nothing is that late."""
+"""Starts and ends by publish time, and the strategy for topic-partitions without a message that late."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["check_not_late", "times_of"]
 
 
 def times_of(given: int | Mapping[str, int] | None, topics: Collection[str]) -> dict[str, int]:
-    """The times that are given for topic-partitions; raises OptionError for topics that are not read."""
+    """Return the times of topic-partitions. Raise OptionError for topics that are not read."""
     if given is None:
         return {}
     if isinstance(given, int):
@@ -21,7 +21,7 @@ def times_of(given: int | Mapping[str, int] | None, topics: Collection[str]) -> 
 
 
 def check_not_late(times: Mapping[str, int], found: Collection[str], strategy: str) -> None:
-    """Raises OptionError for topic-partitions without a message that late, unless ``strategy`` allows them."""
+    """Raise OptionError for topic-partitions without a message that late, unless ``strategy`` allows them."""
     late = [f"{topic} at {times[topic]}" for topic in sorted(set(times) - set(found))]
     if late and strategy == "error":
         raise OptionError(

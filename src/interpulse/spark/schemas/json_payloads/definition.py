@@ -1,4 +1,4 @@
-"""Definitions of JSON schemas: Avro, with the types that Java's client writes otherwise than their definition says."""
+"""Definitions of JSON schemas: Avro, plus the types that Java's client does not write as defined."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = [
 ]
 
 JAVA_MILLIS: Final = frozenset({"java.util.Date", "java.sql.Date", "java.sql.Timestamp"})
-"""Records without fields to Avro that Jackson writes as milliseconds since 1970."""
+"""Java classes that are empty records in Avro and that Jackson writes as milliseconds since 1970."""
 JAVA_SECONDS: Final = frozenset({"java.time.OffsetDateTime", "java.time.ZonedDateTime"})
-"""Records without fields to Avro that Jackson writes as seconds since 1970, with a fraction."""
+"""Java classes that are empty records in Avro and that Jackson writes as seconds since 1970, with a fraction."""
 _JAVA_TIMES: Final = JAVA_MILLIS | JAVA_SECONDS
 
 _TIMES_OF_DAY: Final = {"time-millis": 1000, "time-micros": 1_000_000}
@@ -104,7 +104,7 @@ def non_null_branches(schema: Any) -> list[Any]:
 
 
 def is_pairs(schema: Mapping[str, Any]) -> bool:
-    """Return True for a Java map whose keys are no strings: an array of pairs to Avro, an object in JSON."""
+    """Return True for a Java map whose keys are not strings: an array of pairs in Avro, an object in JSON."""
     items = schema.get("items")
     if not isinstance(items, dict) or items["type"] != "record":
         return False
@@ -113,5 +113,5 @@ def is_pairs(schema: Mapping[str, Any]) -> bool:
 
 
 def is_of_java(properties: Mapping[str, str]) -> bool:
-    """Return True for the properties of a schema that Java's client has made of a class."""
+    """Return True if the properties are those of a schema that Java's client derived from a class."""
     return "__jsr310ConversionEnabled" in properties

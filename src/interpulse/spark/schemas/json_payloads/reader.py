@@ -1,4 +1,4 @@
-"""Payloads of JSON schemas as what Arrow takes: objects, arrays, maps and unions of values."""
+"""Payloads of JSON schemas as values for Arrow: objects, arrays, maps and unions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _JSON: Final = json.JSONDecoder(parse_float=Fraction)
 
 
 def json_reader(definition: bytes) -> Callable[[bytes], Any]:
-    """Read payloads by this definition; fields that they lack are null, others are left out.
+    """Return a reader of payloads by this definition. Missing fields are null, unknown fields are dropped.
 
     The reader raises ValueError for bytes that are no JSON, and JsonMisfit for a value that does not fit its field.
     """
@@ -98,7 +98,7 @@ def _map_reader(read_entry: ReadValue) -> ReadValue:
 
 
 def _pairs_reader(pair: Mapping[str, Any], read_items: ReadValue) -> ReadValue:
-    """Read Java's ``Map`` whose keys are no strings: an object, or an array of pairs as the definition says."""
+    """Return a reader of a Java ``Map`` whose keys are not strings: an object, or an array of pairs as defined."""
     read_key, read_value = (_reader(each["type"]) for each in pair["fields"])
     read_entries = _map_reader(read_value)
 
@@ -161,7 +161,7 @@ _SPELLINGS: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def _fits(value: Any, branch: Mapping[str, Any], read: ReadValue) -> bool:
-    """Return True for a value that is spelled as this type is written: inside a union, text is no number."""
+    """Return True for a value in the notation of this type. Inside a union, text is not a number."""
     logical = branch.get("logicalType", branch["type"]).removesuffix("-millis").removesuffix("-micros")
     spelling = _SPELLINGS.get(logical, (int,))
     if type(value) not in spelling and not (logical in ("float", "double") and value in _NO_FINITE):

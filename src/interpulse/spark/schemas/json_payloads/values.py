@@ -26,13 +26,13 @@ ReadValue: TypeAlias = Callable[[Any], Any]
 
 
 class Fraction(str):
-    """A number with a fraction or an exponent, as it is spelled."""
+    """A number with a fraction or an exponent, in its original notation."""
 
     __slots__ = ()
 
 
 class JsonMisfit(ValueError):
-    """A value that its field does not take. Its text names the column, the value and the rule."""
+    """A value that its field does not take. The message names the column, the value and the rule."""
 
     def __init__(self, value: Any, kind: str, rule: str) -> None:
         super().__init__(value, kind, rule)
@@ -40,7 +40,7 @@ class JsonMisfit(ValueError):
         self._path = ""
 
     def inside(self, step: str) -> JsonMisfit:
-        """Add the field, element or entry that the value stands in to its path."""
+        """Prepend the field, element or entry that contains the value to its path."""
         between = "." if self._path and not self._path.startswith("[") else ""
         self._path = f"{step}{between}{self._path}"
         return self
@@ -85,7 +85,7 @@ def kind_name(schema: Mapping[str, Any]) -> str:
 
 
 def value_reader(schema: Mapping[str, Any]) -> ReadValue:
-    """Read values of a resolved type that is neither a union, an array, a map nor a record."""
+    """Return a reader of values of a resolved type other than unions, arrays, maps and records."""
     kind, logical = schema["type"], schema.get("logicalType")
     if logical == "decimal":
         return _decimal_reader(schema["precision"], schema.get("scale", 0), kind_name(schema))
@@ -116,11 +116,11 @@ _WORDS: Final = {
 }
 _FLOORED: Final = Context(prec=60, rounding=ROUND_FLOOR)
 _ADJUSTED_MAX: Final = 30
-"""Far above every integer and time, and small enough to make an integer of."""
+"""Largest exponent that is converted to an integer, far above that of every integer and time."""
 
 
 def _decimal(text: str) -> Decimal | None:
-    """Return the number, rounded down to 60 digits; None for text that is none, and for numbers above all limits."""
+    """Return the number, rounded down to 60 digits. Return None for other text and numbers above all limits."""
     try:
         number = _FLOORED.create_decimal(text)
     except DecimalException:
@@ -244,7 +244,7 @@ def _symbol_reader(symbols: Sequence[str]) -> ReadValue:
 
 
 def _read_character(value: Any) -> int | None:
-    """A ``char`` of Java: an ``int`` to Avro, text in JSON."""
+    """Read a Java ``char``: an ``int`` in Avro, text in JSON."""
     if type(value) is str and len(value) == 1:
         return ord(value)
     number: int | None = _READERS["int"](value)
@@ -294,9 +294,9 @@ def _moment_reader(logical: str, java_class: str | None) -> ReadValue:
 
 
 class _Ticks(NamedTuple):
-    """The unit of whole numbers for a time.
+    """Unit of integers for a time.
 
-    ``are_beside_seconds``: numbers with a fraction are seconds, as Jackson writes an ``Instant``, and not refused.
+    With ``are_beside_seconds``, numbers with a fraction are seconds, as Jackson writes an ``Instant``, and not refused.
     """
 
     micros: int

@@ -23,7 +23,7 @@ from interpulse.spark.schemas.json_payloads.values import JsonMisfit, kind_name
 __all__ = ["json_writer"]
 
 _Write: TypeAlias = Callable[[Any], str]
-"""The JSON of a value that is not null. Raises JsonMisfit."""
+"""Function that writes the JSON of a value other than null. Raises JsonMisfit."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -33,10 +33,10 @@ _text: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def json_writer(definition: bytes, *, for_java: bool) -> Callable[[Any], bytes]:
-    """Write values by this definition.
+    """Return a writer of values by this definition. The writer raises JsonMisfit.
 
-    Times are ticks of the definition; with ``for_java``, which is for definitions that Java's client has made of its
-    classes, what these classes read: seconds with a fraction, and arrays. The writer raises JsonMisfit.
+    Times are written in the definition's unit. With ``for_java``, for definitions that Java's client derived from its
+    classes, they are written as these classes read them: seconds with a fraction, and arrays.
     """
     write = _Writers(for_java=for_java).of(resolved_types(parse_json_definition(definition)))
     return lambda value: write(value).encode()
@@ -47,7 +47,7 @@ class _Writers:
         self._for_java = for_java
 
     def of(self, schema: Any) -> _Write:
-        """Write values of a type, and null where it is a union with null."""
+        """Return a writer of a type, which writes null if the type is a union with null."""
         branches = non_null_branches(schema)
         takes_null = len(branches) < (len(schema) if isinstance(schema, list) else 1)
         write = self._of_type(branches[0]) if len(branches) == 1 else self._of_union(branches)
@@ -93,7 +93,7 @@ class _Writers:
         return write
 
     def _of_field(self, field: Mapping[str, Any]) -> _Write:
-        """Write also what a row without such a column has: the default, or empty text for null."""
+        """Return a writer of a field that also handles rows without the column: the default, or nothing for null."""
         write = self.of(field["type"])
         is_null = field.get("default") is None and any(branch["type"] == "null" for branch in _branches(field["type"]))
         default = cache(lambda: write(_value_of_default(field["type"], field["default"])))
@@ -187,7 +187,7 @@ def _branches(schema: Any) -> list[Any]:
 
 
 def _value_of_default(schema: Any, default: Any) -> Any:
-    """Return the value of a default, which Avro spells in a JSON of its own; that of a union has its first type."""
+    """Return the value of a default, which has Avro's own JSON notation. A union's default has its first type."""
     branches = _branches(schema)
     first = branches[0]
     if default is None:

@@ -1,4 +1,4 @@
-"""``consume``: receive messages and print them, with the arguments and the output of ``pulsar-client consume``."""
+"""Command ``consume``: receive and print messages, with the arguments and the output of ``pulsar-client consume``."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ _ON_SPARK = ("audit", "replicate", "verify")
     help="Show the version, and the codec that reads and writes frames.",
 )
 def main() -> None:
-    """The topic plane of Apache Pulsar: broker, client, administration, geo-replication on Spark."""
+    """Run the topic plane of Apache Pulsar: broker, client, administration, geo-replication on Spark."""
     _show_log()
 
 

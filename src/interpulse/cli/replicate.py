@@ -1,4 +1,4 @@
-"""``interpulse replicate``: the geo-replication job by hand, and what one can ask of it."""
+"""Command ``interpulse replicate``: the geo-replication job, and questions about it."""
 
 from __future__ import annotations
 
@@ -52,17 +52,15 @@ def command(
 ) -> None:
     """Copy topics to other clusters, continuously and exactly once, as a Spark job.
 
-    On a terminal it shows a screen: what it waits for, how fast it copies, what is held and why, what is most behind.
-    Elsewhere it prints JSON lines: one at the start, one per micro-batch, one for each thing that happens. Ends on
-    Ctrl-C or SIGTERM; the next start continues there. The commands below look at the same pipeline, whether its job
-    runs or not.
+    On a terminal it shows a screen: what the job waits for, its rate, held topics with the reason, and the topics most
+    behind. Elsewhere it prints JSON lines: one at the start, one per micro-batch, and one per event. Ends on Ctrl-C or
+    SIGTERM; the next start continues there. The commands below inspect the same pipeline, whether or not its job runs.
 
-    With --dry-run it prints topics, their names there, what would be created, what would be held and what waits. It
-    ends with 0 when all of it is there and copied, with 1 when something would be created or is held, with 2 when a
-    cluster gives no answer.
+    With --dry-run it prints topics, their target names, what would be created or held, and what waits. Exit codes: 0
+    everything exists and is copied, 1 something would be created or is held, 2 a cluster does not answer.
 
     With --from-target a pipeline without a checkpoint takes over where another one ended, such as Pulsar's own
-    replicator: its cursors move behind the last entry of the source that each topic-partition of the target holds.
+    replicator: its cursors move behind the last source entry that each topic-partition of the target holds.
     """
     if context.invoked_subcommand is not None:
         return

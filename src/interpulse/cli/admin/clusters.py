@@ -1,4 +1,4 @@
-"""``clusters``: the registered clusters, the local one included."""
+"""Group ``clusters``: the registered clusters, including the local one."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _cluster_fields = option_group(
 
 
 def _described(file: Path | None, given: dict[str, Any]) -> ClusterData:
-    """The values of the options, and of the file for the others; raises CommandFailed."""
+    """Return the values of the options, and of the file for missing ones. Raise CommandFailed."""
     found = ClusterData() if file is None else _read_cluster_file(file)
     values = {name: value for name, value in given.items() if value not in (None, False)}
     kept = {name: values.pop(name) for name in JAVA_KEYS & values.keys()}
@@ -141,7 +141,7 @@ async def delete_cluster(admin: AdminClient, cluster: str, everything: bool) -> 
 
 
 async def _delete_tenant(admin: AdminClient, tenant: str) -> None:
-    """With all it holds; each is told when it is gone."""
+    """Delete a tenant with everything in it, and report each deletion."""
     for namespace in await admin.namespaces.list(tenant):
         for topic in await admin.topics.list_partitioned(namespace, system_included=True):
             await admin.topics.delete_partitioned(topic, force=True)
@@ -162,7 +162,7 @@ async def _delete_tenant(admin: AdminClient, tenant: str) -> None:
 )
 @admin_command
 async def update_peer_clusters(admin: AdminClient, cluster: str, peers: list[str]) -> None:
-    """Set the peer clusters of a cluster; peers share no namespace."""
+    """Set the peer clusters of a cluster. Peers share no namespace."""
     await admin.clusters.set_peers(cluster, peers)
 
 

@@ -1,4 +1,4 @@
-"""``namespaces``: creating them, replicating them, and the policies of their topics."""
+"""Group ``namespaces``: creation, replication, and the policies of their topics."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def list_namespaces(admin: AdminClient, tenant: str) -> None:
 async def list_topics(admin: AdminClient, namespace: NamespaceName, mode: str | None, system_included: bool) -> None:
     """List the topics of a namespace.
 
-    -o wide adds what it adds to those of topics list.
+    -o wide adds the columns of topics list -o wide.
     """
     wanted = _MODES[(mode or "persistent").lower()]
     names = await admin.namespaces.topics(namespace, mode=wanted, system_included=system_included)  # type: ignore[arg-type]
@@ -150,7 +150,7 @@ async def set_clusters(
 ) -> None:
     """Replicate a namespace to clusters.
 
-    With --preview or --adjust-namespace-level-policies-automatically a plan is printed (PIP-433). Its exit codes: 0
+    With --preview or --adjust-namespace-level-policies-automatically, a plan is printed (PIP-433). Its exit codes: 0
     ready or applied, 1 changes are needed or failed, 3 conflicts that only an operator can solve.
     """
     if comparison_skipped and (adjusted or previewed):

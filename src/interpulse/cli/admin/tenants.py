@@ -1,4 +1,4 @@
-"""``tenants``: the administrators of a tenant, and the clusters of its namespaces."""
+"""Group ``tenants``: administrators of a tenant, and the clusters of its namespaces."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def create_tenant(
 async def update_tenant(
     admin: AdminClient, tenant: str, admin_roles: list[str] | None, allowed_clusters: list[str] | None
 ) -> None:
-    """Change the roles or the clusters of a tenant; an option that is missing changes nothing."""
+    """Change the roles or the clusters of a tenant. A missing option changes nothing."""
     current = await admin.tenants.get(tenant)
     roles = current.admin_roles if admin_roles is None else tuple(admin_roles)
     clusters = current.allowed_clusters if allowed_clusters is None else tuple(allowed_clusters)

@@ -1,4 +1,4 @@
-"""Command groups whose commands are imported when they are used, so that ``--help`` starts at once."""
+"""Command groups that import their commands on first use, so that ``--help`` starts fast."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["LazyCommand", "LazyGroup", "check_name", "nearest_name"]
 
 
 class LazyCommand(NamedTuple):
-    """The place of a command (``module:attribute``) and its line in the list of commands."""
+    """Location of a command (``module:attribute``), and its line in the list of commands."""
 
     target: str
     summary: str
     section: str = "Commands"
-    """The heading it stands under."""
+    """Heading in the list of commands."""
 
 
 class LazyGroup(click.Group):
@@ -73,7 +73,7 @@ def check_name(group: click.Group, ctx: click.Context, name: str, known: Iterabl
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name nearest to a misspelt one; upper and lower case are equal."""
+    """Return the known name nearest to a misspelt one, ignoring case."""
     import difflib  # only here: most names are right
 
     by_folded = {each.lower(): each for each in known}

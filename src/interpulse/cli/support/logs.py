@@ -1,7 +1,7 @@
-"""The log of our programs on standard error: lines for people, or JSON for collectors.
+"""Logs of our programs on standard error: lines for people, or JSON for collectors.
 
-Both come from the one form of our log calls: the event first, then ``key=%s`` for each field. The line for people is
-that form filled in; the JSON object has the event and the fields apart, as the form separates them.
+Both come from the one form of our log calls: the event, then ``key=%s`` for each field. The line for people is the
+formatted text. The JSON object has the event and each field separately.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ log_options = option_group(
         help="Plain lines, or one JSON object per line with a field for each value.",
     ),
 )
-"""The options of programs that log, for `configure_logging`."""
+"""Options of programs that log, for `configure_logging`."""
 
 
 def configure_logging(level: str = "WARNING", log_format: LogFormat = "console") -> None:
-    """Send everything from ``level`` on to standard error. Raises UsageError if structlog is missing for JSON."""
+    """Log records from ``level`` on to standard error. Raise UsageError if structlog is missing for JSON."""
     colors = sys.stderr.isatty()
     installed = find_spec("structlog") is not None
     if log_format == "json" and not installed:
@@ -70,9 +70,9 @@ def configure_logging(level: str = "WARNING", log_format: LogFormat = "console")
 
 
 def configure_audit_log(name: str, path: str) -> None:
-    """Send what the logger of this name says to a file instead, which may be moved away at any time.
+    """Log the records of this logger to a file instead, which may be rotated at any time.
 
-    The file is for this user alone. Raises UsageError if it cannot be written.
+    The file is readable by its owner only. Raises UsageError if it cannot be written.
     """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
@@ -87,9 +87,9 @@ def configure_audit_log(name: str, path: str) -> None:
 
 
 def event_and_fields(text: str, values: tuple[Any, ...]) -> tuple[str, dict[str, Any]] | None:
-    """Event and fields of a log call; None if the call has another form, as those of libraries have.
+    """Split a log call into event and fields. Return None for a call of another form, such as those of libraries.
 
-    Numbers, booleans and None stay what they are; everything else is its string.
+    Numbers, booleans and None keep their type; all other values become strings.
     """
     form = _form(text)
     if form is None or len(form[1]) != len(values):
@@ -112,7 +112,7 @@ def _value(shape: str, value: Any) -> Any:
 
 
 class _PlainFormatter(logging.Formatter):
-    """The line that structlog shows without colours, at a fifth of its cost: a broker logs every topic it loads."""
+    """Formatter of structlog's line without colours, at a fifth of its cost: a broker logs every topic it loads."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s [%(level)-9s] %(message)-30s [%(name)s]")
@@ -126,7 +126,7 @@ class _PlainFormatter(logging.Formatter):
 
 
 class _LateFormatter(logging.Formatter):
-    """Loads structlog with the first record: a program that logs nothing starts 0.1 s earlier."""
+    """Formatter that loads structlog with the first record: a program that logs nothing starts 0.1 s earlier."""
 
     def __init__(self, log_format: LogFormat, *, colors: bool) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The progress of a command, on one line of standard error."""
+"""Progress of a command, on one line of standard error."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _BAR_WIDTH: Final = 20
 
 
 class Progress:
-    """Shows how many are done: a terminal has one line that is renewed, and wiped at the end.
+    """Counter of completed items. On a terminal it is one line that is redrawn, and erased at the end.
 
-    ``form`` names ``{done}``, where there is a total also ``{total}`` and ``{bar}``. Elsewhere than on a terminal
-    nothing is shown; with ``logged`` a line every five seconds. A command that ends sooner shows nothing.
+    ``form`` contains ``{done}``, and with a total also ``{total}`` and ``{bar}``. Elsewhere nothing is shown, or with
+    ``logged`` a line every five seconds. A command that ends sooner shows nothing.
     """
 
     def __init__(self, form: str, *, logged: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
@@ -39,7 +39,7 @@ class Progress:
         self.wipe()
 
     def __call__(self, done: int, total: int | None = None) -> None:
-        """Cheap enough for every message: most calls only look at the clock."""
+        """Show the count. Cheap enough for every message: most calls only read the clock."""
         if not self._shows or (now := self._clock()) < self._next:
             return
         self._next = now + self._pause_s
@@ -48,7 +48,7 @@ class Progress:
         self._width = len(text)
 
     def wipe(self) -> None:
-        """Leave nothing on the line of the terminal."""
+        """Erase the line from the terminal."""
         if self._on_terminal and self._width:
             click.echo("\r" + " " * self._width + "\r", nl=False, err=True)
 

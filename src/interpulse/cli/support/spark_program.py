@@ -1,4 +1,4 @@
-"""What the programs on Spark have in common: their failures, and their end."""
+"""Shared end of the programs on Spark: failures, and the exit of the process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["end_process", "spark_failures"]
 
 @contextmanager
 def spark_failures(program: str) -> Iterator[None]:
-    """What keeps a program from looking is one sentence, and exit code 2; so is its interruption, also by SIGTERM."""
+    """Turn failures and interruptions, also by SIGTERM, into one sentence and exit code 2."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
@@ -43,14 +43,14 @@ def _say(program: str, sentence: str) -> None:
 
 
 def _sentence(problem: Exception) -> str:
-    """Of a failure in a worker of Spark the last line of its traceback, which is our own sentence."""
+    """Return the last line of a Spark worker's traceback, which is our own sentence."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     traced = [line for line in lines if line.startswith("interpulse.")]
     return (traced or lines or [type(problem).__name__])[0]
 
 
 def end_process(code: int) -> NoReturn:
-    """Threads that wait for a Java process that was killed would hold an ordinary exit up."""
+    """End the process immediately. An ordinary exit would wait for threads that wait for a killed Java process."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

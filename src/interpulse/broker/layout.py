@@ -1,6 +1,7 @@
 """What differs between the metadata of a broker that is alone and those of a cluster, which have Pulsar's own layout.
 
-It is chosen with the stores, and handed to whoever reads or writes one of these records. Source: cluster 4.2.
+It is chosen with the stores, and passed to the code that reads or writes these records.
+Source: docs/reference/cluster-protocol.md#one-broker-alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Brokers of one cluster as they stand in its metadata: their addresses, the locks of bundles, and load reports.
+"""Metadata of the brokers of one cluster: their addresses, the locks of bundles, and load reports.
 
-The JSON is what Apache Pulsar's brokers write and read: NamespaceEphemeralData, LocalBrokerData (cluster 11.1, 11.5).
+The JSON is that of Apache Pulsar's brokers: NamespaceEphemeralData, LocalBrokerData.
+Source: docs/reference/cluster-protocol.md#locks, docs/reference/cluster-protocol.md#load-report.
 """
 
 from __future__ import annotations

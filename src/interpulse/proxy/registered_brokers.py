@@ -27,7 +27,10 @@ _REREAD_SECONDS: Final = 30.0
 
 
 class RegisteredBrokers:
-    """Reads ``/loadbalance/brokers`` (cluster 11.5) and hands on what is there, until `stop`."""
+    """The registered brokers, read from ``/loadbalance/brokers`` until `stop`.
+
+    Source: docs/reference/cluster-protocol.md#load-report.
+    """
 
     def __init__(
         self, client: ZooKeeperClient, told: Callable[[Mapping[str, RegisteredBroker]], None], tls: bool

@@ -5,7 +5,7 @@ sealed, then one write names it the current one, and the one before is given up.
 
 A broker that is alone names it in the topic record; a ledger that no record names belongs to no log, and the next start
 drops it. Where brokers share logs a `CompactedPointer` names it, and a write of that which fails may have been applied:
-both ledgers stay then. Source: cluster 5.5.
+both ledgers stay then. Source: docs/reference/cluster-protocol.md#compaction.
 """
 
 from __future__ import annotations

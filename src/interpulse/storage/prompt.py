@@ -1,7 +1,8 @@
 """The metadata as questions read it: no read waits for a store past the moment at which its session is lost.
 
 Whoever asks gets `SessionLost` then, and may ask again; where the session is lost already it comes at once, unless the
-answer needs no waiting. Commits wait for the session as before (cluster 12.3), and so do reads within `waiting`.
+answer needs no waiting. Commits wait for the session as before, and so do reads within `waiting`.
+Source: docs/reference/cluster-protocol.md#session-deadline.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ as it was taken is what commits about the topics of the bundle rest on (`Guarded
 * Requests for one bundle share one attempt to take it.
 * A lock that changed or went is not relied on until it was read again. Where it is another's, or was, the topics are
   closed without writing; where it was free all the time it is taken again, and topics whose records nobody touched
-  meanwhile go on as if nothing had happened (cluster 12.4). What isolation policies keep from this broker by then is
-  given away in order.
+  meanwhile go on as if nothing had happened. What isolation policies keep from this broker by then is given away in
+  order. Source: docs/reference/cluster-protocol.md#lost-session.
 """
 
 from __future__ import annotations
@@ -135,7 +135,10 @@ class SharedOwnership:
         self._cancel.append(self._session.on_change(self._on_session))
 
     async def leave(self) -> None:
-        """Give everything away in order: the load report first, then the bundles, some at a time (cluster 12.7)."""
+        """Remove the load report, then unload the bundles, some at a time.
+
+        Source: docs/reference/cluster-protocol.md#unloading.
+        """
         self._leaving = True
         await self.brokers.leave()
         permits = asyncio.Semaphore(_RELEASED_AT_ONCE)

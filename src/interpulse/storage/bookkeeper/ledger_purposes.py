@@ -48,7 +48,10 @@ class LogQuorums:
 
 
 def custom_metadata(log: str, purpose: LedgerPurpose) -> Mapping[str, bytes]:
-    """Pulsar's words for it. Source: cluster 6.2."""
+    """Return the custom metadata of a ledger, in Pulsar's words.
+
+    Source: docs/reference/cluster-protocol.md#ledger-metadata.
+    """
     if purpose.use is LedgerUse.TOPIC:
         return {"component": b"managed-ledger", "pulsar/managed-ledger": log.encode(), **_FOR_ALL}
     horizon = purpose.horizon

@@ -1,7 +1,8 @@
 """Two states of one cursor taken together. Pure.
 
 Whoever owns a topic may find that somebody else has written the record of a cursor all the same. Both may have
-acknowledged what the other one has not, and nothing acknowledged is to come back. Source: cluster 12.5.
+acknowledged what the other one has not, and nothing acknowledged is to come back.
+Source: docs/reference/cluster-protocol.md#claimed-cursors.
 """
 
 from __future__ import annotations

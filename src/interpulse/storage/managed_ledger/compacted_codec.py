@@ -1,6 +1,6 @@
 """Entries of compacted ledgers as Pulsar writes them: the id of the message, then the entry as it was published.
 
-Both have their size in front, in 4 bytes. Source: cluster 5.5.
+Both have their size in front, in 4 bytes. Source: docs/reference/cluster-protocol.md#compaction.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Bytes of records: they are messages, and may be compressed, with a head that says how. Source: cluster 5.2.
+"""Records as protobuf messages, which may be compressed behind a header.
+
+Source: docs/reference/cluster-protocol.md#compressed-records.
 
 A plain record cannot begin like a compressed one: ``0x47`` would be a field of a wire type that protobuf does not have.
 """

@@ -1,6 +1,8 @@
 """Cursors in Pulsar's protobuf: records (``ManagedCursorInfo``), and entries of cursors' ledgers (``PositionInfo``).
 
-Source: cluster 5.3 and 5.4. What is not ours keeps its bytes: fields that this version does not know, the numbers that
+Source: docs/reference/cluster-protocol.md#cursor-record, docs/reference/cluster-protocol.md#cursor-ledgers.
+
+What is not ours keeps its bytes: fields that this version does not know, the numbers that
 belong to a position, and the properties that Pulsar keeps for itself.
 """
 

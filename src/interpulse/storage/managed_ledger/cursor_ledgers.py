@@ -2,10 +2,12 @@
 
 What is acknowledged changes all the time, and an entry in a ledger costs ZooKeeper nothing. The record says which
 ledger; it is written when that changes, when settings of the subscription change, and when the topic is closed: then it
-holds the state itself, and the ledger goes. Source: cluster 5.4.
+holds the state itself, and the ledger goes. Source: docs/reference/cluster-protocol.md#cursor-ledgers.
 
 Every record is written under the version that this owner of the topic knows, and claimed with the first reading, so
-that an earlier owner which does not know yet that it is one cannot change it any more (cluster 12.5). Its ledgers are
+that an earlier owner which does not know yet that it is one cannot change it any more.
+Source: docs/reference/cluster-protocol.md#claimed-cursors.
+Its ledgers are
 recovered, which stops it there too. Where the record changes all the same while this owner surely is the owner, what
 either has acknowledged counts from then on, until the cursor is reset.
 """

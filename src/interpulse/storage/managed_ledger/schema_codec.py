@@ -1,6 +1,8 @@
 """The schemas of a topic in Pulsar's protobuf: a locator, and one ledger with one entry for each version.
 
-Source: cluster 5.6. The numbers of types are not those of the wire protocol, and there is no place for a name.
+
+Source: docs/reference/cluster-protocol.md#schemas.
+The numbers of types are not those of the wire protocol, and there is no place for a name.
 """
 
 from __future__ import annotations

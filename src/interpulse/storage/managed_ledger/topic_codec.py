@@ -1,4 +1,6 @@
-"""The record of a topic in Pulsar's protobuf, ``ManagedLedgerInfo``. Source: cluster 5.1.
+"""The record of a topic in Pulsar's protobuf, ``ManagedLedgerInfo``.
+
+Source: docs/reference/cluster-protocol.md#topic-record.
 
 What is not changed keeps its bytes, fields that this version does not know included. Two counters lie among the
 properties, under the names that Pulsar's broker has for them.

@@ -329,7 +329,7 @@ async def test_cursor_when_it_is_stored_with_another_change_then_both_are_or_non
     assert await bench.open().load() == {"s": at(0)}
 
 
-# --- a record that somebody else wrote (cluster 12.5)
+# --- a record that another broker wrote. Source: docs/reference/cluster-protocol.md#claimed-cursors
 
 
 @pytest.mark.parametrize("last", [False, True])

@@ -85,8 +85,8 @@ from interpulse.serving.listening import CannotListen
 from interpulse.serving.permits import LookupPermits
 from interpulse.serving.tls import ExpiryLog
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.disk_space import DiskSpace
-from interpulse.storage.prompt import PromptMetadata
+from interpulse.storage.metadata.session_bounded import PromptMetadata
+from interpulse.storage.segments.disk_space import DiskSpace
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider

@@ -12,9 +12,9 @@ from typing import Final
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.storage.cursors.cursor_records import JSON_CURSORS, CursorCodec
+from interpulse.storage.logs.topic_records import JSON_RECORDS, TopicRecordCodec
 from interpulse.storage.managed_ledger.cursor_codec import PulsarCursors
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
-from interpulse.storage.topic_records import JSON_RECORDS, TopicRecordCodec
 
 __all__ = ["ALONE", "IN_CLUSTER", "Layout"]
 

@@ -15,11 +15,11 @@ from interpulse.client.credentials import Credentials
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import NotAllowed, PulsarError, ServiceNotReady
 from interpulse.proxy.access import ProxyAccess
+from interpulse.proxy.authenticated_client import KnownClient
 from interpulse.proxy.brokers import Brokers
 from interpulse.proxy.dialer import Dialer, TargetRefused, TargetUnreachable
 from interpulse.proxy.first_frame import FirstFrame
 from interpulse.proxy.forwarding import broker_connect, broker_connect_for, forwarded_credentials
-from interpulse.proxy.known_client import KnownClient
 from interpulse.proxy.lookup.answers import Answers
 from interpulse.proxy.lookup.lookup_session import LookupSession
 from interpulse.proxy.lookup.questions import Questions

@@ -26,12 +26,12 @@ from interpulse.storage.api import (
     Versioned,
 )
 from interpulse.storage.cas import create_numbered
-from interpulse.storage.journals import JournalClient, JournalStatistics, LedgerGone, LedgerPurpose, Run, Sealed
+from interpulse.storage.logs.journal import JournalClient, JournalStatistics, LedgerGone, LedgerPurpose, Run, Sealed
+from interpulse.storage.logs.tail_cache import within
+from interpulse.storage.logs.topic_log import LogConfig
+from interpulse.storage.logs.topic_log_store import TopicLogStore
+from interpulse.storage.metadata.watches import Watches
 from interpulse.storage.sessions import LastingSession
-from interpulse.storage.tail_cache import within
-from interpulse.storage.topic_log import LogConfig
-from interpulse.storage.topic_log_store import TopicLogStore
-from interpulse.storage.watches import Watches
 
 __all__ = ["MemoryJournal", "MemoryLedgers", "MemoryMetadataStore", "MemoryTree", "memory_log_store"]
 

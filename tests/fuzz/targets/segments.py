@@ -7,7 +7,7 @@ from struct import pack
 
 from crc32c import crc32c
 
-from interpulse.storage.journals import Run
+from interpulse.storage.logs.journal import Run
 from interpulse.storage.segments.index import Row, encode_chunk, pack_index_head, parse_index
 from interpulse.storage.segments.records import (
     RECORD_HEAD,

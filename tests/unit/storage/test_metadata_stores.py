@@ -36,8 +36,8 @@ from interpulse.storage.api import (
     Versioned,
 )
 from interpulse.storage.memory import MemoryMetadataStore
+from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 from interpulse.storage.sessions import SessionState
-from interpulse.storage.sqlite import SqliteMetadataStore
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
 from tests.support.scripted_zookeeper import scripted_zookeeper

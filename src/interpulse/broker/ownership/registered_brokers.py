@@ -18,7 +18,7 @@ from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.rules.placement import BrokersView, is_load_change
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, Versioned
 from interpulse.storage.cas import retry_on_conflict
-from interpulse.storage.prompt import SessionLost
+from interpulse.storage.metadata.session_bounded import SessionLost
 
 __all__ = ["RegisteredBrokers"]
 

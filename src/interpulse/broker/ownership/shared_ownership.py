@@ -33,8 +33,8 @@ from interpulse.rules.isolation import exclusion
 from interpulse.rules.lookup import LookupTarget, Owner
 from interpulse.rules.placement import BrokersView, Take, decide_placement
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned
-from interpulse.storage.guarded import GuardedMetadata, LockLost
-from interpulse.storage.prompt import session_lost, waiting, while_held
+from interpulse.storage.metadata.guarded import GuardedMetadata, LockLost
+from interpulse.storage.metadata.session_bounded import session_lost, waiting, while_held
 from interpulse.storage.sessions import SessionState
 
 __all__ = ["HeldTopics", "SharedOwnership"]

@@ -39,7 +39,7 @@ from interpulse.model.policies.topic_policies import TopicPolicyRecord
 from interpulse.rules.replication import check_topic_left_by_others, effective_replication_clusters, remote_clusters
 from interpulse.storage.api import Change, CommitConflict, MetadataStore, scan_pages
 from interpulse.storage.cas import retry_on_conflict
-from interpulse.storage.prompt import waiting
+from interpulse.storage.metadata.session_bounded import waiting
 
 __all__ = ["Deletion"]
 

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from interpulse.authentication.authentication import BadCredentials
 from interpulse.model.errors import AuthenticationError, PulsarError, UnknownError
-from interpulse.proxy.known_client import KnownClient
+from interpulse.proxy.authenticated_client import KnownClient
 from interpulse.proxy.lookup.answers import Answers
 from interpulse.proxy.lookup.questions import Questions
 from interpulse.proxy.meter import QUESTIONS, ProxyMeter

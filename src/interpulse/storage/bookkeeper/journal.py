@@ -30,7 +30,7 @@ from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET
 from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums, custom_metadata, digest_for
 from interpulse.storage.bookkeeper.reader import LedgerReader
 from interpulse.storage.bookkeeper.writer import LedgerWriter
-from interpulse.storage.journals import (
+from interpulse.storage.logs.journal import (
     JournalClient,
     JournalStatistics,
     LedgerGone,
@@ -39,7 +39,7 @@ from interpulse.storage.journals import (
     Run,
     Sealed,
 )
-from interpulse.storage.tail_cache import within
+from interpulse.storage.logs.tail_cache import within
 
 __all__ = ["BookKeeperJournal"]
 

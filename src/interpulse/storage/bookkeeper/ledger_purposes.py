@@ -12,7 +12,7 @@ from interpulse.model.names import decode_local_name
 from interpulse.model.policies.messaging_policies import Persistence
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.packets import DigestType
-from interpulse.storage.journals import LedgerPurpose, LedgerUse
+from interpulse.storage.logs.journal import LedgerPurpose, LedgerUse
 from interpulse.wire import pulsar_api_pb2 as pb
 
 __all__ = ["LogQuorums", "custom_metadata", "digest_for"]

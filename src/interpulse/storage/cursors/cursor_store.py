@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from interpulse.model.names import decode_local_name, encode_local_name
 from interpulse.storage.api import Change, Delete, MetadataStore, MetadataUnavailable, Put, scan_pages
 from interpulse.storage.cursors.cursor_records import JSON_CURSORS, UNREADABLE, CursorCodec, CursorRecord
-from interpulse.storage.topic_records import record_key
+from interpulse.storage.logs.topic_records import record_key
 
 __all__ = ["CursorStore", "RecordedCursors", "TopicCursors", "cursor_key", "read_cursor_names"]
 

@@ -21,7 +21,7 @@ _NO_PARTITION: Final = -1
 
 
 class PulsarCompacted:
-    """See `interpulse.storage.compacted.CompactedForm`."""
+    """See `interpulse.storage.logs.compacted.CompactedForm`."""
 
     def pack(self, found: LogEntry) -> bytes:
         ledger, entry = found.position

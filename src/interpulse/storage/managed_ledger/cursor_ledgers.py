@@ -38,7 +38,8 @@ from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.cursors.cursor_records import CursorRecord, numbers_are_whole
 from interpulse.storage.cursors.cursor_store import TopicCursors, cursor_key
-from interpulse.storage.cursors.united import is_continued, united
+from interpulse.storage.cursors.merged import is_continued, united
+from interpulse.storage.logs.topic_records import record_key
 from interpulse.storage.managed_ledger.cursor_codec import (
     IN_RECORD,
     StoredCursor,
@@ -47,7 +48,6 @@ from interpulse.storage.managed_ledger.cursor_codec import (
     encode_entry,
     encode_record,
 )
-from interpulse.storage.topic_records import record_key
 
 __all__ = ["CursorLedger", "CursorLedgers", "LedgerCursors", "RecoveredLedger"]
 

@@ -18,11 +18,11 @@ from typing import Any, Final
 from interpulse.model.ids import Position
 from interpulse.storage.api import LedgerRecord
 from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER
+from interpulse.storage.logs.topic_records import TopicRecord, record_key
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.compression import packed, parsed, unpacked
 from interpulse.storage.managed_ledger.cursor_codec import decode_record
 from interpulse.storage.managed_ledger.schema_codec import decode_locator
-from interpulse.storage.topic_records import TopicRecord, record_key
 
 __all__ = ["PulsarTopicRecords"]
 
@@ -31,7 +31,7 @@ _COUNTERS: Final = {"topicEpoch": "pulsar.topic.epoch", "lastIndex": "index"}
 
 
 class PulsarTopicRecords:
-    """See `interpulse.storage.topic_records.TopicRecordCodec`. An empty value is a topic that was never loaded."""
+    """See `interpulse.storage.logs.topic_records.TopicRecordCodec`. An empty value is a topic that was never loaded."""
 
     def decode(self, value: bytes) -> TopicRecord:
         plain = unpacked(value)

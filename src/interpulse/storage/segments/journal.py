@@ -17,7 +17,7 @@ from pathlib import Path
 
 from interpulse.model.errors import PersistenceError
 from interpulse.storage.api import Change, LedgerRecord, LogDamaged, StorageFull
-from interpulse.storage.journals import (
+from interpulse.storage.logs.journal import (
     JournalClient,
     JournalStatistics,
     LedgerGone,
@@ -25,6 +25,7 @@ from interpulse.storage.journals import (
     Run,
     Sealed,
 )
+from interpulse.storage.logs.tail_cache import within
 from interpulse.storage.segments.files import Files
 from interpulse.storage.segments.index import LedgerRows, Row, encode_chunk
 from interpulse.storage.segments.ledger_owners import LedgerIds, owner_changes
@@ -32,7 +33,6 @@ from interpulse.storage.segments.reader import SegmentReader, UnreadableRecord
 from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, place, split_run
 from interpulse.storage.segments.segment_set import Segment, SegmentSet, segment_path
 from interpulse.storage.segments.writer import GroupWrite, LogWriter
-from interpulse.storage.tail_cache import within
 
 __all__ = ["SegmentJournal"]
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 
 from interpulse.storage.api import Change, Delete, MetadataStore, MetadataUnavailable, Put, Versioned
 from interpulse.storage.cas import advance_counter
-from interpulse.storage.topic_records import JSON_RECORDS, decode_record, record_key
+from interpulse.storage.logs.topic_records import JSON_RECORDS, decode_record, record_key
 
 __all__ = ["LEDGER_COUNTER_KEY", "LedgerIds", "ledger_key", "living_ledgers", "owner_changes"]
 

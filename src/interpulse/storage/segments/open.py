@@ -10,14 +10,14 @@ from interpulse.storage.api import (
     DataDirectoryUnusable,
     MetadataStore,
 )
+from interpulse.storage.logs.topic_log import LogConfig
+from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.segments.files import DiskFiles, Files
 from interpulse.storage.segments.journal import SegmentJournal
 from interpulse.storage.segments.ledger_owners import LedgerIds, living_ledgers
 from interpulse.storage.segments.reader import SegmentReader
 from interpulse.storage.segments.recovery import recover_segments
 from interpulse.storage.segments.segment_set import Segment, SegmentSet
-from interpulse.storage.topic_log import LogConfig
-from interpulse.storage.topic_log_store import TopicLogStore
 
 __all__ = ["open_log_store"]
 

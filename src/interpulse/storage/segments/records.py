@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from interpulse.storage.journals import Run
+from interpulse.storage.logs.journal import Run
 
 __all__ = [
     "RECORD_HEAD",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from interpulse.storage.api import Change, CommitConflict, Put
-from interpulse.storage.zookeeper.known import KnownNode
+from interpulse.storage.zookeeper.node_cache import KnownNode
 from interpulse.storage.zookeeper.records import (
     ANY_VERSION,
     CHECK,

@@ -23,12 +23,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 from interpulse.storage.api import Change, CommitConflict, MetadataUnavailable, Put, Versioned, sizes_of
+from interpulse.storage.metadata.watches import Watches
 from interpulse.storage.meters.metadata_meter import MetadataMeter
-from interpulse.storage.watches import Watches
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.commit_plan import Planned, last_changes, plan_commit
 from interpulse.storage.zookeeper.errors import NoNode, OutcomeUnknown, StepsRefused
-from interpulse.storage.zookeeper.known import UNKNOWN, KnownNode, KnownNodes, known
+from interpulse.storage.zookeeper.node_cache import UNKNOWN, KnownNode, KnownNodes, known
 from interpulse.storage.zookeeper.outcomes import Mark, Marks
 from interpulse.storage.zookeeper.paging import places_after
 from interpulse.storage.zookeeper.protocol import WatchEvent

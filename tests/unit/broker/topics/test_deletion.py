@@ -26,7 +26,7 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.storage.api import CommitConflict, Put
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.prompt import PromptMetadata
+from interpulse.storage.metadata.session_bounded import PromptMetadata
 from tests.support.lifecycle_bench import Bench, MortalStore, SilentStore, disorder, named
 from tests.support.waiting import eventually
 

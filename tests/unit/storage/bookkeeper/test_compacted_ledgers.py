@@ -15,11 +15,11 @@ from interpulse.storage.bookkeeper.journal import BookKeeperJournal
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.bookkeeper.packets import DigestType
+from interpulse.storage.logs.topic_log import TopicLog
+from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.topic_log import TopicLog
-from interpulse.storage.topic_log_store import TopicLogStore
 from tests.unit.storage.bookkeeper.conftest import Connect
 from tests.unit.storage.listeners import Listener
 

@@ -31,12 +31,12 @@ from interpulse.storage.bookkeeper.ledger_paths import path_of
 from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore
 from interpulse.storage.bookkeeper.packets import DigestType
-from interpulse.storage.journals import LedgerPurpose, LedgerUse
+from interpulse.storage.logs.journal import LedgerPurpose, LedgerUse
+from interpulse.storage.logs.topic_log import LogConfig, TopicLog
+from interpulse.storage.logs.topic_log_store import TopicLogStore
+from interpulse.storage.logs.topic_records import with_ledgers
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.topic_log import LogConfig, TopicLog
-from interpulse.storage.topic_log_store import TopicLogStore
-from interpulse.storage.topic_records import with_ledgers
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.errors import NotConnected
 from tests.support.scripted_bookie import ScriptedBookies
@@ -346,8 +346,8 @@ async def test_log_when_nobody_knows_whether_it_was_terminated_then_it_fails_and
 async def test_roll_when_metadata_is_away_for_too_long_then_the_log_fails_and_can_be_opened_again(
     start: Start, metadata: CheckedMetadata, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.storage.topic_log._AGAIN_S", 0.01)
-    monkeypatch.setattr("interpulse.storage.topic_log._STALL_S", 0.05)
+    monkeypatch.setattr("interpulse.storage.logs.topic_log._AGAIN_S", 0.01)
+    monkeypatch.setattr("interpulse.storage.logs.topic_log._STALL_S", 0.05)
     broker = await start()
     log, listener = await broker.open()
     sent = await fill(log, listener, 5)
@@ -369,7 +369,7 @@ async def test_roll_when_metadata_is_away_for_too_long_then_the_log_fails_and_ca
 async def test_full_ledger_when_no_other_can_be_created_then_it_grows_on_and_ends_later(
     start: Start, bookies: ScriptedBookies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.storage.topic_log._AGAIN_S", 0.01)
+    monkeypatch.setattr("interpulse.storage.logs.topic_log._AGAIN_S", 0.01)
     broker = await start(LogConfig(ledger_entries_max=2, ledger_age_min_ms=0))
     log, listener = await broker.open()
     await bookies.unregister(bookies["bookie-0"])
@@ -385,7 +385,7 @@ async def test_full_ledger_when_no_other_can_be_created_then_it_grows_on_and_end
 async def test_ledger_when_its_end_cannot_be_written_then_tried_again_and_read_all_the_same(
     start: Start, ledgers: LedgerMetadataStore, nodes: ZooKeeperClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.storage.topic_log._AGAIN_S", 0.01)
+    monkeypatch.setattr("interpulse.storage.logs.topic_log._AGAIN_S", 0.01)
     broker, next_one = await start(), await start()
     log, listener = await broker.open()
     sent = await fill(log, listener, 5)
@@ -413,7 +413,7 @@ async def test_ledger_when_its_end_cannot_be_written_then_tried_again_and_read_a
 async def test_ledger_when_trimmed_before_its_end_is_written_then_its_log_goes_on(
     start: Start, ledgers: LedgerMetadataStore, nodes: ZooKeeperClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.storage.topic_log._AGAIN_S", 0.01)
+    monkeypatch.setattr("interpulse.storage.logs.topic_log._AGAIN_S", 0.01)
     broker = await start()
     log, listener = await broker.open()
     await fill(log, listener, 5)

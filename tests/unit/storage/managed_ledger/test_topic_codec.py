@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, LedgerRecord, MetadataUnavailable
+from interpulse.storage.logs.topic_records import TopicRecord, decode_record, with_ledgers
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
-from interpulse.storage.topic_records import TopicRecord, decode_record, with_ledgers
 
 CODEC = PulsarTopicRecords()
 LOADED_TWICE = "0a0e081f1001188c012090999abba034 0a0408252000"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from interpulse.storage.api import CommitConflict, Delete, Put
+from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 from interpulse.storage.meters.metadata_meter import MetadataMeter
-from interpulse.storage.sqlite import SqliteMetadataStore
 
 
 def counts(meter: MetadataMeter) -> dict[str, tuple[int, int]]:

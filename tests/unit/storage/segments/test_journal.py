@@ -13,7 +13,9 @@ import pytest
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import EARLIEST, LATEST
 from interpulse.storage.api import DataDirectoryUnusable, LedgerRecord, LogDamaged, LogFenced, StorageFull
-from interpulse.storage.journals import LedgerGone
+from interpulse.storage.logs.journal import LedgerGone
+from interpulse.storage.logs.topic_log import TopicLog
+from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments import journal as journal_module
 from interpulse.storage.segments import open as open_module
@@ -22,8 +24,6 @@ from interpulse.storage.segments.index import parse_index
 from interpulse.storage.segments.journal import SegmentJournal
 from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.segments.reader import SegmentReader
-from interpulse.storage.topic_log import TopicLog
-from interpulse.storage.topic_log_store import TopicLogStore
 from tests.durability.simulated_disk import SimulatedDisk
 from tests.unit.storage.listeners import Listener, read_all
 

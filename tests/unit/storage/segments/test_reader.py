@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interpulse.storage.journals import Run
+from interpulse.storage.logs.journal import Run
 from interpulse.storage.segments import reader as reader_module
 from interpulse.storage.segments.index import Row
 from interpulse.storage.segments.reader import SegmentReader, UnreadableRecord

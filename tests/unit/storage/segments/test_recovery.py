@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interpulse.storage.api import DataDirectoryUnusable
-from interpulse.storage.journals import Run
+from interpulse.storage.logs.journal import Run
 from interpulse.storage.segments import records
 from interpulse.storage.segments.index import Row, encode_chunk, pack_index_head, parse_index
 from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, pack_segment_head, place

@@ -4,7 +4,7 @@ import pytest
 
 from interpulse.storage.api import Change, CommitConflict, Delete, Put, Versioned
 from interpulse.storage.zookeeper.commit_plan import last_changes, plan_commit
-from interpulse.storage.zookeeper.known import KnownNode
+from interpulse.storage.zookeeper.node_cache import KnownNode
 
 THERE = KnownNode(Versioned(b"", 70), 7)  # transaction 70, written 7 times
 GONE = KnownNode(None, -1)

@@ -19,7 +19,7 @@ from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
 from interpulse.model.errors import MetadataError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.prompt import waiting
+from interpulse.storage.metadata.session_bounded import waiting
 
 __all__ = ["TopicWatch", "TopicWatches"]
 

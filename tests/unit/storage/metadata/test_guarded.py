@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from interpulse.storage.api import CommitConflict, Delete, Put
-from interpulse.storage.guarded import GuardedMetadata, LockLost
+from interpulse.storage.logs.topic_records import TopicRecords
 from interpulse.storage.memory import MemoryMetadataStore, MemoryTree
-from interpulse.storage.topic_records import TopicRecords
+from interpulse.storage.metadata.guarded import GuardedMetadata, LockLost
 
 LOG = "t/ns/persistent/x"
 RECORD = f"/managed-ledgers/{LOG}"

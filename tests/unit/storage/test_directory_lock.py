@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from interpulse.storage.api import DataDirectoryInUse, DataDirectoryUnusable
-from interpulse.storage.lock import DirectoryLock
+from interpulse.storage.directory_lock import DirectoryLock
 
 HOLDER = """
 import sys
 from pathlib import Path
-from interpulse.storage.lock import DirectoryLock
+from interpulse.storage.directory_lock import DirectoryLock
 lock = DirectoryLock.acquire(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

@@ -9,8 +9,8 @@ import pytest
 from interpulse.authentication.authentication import BadCredentials
 from interpulse.authentication.tokens import create_token
 from interpulse.proxy.access import ProxyAccess, build_access
+from interpulse.proxy.authenticated_client import KnownClient
 from interpulse.proxy.forwarding import PROXY_VERSION
-from interpulse.proxy.known_client import KnownClient
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.commands import OriginalClient
 from tests.support.proxies import proxy_config

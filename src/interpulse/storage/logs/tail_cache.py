@@ -12,7 +12,7 @@ from itertools import accumulate, islice, repeat
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import LogEntry
-from interpulse.storage.journals import Run
+from interpulse.storage.logs.journal import Run
 
 __all__ = ["LogTail", "TailCache", "as_log_entries", "within"]
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.storage.api import LedgerRecord
-from interpulse.storage.ledgers import LedgerList
+from interpulse.storage.logs.ledger_list import LedgerList
 
 counts = st.dictionaries(st.integers(0, 6), st.integers(0, 3)).map(lambda found: dict(sorted(found.items())))
 positions = st.one_of(st.builds(Position, st.integers(-1, 7), st.integers(-1, 4)), st.just(EARLIEST), st.just(LATEST))

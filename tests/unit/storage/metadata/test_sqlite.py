@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from interpulse.storage import sqlite
 from interpulse.storage.api import CommitConflict, Delete, MetadataUnavailable, Put
-from interpulse.storage.sqlite import SqliteMetadataStore
+from interpulse.storage.metadata import sqlite
+from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 
 
 @pytest.fixture

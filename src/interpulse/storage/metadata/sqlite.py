@@ -28,9 +28,9 @@ from pathlib import Path
 
 from interpulse.storage.api import Change, CommitConflict, MetadataFull, MetadataUnavailable, Put, Versioned, sizes_of
 from interpulse.storage.cas import create_numbered
+from interpulse.storage.metadata.watches import Watches
 from interpulse.storage.meters.metadata_meter import MetadataMeter
 from interpulse.storage.sessions import LastingSession
-from interpulse.storage.watches import Watches
 
 __all__ = ["SqliteMetadataStore"]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from interpulse.storage.api import Change, CommitConflict, MetadataStore, MetadataUnavailable, Put, Versioned
+from interpulse.storage.logs.topic_records import record_key
 from interpulse.storage.sessions import Session
-from interpulse.storage.topic_records import record_key
 
 __all__ = ["GuardedMetadata", "LockLost", "LockVersion"]
 

@@ -12,10 +12,10 @@ import pytest
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.storage.api import LogDamaged, LogEntry, LogFenced
-from interpulse.storage.journals import JournalClient, LedgerWriter
+from interpulse.storage.logs.journal import JournalClient, LedgerWriter
+from interpulse.storage.logs.topic_log import TopicLog
 from interpulse.storage.memory import MemoryJournal
-from interpulse.storage.topic_log import TopicLog
-from tests.unit.storage.test_topic_log import NAME, Bench, bench, fill
+from tests.unit.storage.logs.test_topic_log import NAME, Bench, bench, fill
 
 __all__ = ["bench"]
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from interpulse.storage.watches import Watches
+from interpulse.storage.metadata.watches import Watches
 
 
 def test_announce_when_prefixes_differ_then_each_hears_its_own() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from interpulse.model.ids import Position
 from interpulse.storage.cursors.cursor_records import CursorRecord
-from interpulse.storage.cursors.united import is_continued, united
+from interpulse.storage.cursors.merged import is_continued, united
 
 
 def at(ledger: int, entry: int, *ranges: tuple[int, int, int], **more: Any) -> CursorRecord:

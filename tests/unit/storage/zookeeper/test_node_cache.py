@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from interpulse.storage.api import Versioned
-from interpulse.storage.zookeeper.known import UNKNOWN, KnownNode, KnownNodes
+from interpulse.storage.zookeeper.node_cache import UNKNOWN, KnownNode, KnownNodes
 from interpulse.storage.zookeeper.records import Stat
 
 

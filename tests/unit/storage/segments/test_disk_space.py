@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from interpulse.model.errors import NoRoomLeft
-from interpulse.storage.disk_space import DiskSpace
+from interpulse.storage.segments.disk_space import DiskSpace
 from tests.durability.simulated_disk import SimulatedDisk
 
 

@@ -11,7 +11,7 @@ from interpulse.eager_start import start_eagerly
 from interpulse.model.errors import ServerError
 from interpulse.storage.api import Change, MetadataUnavailable, Put, Versioned
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.prompt import PromptMetadata, SessionLost, waiting, while_held
+from interpulse.storage.metadata.session_bounded import PromptMetadata, SessionLost, waiting, while_held
 
 
 class Silent(MemoryMetadataStore):

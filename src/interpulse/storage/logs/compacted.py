@@ -18,8 +18,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, CompactedPointer, LogDamaged, LogEntry, LogNotFound
-from interpulse.storage.journals import Journal, LedgerGone, LedgerPurpose, LedgerUse, LedgerWriter
-from interpulse.storage.topic_records import TopicRecord, TopicRecords
+from interpulse.storage.logs.journal import Journal, LedgerGone, LedgerPurpose, LedgerUse, LedgerWriter
+from interpulse.storage.logs.topic_records import TopicRecord, TopicRecords
 
 __all__ = ["POSITIONS_IN_FRONT", "CompactedForm", "CompactedLog", "CompactedStore"]
 

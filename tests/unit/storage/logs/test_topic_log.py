@@ -27,12 +27,12 @@ from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
-from interpulse.storage.journals import Journal, JournalClient
+from interpulse.storage.logs.journal import Journal, JournalClient
+from interpulse.storage.logs.topic_log import LogConfig, TopicLog
+from interpulse.storage.logs.topic_log_store import TopicLogStore
+from interpulse.storage.logs.topic_records import with_ledgers
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
 from interpulse.storage.segments.open import open_log_store
-from interpulse.storage.topic_log import LogConfig, TopicLog
-from interpulse.storage.topic_log_store import TopicLogStore
-from interpulse.storage.topic_records import with_ledgers
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from tests.support.scripted_bookie import scripted_bookies
 from tests.support.scripted_zookeeper import scripted_zookeeper
@@ -527,7 +527,7 @@ async def test_close_when_the_last_write_fails_then_returns_and_log_can_be_opene
 async def test_roll_by_itself_when_metadata_is_down_then_tried_again_and_entries_are_durable_meanwhile(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.storage.topic_log._AGAIN_S", 0.01)
+    monkeypatch.setattr("interpulse.storage.logs.topic_log._AGAIN_S", 0.01)
     bench.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=0)
     await bench.restart()
     log, listener = await bench.open()

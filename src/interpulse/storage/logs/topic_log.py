@@ -35,12 +35,12 @@ from interpulse.storage.api import (
     LogTerminated,
     NotReadableNow,
 )
-from interpulse.storage.compacted import CompactedLog, CompactedStore
-from interpulse.storage.journals import TOPIC_LEDGER, LedgerGone, Run
-from interpulse.storage.ledgers import LedgerList
+from interpulse.storage.logs.compacted import CompactedLog, CompactedStore
+from interpulse.storage.logs.journal import TOPIC_LEDGER, LedgerGone, Run
+from interpulse.storage.logs.ledger_list import LedgerList
+from interpulse.storage.logs.tail_cache import LogTail, TailCache, as_log_entries
+from interpulse.storage.logs.topic_records import TopicRecord, check_newest, with_ledgers
 from interpulse.storage.meters.write_meter import WriteMeter, WrittenEntries
-from interpulse.storage.tail_cache import LogTail, TailCache, as_log_entries
-from interpulse.storage.topic_records import TopicRecord, check_newest, with_ledgers
 
 __all__ = ["LogConfig", "LogOwner", "TopicLog"]
 

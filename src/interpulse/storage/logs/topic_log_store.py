@@ -16,12 +16,11 @@ from interpulse.storage.api import (
     LogNotFound,
     MetadataStore,
 )
-from interpulse.storage.compacted import POSITIONS_IN_FRONT, CompactedForm
-from interpulse.storage.journals import TOPIC_LEDGER, Journal
-from interpulse.storage.meters.write_meter import WriteMeter
-from interpulse.storage.tail_cache import TailCache
-from interpulse.storage.topic_log import LogConfig, TopicLog
-from interpulse.storage.topic_records import (
+from interpulse.storage.logs.compacted import POSITIONS_IN_FRONT, CompactedForm
+from interpulse.storage.logs.journal import TOPIC_LEDGER, Journal
+from interpulse.storage.logs.tail_cache import TailCache
+from interpulse.storage.logs.topic_log import LogConfig, TopicLog
+from interpulse.storage.logs.topic_records import (
     JSON_RECORDS,
     TopicRecord,
     TopicRecordCodec,
@@ -29,6 +28,7 @@ from interpulse.storage.topic_records import (
     check_newest,
     with_ledgers,
 )
+from interpulse.storage.meters.write_meter import WriteMeter
 
 __all__ = ["TopicLogStore"]
 

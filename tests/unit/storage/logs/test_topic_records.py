@@ -6,13 +6,13 @@ import pytest
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import Change, CommitConflict, LedgerRecord, MetadataUnavailable, Put
-from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.topic_records import (
+from interpulse.storage.logs.topic_records import (
     TopicRecord,
     TopicRecords,
     record_key,
     with_ledgers,
 )
+from interpulse.storage.memory import MemoryMetadataStore
 
 ROWS = (LedgerRecord(3, 10, 100, 7), LedgerRecord(5, 0, 0, 9))
 

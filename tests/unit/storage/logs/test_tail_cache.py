@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpulse.model.ids import Position
-from interpulse.storage.journals import Run
-from interpulse.storage.tail_cache import LogTail, TailCache, as_log_entries, within
+from interpulse.storage.logs.journal import Run
+from interpulse.storage.logs.tail_cache import LogTail, TailCache, as_log_entries, within
 
 
 def test_as_log_entries_when_built_then_real_positions_and_entries() -> None:

@@ -11,7 +11,8 @@ from tests.house.sources import ROOT, tracked_files
 PAGE = re.compile(r"(docs/[\w/-]+\.md)#([\w-]+)")
 PROPOSAL = re.compile(r"PIP-\d+")
 # What a reader of this repository cannot look up.
-ELSEWHERE = re.compile(r"\b(?:cluster|wire|topic-lifecycle|spark-pipeline|clients|conventions)(?:\.md)? \d+\.\d+")
+SPECIFICATIONS = "cluster|wire|topic-lifecycle|spark-pipeline|clients|conventions"
+ELSEWHERE = re.compile(rf"\b(?:{SPECIFICATIONS})(?:\.md)? \d+\.\d+", re.IGNORECASE)
 TEXTS = (tokenize.COMMENT, tokenize.STRING)
 
 

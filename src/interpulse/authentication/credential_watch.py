@@ -108,13 +108,13 @@ class CredentialWatch:
 
     def _release(self, error: NotConnected | None) -> None:
         waiting, self._waiting = self._waiting, []
-        for each in waiting:
-            if each.done():
+        for waiter in waiting:
+            if waiter.done():
                 continue
             if error is None:
-                each.set_result(None)
+                waiter.set_result(None)
             else:
-                each.set_exception(error)
+                waiter.set_exception(error)
 
     def _check(self) -> None:
         if self._identity.has_ended(self._now()):

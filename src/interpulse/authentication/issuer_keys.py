@@ -70,12 +70,12 @@ class IssuerKeys:
             async with self._fetching:
                 if self._is_due(key_id):
                     await self._fetch()
-        found = self._usable().get(key_id)
-        if found is None:
+        key = self._usable().get(key_id)
+        if key is None:
             raise IssuerUnavailable(
                 self._failure or f"the issuer {self._issuer} publishes no key {key_id[:100]!r} that can be used here"
             )
-        return found
+        return key
 
     def _usable(self) -> dict[str, VerifyingKey]:
         return self._keys if self._age() < self._expiry_seconds else {}
@@ -115,10 +115,10 @@ class IssuerKeys:
         if not isinstance(listed, list):
             raise IssuerUnavailable(f"{url} lists no keys")
         keys: dict[str, VerifyingKey] = {}
-        for each in listed[:_KEYS_MAX]:
-            key = _public_key(each)
+        for entry in listed[:_KEYS_MAX]:
+            key = _public_key(entry)
             if key is not None:
-                keys[each["kid"]] = key
+                keys[entry["kid"]] = key
         return keys
 
 
@@ -129,7 +129,7 @@ def _public_key(described: object) -> VerifyingKey | None:
     if described.get("use", "sig") != "sig":
         return None
     try:
-        found = verifying_key(described)
+        key = verifying_key(described)
     except UnusableKey:
         return None
-    return None if isinstance(found.key, bytes) else found
+    return None if isinstance(key.key, bytes) else key

@@ -61,10 +61,10 @@ def read_key_set(content: bytes) -> dict[str, VerifyingKey]:
     if not isinstance(listed, list):
         raise UnusableKey('it is not a JSON Web Key Set: {"keys": [...]}')
     keys: dict[str, VerifyingKey] = {}
-    for place, described in enumerate(listed, 1):
+    for number, described in enumerate(listed, 1):
         key_id = described.get("kid") if isinstance(described, dict) else None
         if not isinstance(key_id, str) or not key_id:
-            raise UnusableKey(f"key {place} of the set has no kid, by which tokens name it")
+            raise UnusableKey(f"key {number} of the set has no kid, by which tokens name it")
         if key_id in keys:
             raise UnusableKey(f"two keys of the set have the kid {key_id!r}")
         if described.get("use", "sig") != "sig":

@@ -115,7 +115,7 @@ def _openid_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
             "AuthenticationProviderOpenID needs openIDAllowedTokenIssuers, whose tokens are accepted, and "
             "openIDAllowedAudiences, what they have to be for"
         )
-    insecure = [each for each in issuers if not each.startswith("https://")]
+    insecure = [issuer for issuer in issuers if not issuer.startswith("https://")]
     if config.open_id_require_issuers_use_https and insecure:
         raise PreconditionFailed(
             f"openIDAllowedTokenIssuers={','.join(insecure)} does not begin with https://, and "

@@ -88,7 +88,7 @@ class BrokerAddresses:
 
     def listeners_json(self) -> dict[str, dict[str, str]]:
         """Pulsar's ``advertisedListeners``."""
-        return {name: each.to_json() for name, each in self.listeners.items()}
+        return {name: addresses.to_json() for name, addresses in self.listeners.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class LoadReport:
             "msgRateIn": served.rate_in,
             "msgRateOut": served.rate_out,
             "lastUpdate": now_ms,
-            "lastStats": {bundle: each.to_json() for bundle, each in load.bundles.items()},
+            "lastStats": {bundle: usage.to_json() for bundle, usage in load.bundles.items()},
             "numTopics": served.topics,
             "numBundles": len(load.bundles),
             "numConsumers": served.consumers,
@@ -245,7 +245,7 @@ def leader_in(value: bytes) -> str | None:
 def _listeners(body: Any) -> dict[str, ListenerAddresses]:
     if not isinstance(body, dict):
         return {}
-    return {str(name): ListenerAddresses.from_json(each) for name, each in body.items() if isinstance(each, dict)}
+    return {str(name): ListenerAddresses.from_json(value) for name, value in body.items() if isinstance(value, dict)}
 
 
 def _object(value: bytes) -> dict[str, Any]:

@@ -95,8 +95,8 @@ class ClusterData:
     def load(cls, raw: bytes) -> ClusterData:
         """A stored record; fields that have no meaning here come back as they were stored."""
         body = json.loads(raw)
-        known = {*_CLUSTER_KEYS.values()}
-        other = {key: value for key, value in body.items() if key not in known and value is not None}
+        named_keys = {*_CLUSTER_KEYS.values()}
+        other = {key: value for key, value in body.items() if key not in named_keys and value is not None}
         return replace(cls.from_json(body), other=other)
 
 
@@ -110,8 +110,8 @@ class TenantInfo:
     """Fields of a stored record that have no meaning here."""
 
     def to_json(self) -> dict[str, Any]:
-        known = {"adminRoles": sorted(self.admin_roles), "allowedClusters": sorted(self.allowed_clusters)}
-        return dict(self.other) | known
+        fields = {"adminRoles": sorted(self.admin_roles), "allowedClusters": sorted(self.allowed_clusters)}
+        return dict(self.other) | fields
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TenantInfo:

@@ -46,9 +46,9 @@ class MessageId(NamedTuple):
     batch_index: int = -1
 
     @classmethod
-    def of(cls, place: MessageId | Position) -> MessageId:
+    def of(cls, position: MessageId | Position) -> MessageId:
         """A message id as it is; of a position, that entry."""
-        return place if isinstance(place, MessageId) else cls(*place)
+        return position if isinstance(position, MessageId) else cls(*position)
 
     @property
     def position(self) -> Position:

@@ -80,7 +80,7 @@ def load_policies(raw: bytes) -> dict[str, IsolationPolicy]:
     """A stored record. Raises ValueError for what is none."""
     body = json.loads(raw or b"{}")
     try:
-        return {name: IsolationPolicy.from_json(each) for name, each in body.items()}
+        return {name: IsolationPolicy.from_json(policy) for name, policy in body.items()}
     except (AttributeError, TypeError) as error:
         raise ValueError(f"no isolation policies: {error}") from error
 

@@ -249,10 +249,10 @@ class TopicName:
 
     def transaction_topics(self, subscriptions: Iterable[str]) -> list[TopicName]:
         """The topics of which there is at least one if messages were published or acknowledged in transactions here."""
-        pending = (f"{self.local_name}-{each}{_PENDING_ACKNOWLEDGEMENTS}" for each in subscriptions)
-        first_partitions = (f"{each}{_PARTITION_SUFFIX}0" for each in _TRANSACTION_SNAPSHOTS)
+        pending = (f"{self.local_name}-{subscription}{_PENDING_ACKNOWLEDGEMENTS}" for subscription in subscriptions)
+        first_partitions = (f"{snapshot}{_PARTITION_SUFFIX}0" for snapshot in _TRANSACTION_SNAPSHOTS)
         names = (*_TRANSACTION_SNAPSHOTS, *first_partitions, *pending)
-        return [TopicName.of(self.domain, self.tenant, self.namespace, each) for each in names]
+        return [TopicName.of(self.domain, self.tenant, self.namespace, name) for name in names]
 
     @property
     def is_transaction_internal(self) -> bool:

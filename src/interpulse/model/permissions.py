@@ -132,15 +132,15 @@ class Permissions:
     def revoke_topic(self, topics: Iterable[TopicName], role: str) -> Permissions:
         """What the role has on these topics by themselves."""
         changed = {str(topic): _without(self.topics.get(str(topic), {}), role) for topic in topics}
-        kept = {name: roles for name, roles in {**self.topics, **changed}.items() if roles}
-        return replace(self, topics=kept)
+        remaining = {name: roles for name, roles in {**self.topics, **changed}.items() if roles}
+        return replace(self, topics=remaining)
 
     def without_topic(self, topic: TopicName) -> Permissions:
         """Nothing on this topic or on partitions of it: a new topic of its name starts anew."""
         name, partition = str(topic), f"{topic}-partition-"
-        gone = {each for each in self.topics if each == name or each.removeprefix(partition).isdecimal()}
-        kept = {each: roles for each, roles in self.topics.items() if each not in gone}
-        return self if len(kept) == len(self.topics) else replace(self, topics=kept)
+        gone = {topic for topic in self.topics if topic == name or topic.removeprefix(partition).isdecimal()}
+        remaining = {topic: roles for topic, roles in self.topics.items() if topic not in gone}
+        return self if len(remaining) == len(self.topics) else replace(self, topics=remaining)
 
     def grant_subscription(self, subscription: str, roles: Iterable[str]) -> Permissions:
         """Only these roles may use the subscription from now on."""
@@ -148,8 +148,8 @@ class Permissions:
 
     def revoke_subscription(self, subscription: str, role: str) -> Permissions:
         """One role less may use it. When none is left the subscription is open again, as in Pulsar."""
-        left = self.subscriptions.get(subscription, _NOTHING) - {role}
-        return replace(self, subscriptions={**self.subscriptions, subscription: left})
+        remaining = self.subscriptions.get(subscription, _NOTHING) - {role}
+        return replace(self, subscriptions={**self.subscriptions, subscription: remaining})
 
     def to_json(self) -> dict[str, Any]:
         return {

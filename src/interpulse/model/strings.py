@@ -9,9 +9,9 @@ __all__ = ["are_strings", "is_string_map"]
 
 def are_strings(value: Any) -> TypeGuard[list[str]]:
     """An array of strings."""
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def is_string_map(value: Any) -> TypeGuard[dict[str, str]]:
     """An object whose values are strings."""
-    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+    return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())

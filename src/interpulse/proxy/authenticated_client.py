@@ -9,10 +9,10 @@ from interpulse.proxy.forwarding import PROXY_VERSION
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.commands import OriginalClient
 
-__all__ = ["KnownClient"]
+__all__ = ["AuthenticatedClient"]
 
 
-class KnownClient:
+class AuthenticatedClient:
     """One client, and the credentials that it has shown last."""
 
     def __init__(
@@ -33,7 +33,7 @@ class KnownClient:
     @classmethod
     async def of(
         cls, access: ProxyAccess, connect: pb.CommandConnect, certificate: PeerCertificate | None
-    ) -> KnownClient:
+    ) -> AuthenticatedClient:
         """Who sends this CONNECT; raises BadCredentials."""
         method, credentials = connect.auth_method_name or "none", connect.auth_data
         identity = await access.authentication.authenticate(method, credentials, certificate=certificate)

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from interpulse.client.config import BrokerAddress
 from interpulse.model.errors import ServiceNotReady
 
-__all__ = ["Brokers", "RegisteredBroker", "place_of"]
+__all__ = ["Brokers", "RegisteredBroker", "endpoint_of"]
 
 Found = TypeVar("Found")
 
@@ -32,7 +32,7 @@ class RegisteredBroker:
     web_url: str
 
 
-def place_of(address: BrokerAddress) -> str:
+def endpoint_of(address: BrokerAddress) -> str:
     """``host:port`` as clients name a broker in CONNECT."""
     host = f"[{address.host}]" if ":" in address.host else address.host
     return f"{host}:{address.port}".lower()
@@ -45,29 +45,31 @@ class Brokers:
         """The brokers that the settings name."""
         self._configured = tuple(service_urls)
         self._configured_web = tuple(web_urls)
-        self._configured_places = frozenset(map(place_of, service_urls))
+        self._configured_endpoints = frozenset(map(endpoint_of, service_urls))
         self._registered: tuple[RegisteredBroker, ...] = ()
-        self._registered_places: frozenset[str] = frozenset()
+        self._registered_endpoints: frozenset[str] = frozenset()
         self._named: OrderedDict[str, None] = OrderedDict()
         self._turn = self._web_turn = 0
 
     def register(self, brokers: Mapping[str, RegisteredBroker]) -> None:
         """All brokers that are registered now, by id."""
         self._registered = tuple(brokers.values())
-        self._registered_places = frozenset(place_of(broker.service_url) for broker in self._registered)
+        self._registered_endpoints = frozenset(endpoint_of(broker.service_url) for broker in self._registered)
 
     def note_named(self, address: BrokerAddress) -> None:
         """One of our brokers, or this one itself, names it as the owner of a topic."""
-        place = place_of(address)
-        self._named[place] = None
-        self._named.move_to_end(place)
+        endpoint = endpoint_of(address)
+        self._named[endpoint] = None
+        self._named.move_to_end(endpoint)
         if len(self._named) > _NAMED_MAX:
             self._named.popitem(last=False)
 
-    def knows(self, place: str) -> bool:
+    def knows(self, endpoint: str) -> bool:
         """Whether ``host:port`` is the binary port of a broker."""
-        place = place.lower()
-        return place in self._configured_places or place in self._registered_places or place in self._named
+        endpoint = endpoint.lower()
+        return (
+            endpoint in self._configured_endpoints or endpoint in self._registered_endpoints or endpoint in self._named
+        )
 
     @property
     def count(self) -> int:
@@ -76,19 +78,19 @@ class Brokers:
 
     def to_ask(self) -> list[BrokerAddress]:
         """The brokers to put a question to, the first of them another one each time. Raises ServiceNotReady."""
-        found = self._configured or tuple(broker.service_url for broker in self._registered)
+        brokers = self._configured or tuple(broker.service_url for broker in self._registered)
         self._turn += 1
-        return _from(found, self._turn)
+        return _from(brokers, self._turn)
 
     def web_urls(self) -> list[str]:
         """The web services to call, likewise."""
-        found = self._configured_web or tuple(broker.web_url for broker in self._registered if broker.web_url)
+        brokers = self._configured_web or tuple(broker.web_url for broker in self._registered if broker.web_url)
         self._web_turn += 1
-        return _from(found, self._web_turn)
+        return _from(brokers, self._web_turn)
 
 
-def _from(found: Sequence[Found], turn: int) -> list[Found]:
-    if not found:
+def _from(brokers: Sequence[Found], turn: int) -> list[Found]:
+    if not brokers:
         raise ServiceNotReady("no broker is registered")
-    start = turn % len(found)
-    return [*found[start:], *found[:start]]
+    start = turn % len(brokers)
+    return [*brokers[start:], *brokers[:start]]

@@ -15,7 +15,7 @@ from interpulse.client.credentials import Credentials
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import NotAllowed, PulsarError, ServiceNotReady
 from interpulse.proxy.access import ProxyAccess
-from interpulse.proxy.authenticated_client import KnownClient
+from interpulse.proxy.authenticated_client import AuthenticatedClient
 from interpulse.proxy.brokers import Brokers
 from interpulse.proxy.dialer import Dialer, TargetRefused, TargetUnreachable
 from interpulse.proxy.first_frame import FirstFrame
@@ -88,7 +88,7 @@ class Greeting(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._holder: Relay | LookupSession | None = None
-        self._client: KnownClient | None = None
+        self._client: AuthenticatedClient | None = None
         self._pool: ConnectionPool | None = None  # of this client alone: what it asks can cost no other its connection
         self.ip = ""
 
@@ -175,7 +175,7 @@ class Greeting(asyncio.Protocol):
     async def _authenticate(self, connect: pb.CommandConnect) -> None:
         if self._context.access is not None:
             shown = peer_certificate(self._transport)
-            self._client = await KnownClient.of(self._context.access, connect, shown)
+            self._client = await AuthenticatedClient.of(self._context.access, connect, shown)
 
     async def _broker_greeting(self, connect: pb.CommandConnect) -> bytes:
         access, client = self._context.access, self._client
@@ -185,16 +185,16 @@ class Greeting(asyncio.Protocol):
         return broker_connect_for(original, connect, access.own.method, await access.own.secret())
 
     async def _relay(self, connect: pb.CommandConnect, rest: bytes) -> None:
-        context, place = self._context, connect.proxy_to_broker_url
+        context, endpoint = self._context, connect.proxy_to_broker_url
         greeting = await self._broker_greeting(connect)
         relay = Relay(context.meter, context.idle_seconds, self._gone)
         try:
-            await context.dialer.connect(place, relay.broker)
+            await context.dialer.connect(endpoint, relay.broker)
         except (TargetRefused, TargetUnreachable) as error:
             relay.abandon()
             said = "isn't available" if isinstance(error, TargetUnreachable) else "cannot be validated"
             raise _NotConnected(
-                f"Target broker {said}.", f"not connected to {place[:_PLACE_MAX]!r}: {error}"
+                f"Target broker {said}.", f"not connected to {endpoint[:_PLACE_MAX]!r}: {error}"
             ) from error
         except BaseException:
             relay.abandon()

@@ -33,22 +33,27 @@ class RegisteredBrokers:
     """
 
     def __init__(
-        self, client: ZooKeeperClient, told: Callable[[Mapping[str, RegisteredBroker]], None], tls: bool
+        self, client: ZooKeeperClient, on_change: Callable[[Mapping[str, RegisteredBroker]], None], tls: bool
     ) -> None:
         self._client = client
-        self._told = told
+        self._report = on_change
         self._tls = tls
         self._changed = asyncio.Event()
-        self._known: dict[str, RegisteredBroker] = {}
+        self._registered: dict[str, RegisteredBroker] = {}
         self._task: asyncio.Task[None] | None = None
 
     @classmethod
     async def follow(
-        cls, url: str, told: Callable[[Mapping[str, RegisteredBroker]], None], *, tls: bool, session_timeout_ms: int
+        cls,
+        url: str,
+        on_change: Callable[[Mapping[str, RegisteredBroker]], None],
+        *,
+        tls: bool,
+        session_timeout_ms: int,
     ) -> RegisteredBrokers:
         """Connect, read, and keep reading. Raises ZooKeeperError or ValueError."""
         client = await ZooKeeperClient.connect(url, LinkConfig(session_timeout_ms=session_timeout_ms))
-        followed = cls(client, told, tls=tls)
+        followed = cls(client, on_change, tls=tls)
         client.on_watch_event(followed._on_change)
         client.on_session(followed._on_session)
         try:
@@ -92,27 +97,29 @@ class RegisteredBrokers:
             ids = sorted((await self._client.children(_BROKERS)).names)
         except NoNode:
             ids = []
-        nodes = await self._client.get_many([f"{_BROKERS}/{each}" for each in ids]) if ids else []
-        found: dict[str, RegisteredBroker] = {}
+        nodes = await self._client.get_many([f"{_BROKERS}/{broker_id}" for broker_id in ids]) if ids else []
+        brokers: dict[str, RegisteredBroker] = {}
         for broker_id, node in zip(ids, nodes, strict=True):
             try:
                 if node is not None:
-                    found[broker_id] = registered_broker(node.value, tls=self._tls)
+                    brokers[broker_id] = registered_broker(node.value, tls=self._tls)
             except (ValueError, RecursionError) as error:
                 _logger.warning("registered broker left out broker=%s reason=%s", broker_id, error)
-        if found != self._known:
-            _logger.info("registered brokers count=%d brokers=%s", len(found), ", ".join(found) or "none")
-            self._told(found)
-            self._known = found
+        if brokers != self._registered:
+            _logger.info("registered brokers count=%d brokers=%s", len(brokers), ", ".join(brokers) or "none")
+            self._report(brokers)
+            self._registered = brokers
 
 
 def registered_broker(report: bytes, *, tls: bool) -> RegisteredBroker:
     """The addresses in the load report of a broker; raises ValueError if it has none that can be used."""
-    told = json.loads(report)
+    fields = json.loads(report)
     suffix = "Tls" if tls else ""
-    if not isinstance(told, dict):
+    if not isinstance(fields, dict):
         raise ValueError("its load report is no JSON object")
-    service_url = told.get(f"pulsarServiceUrl{suffix}")
+    service_url = fields.get(f"pulsarServiceUrl{suffix}")
     if not service_url:
         raise ValueError(f"its load report has no pulsarServiceUrl{suffix}")
-    return RegisteredBroker(BrokerAddress.parse(service_url), str(told.get(f"webServiceUrl{suffix}") or "").rstrip("/"))
+    return RegisteredBroker(
+        BrokerAddress.parse(service_url), str(fields.get(f"webServiceUrl{suffix}") or "").rstrip("/")
+    )

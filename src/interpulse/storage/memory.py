@@ -70,7 +70,7 @@ class MemoryTree:
     def load(self, values: Mapping[str, Versioned]) -> None:
         """Have these keys and no others; nobody is told."""
         self.values, self._owners, self._sorted = dict(values), {}, sorted(values)
-        self._version = max((each.version for each in values.values()), default=0)
+        self._version = max((value.version for value in values.values()), default=0)
 
     def beginning_with(self, prefix: str, after: str = "") -> Iterator[str]:
         """The keys with this prefix that come behind ``after``, in order."""
@@ -94,7 +94,7 @@ class MemoryTree:
                 del self._sorted[bisect_left(self._sorted, change.key)]
         keys = [change.key for change in changes]
         for store in list(self.stores):
-            store.told(keys)
+            store.announce(keys)
 
 
 class MemoryMetadataStore:
@@ -127,7 +127,7 @@ class MemoryMetadataStore:
     async def children(self, key: str) -> list[str]:
         self._check_open()
         prefix = key.rstrip("/") + "/"
-        return sorted({each[len(prefix) :].partition("/")[0] for each in self.tree.beginning_with(prefix)})
+        return sorted({key[len(prefix) :].partition("/")[0] for key in self.tree.beginning_with(prefix)})
 
     async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
         self._check_open()
@@ -146,7 +146,7 @@ class MemoryMetadataStore:
     def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
         return self._watches.add(prefix, callback)
 
-    def told(self, keys: Sequence[str]) -> None:
+    def announce(self, keys: Sequence[str]) -> None:
         """The tree announces a commit."""
         if not self._cut_off:
             self._watches.announce(keys)
@@ -203,8 +203,8 @@ class MemoryMetadataStore:
             raise MetadataUnavailable("the metadata store is cut off")
 
 
-def _version(found: Versioned | None) -> int | None:
-    return None if found is None else found.version
+def _version(stored: Versioned | None) -> int | None:
+    return None if stored is None else stored.version
 
 
 class MemoryLedgers:

@@ -143,7 +143,9 @@ class ClientProtocol:
         received = self._decoder.feed_runs(data)
         if self._state is _State.CONNECTED and not any(map(_is_for_the_protocol, received)):
             return received
-        return [each for each in received if not isinstance(each, Frame) or self._step(each.command) is _Step.HAND_OUT]
+        return [
+            event for event in received if not isinstance(event, Frame) or self._step(event.command) is _Step.HAND_OUT
+        ]
 
     def _step(self, command: pb.BaseCommand) -> _Step:
         """Do what the table says."""

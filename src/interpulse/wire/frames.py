@@ -139,7 +139,7 @@ class PartitionsRun(NamedTuple):
 
     def frames(self) -> list[Frame]:
         """The same questions as frames."""
-        return [Frame(_partitions_command(*each, self.create), None) for each in _questions(self.topics)]
+        return [Frame(_partitions_command(*question, self.create), None) for question in _questions(self.topics)]
 
 
 class LookupRun(NamedTuple):
@@ -155,7 +155,7 @@ class LookupRun(NamedTuple):
 
     def frames(self) -> list[Frame]:
         """The same questions as frames."""
-        return [Frame(_lookup_command(*each, self.authoritative), None) for each in _questions(self.topics)]
+        return [Frame(_lookup_command(*question, self.authoritative), None) for question in _questions(self.topics)]
 
 
 class MessageRun(NamedTuple):
@@ -185,7 +185,7 @@ class ReceiptRun(NamedTuple):
     def frames(self) -> list[Frame]:
         """The same receipts as frames."""
         pairs = zip(self.sequence_ids, self.positions, strict=True)
-        return [Frame(_receipt_command(self.producer_id, *each), None) for each in pairs]
+        return [Frame(_receipt_command(self.producer_id, *pair), None) for pair in pairs]
 
 
 Run: TypeAlias = SendRun | AckRun | FlowRun | PartitionsRun | LookupRun | MessageRun | ReceiptRun

@@ -86,7 +86,7 @@ def take_acks(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Seque
             consumer_id = ack.consumer_id
         if ack.consumer_id != consumer_id or body < after or not _is_individual(ack):
             break
-        positions += [(signed(each.ledgerId), signed(each.entryId)) for each in ack.message_id]
+        positions += [(signed(message_id.ledgerId), signed(message_id.entryId)) for message_id in ack.message_id]
         end = after
     return (consumer_id, positions, end) if positions else None
 
@@ -376,7 +376,7 @@ def _is_individual(ack: pb.CommandAck) -> bool:
     if ack.ack_type != pb.CommandAck.Individual or ack.HasField("request_id") or ack.properties:
         return False
     ids = ack.message_id
-    return bool(ids) and ack.IsInitialized() and not any(each.ack_set for each in ids)
+    return bool(ids) and ack.IsInitialized() and not any(message_id.ack_set for message_id in ids)
 
 
 def split_batch(data: bytes, start: int, count: int) -> bytes | None:

@@ -9,7 +9,7 @@ import pytest
 from interpulse.authentication.authentication import BadCredentials
 from interpulse.authentication.tokens import create_token
 from interpulse.proxy.access import ProxyAccess, build_access
-from interpulse.proxy.authenticated_client import KnownClient
+from interpulse.proxy.authenticated_client import AuthenticatedClient
 from interpulse.proxy.forwarding import PROXY_VERSION
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.commands import OriginalClient
@@ -48,7 +48,7 @@ def connect(credentials: bytes, method: str = "token") -> pb.CommandConnect:
 async def test_client_when_it_is_known_then_brokers_hear_its_role_and_credentials_only_where_set(
     tmp_path: Any, forwarded: bool
 ) -> None:
-    client = await KnownClient.of(access(tmp_path, forwarded=forwarded), connect(token("app")), None)
+    client = await AuthenticatedClient.of(access(tmp_path, forwarded=forwarded), connect(token("app")), None)
     told = ("token", token("app").decode()) if forwarded else ()
     assert await client.original() == OriginalClient("app", PROXY_VERSION, *told)
 
@@ -56,7 +56,7 @@ async def test_client_when_it_is_known_then_brokers_hear_its_role_and_credential
 @pytest.mark.parametrize("sent", [connect(b"abc"), connect(b""), connect(b"", "none"), connect(b"app:x", "basic")])
 async def test_client_when_its_credentials_are_not_good_then_refused(tmp_path: Any, sent: pb.CommandConnect) -> None:
     with pytest.raises(BadCredentials, match=r"^Failed to authenticate$"):
-        await KnownClient.of(access(tmp_path, forwarded=False), sent, None)
+        await AuthenticatedClient.of(access(tmp_path, forwarded=False), sent, None)
 
 
 class Connection:
@@ -69,7 +69,7 @@ class Connection:
 
 
 async def test_client_when_it_brings_new_credentials_then_these_are_forwarded(tmp_path: Any) -> None:
-    client = await KnownClient.of(access(tmp_path, forwarded=True), connect(token("app")), None)
+    client = await AuthenticatedClient.of(access(tmp_path, forwarded=True), connect(token("app")), None)
     client.watch(Connection())
     renewed = create_token(SECRET, "app", signature="HS256", expires_in_seconds=600)
     await client.renew("token", renewed.encode())

@@ -6,7 +6,7 @@ import pytest
 
 from interpulse.client.config import BrokerAddress
 from interpulse.model.errors import ServiceNotReady
-from interpulse.proxy.brokers import Brokers, RegisteredBroker, place_of
+from interpulse.proxy.brokers import Brokers, RegisteredBroker, endpoint_of
 
 
 def address(host: str, port: int = 6650) -> BrokerAddress:
@@ -54,4 +54,4 @@ def test_brokers_when_asked_in_turn_then_each_is_the_first_once() -> None:
     ("host", "place"), [("Broker", "broker:6650"), ("::1", "[::1]:6650"), ("10.0.0.1", "10.0.0.1:6650")]
 )
 def test_place_when_written_then_as_clients_write_it(host: str, place: str) -> None:
-    assert place_of(address(host)) == place
+    assert endpoint_of(address(host)) == place

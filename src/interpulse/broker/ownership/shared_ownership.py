@@ -34,7 +34,7 @@ from interpulse.rules.lookup import LookupTarget, Owner
 from interpulse.rules.placement import BrokersView, Take, decide_placement
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned
 from interpulse.storage.metadata.guarded import GuardedMetadata, LockLost
-from interpulse.storage.metadata.session_bounded import session_lost, waiting, while_held
+from interpulse.storage.metadata.session_bounded import session_lost, until_session_lost, with_waiting_reads
 from interpulse.storage.sessions import SessionState
 
 __all__ = ["HeldTopics", "SharedOwnership"]
@@ -332,7 +332,7 @@ class SharedOwnership:
         async with permits:
             try:
                 async with asyncio.timeout(_TAKE_SECONDS_MAX):
-                    lock = await while_held(self._session, self.take(bundle))
+                    lock = await until_session_lost(self._session, self.take(bundle))
             except TimeoutError:
                 return MetadataError(f"Namespace bundle {bundle} was not taken within {_TAKE_SECONDS_MAX:.0f} s")
             except PulsarError as error:
@@ -426,7 +426,7 @@ class SharedOwnership:
         if held is None or held.leaving:
             return
         held.leaving = True
-        await waiting(self._release(held))
+        await with_waiting_reads(self._release(held))
         log.info("bundle released bundle=%s", bundle)
 
     async def _release(self, held: _Held) -> None:

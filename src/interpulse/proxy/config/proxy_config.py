@@ -272,7 +272,7 @@ class ProxyConfig(ProviderSettings):
 
 def _listed(text: str, schemes: Iterable[str]) -> tuple[str, ...]:
     """URLs with commas between them; the scheme may stand in front of the first alone, as in Pulsar."""
-    scheme = next((each for each in schemes if text.startswith(each)), "")
+    scheme = next((scheme for scheme in schemes if text.startswith(scheme)), "")
     parts = [part.strip().rstrip("/") for part in text.split(",") if part.strip()]
     return tuple(part if "://" in part else scheme + part for part in parts)
 

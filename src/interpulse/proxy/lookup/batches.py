@@ -110,10 +110,10 @@ class _Batch:
         if self._request.HasField("advertised_listener_name"):
             question.advertised_listener_name = self._request.advertised_listener_name
         answer = (await ask(connection, question)).batchLookupTopicResponse
-        self._partitions |= {each.topic: each.partitions for each in answer.partitions}
-        told = {name for group in answer.groups for name in group.topicname}
-        told |= {name for failure in answer.failures for name in failure.topicname}
-        left_out = [name for name in self._expanded(topics) if name not in told]
+        self._partitions |= {topic.topic: topic.partitions for topic in answer.partitions}
+        answered = {name for group in answer.groups for name in group.topicname}
+        answered |= {name for failure in answer.failures for name in failure.topicname}
+        left_out = [name for name in self._expanded(topics) if name not in answered]
         self._fail(left_out, UnknownError(f"{connection.address} leaves out topics that it was asked for"))
         return self._sort(answer, asked=None if first else connection.address)
 
@@ -179,11 +179,11 @@ class _Batch:
                 question.advertised_listener_name = self._request.advertised_listener_name
             return await self._questions.find(question, connection)
 
-        for topic, found in (await lookup_singly(topics, find, _SINGLE_MAX)).items():
-            if isinstance(found, PulsarError):
-                self._fail([topic], found)
+        for topic, broker in (await lookup_singly(topics, find, _SINGLE_MAX)).items():
+            if isinstance(broker, PulsarError):
+                self._fail([topic], broker)
             else:
-                self._brokers[str(found)].append(topic)
+                self._brokers[str(broker)].append(topic)
 
     def _fail(self, names: Sequence[str], error: PulsarError) -> None:
         if names:

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from interpulse.authentication.authentication import BadCredentials
 from interpulse.model.errors import AuthenticationError, PulsarError, UnknownError
-from interpulse.proxy.authenticated_client import KnownClient
+from interpulse.proxy.authenticated_client import AuthenticatedClient
 from interpulse.proxy.lookup.answers import Answers
 from interpulse.proxy.lookup.questions import Questions
 from interpulse.proxy.meter import QUESTIONS, ProxyMeter
@@ -40,7 +40,7 @@ class LookupSession(asyncio.Protocol):
         questions: Questions,
         answers: Answers,
         on_lost: Callable[[], None],
-        client: KnownClient | None,
+        client: AuthenticatedClient | None,
         meter: ProxyMeter,
     ) -> None:
         """``client``: None where the proxy authenticates nobody."""
@@ -153,7 +153,7 @@ class LookupSession(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    async def _renew(self, client: KnownClient, response: pb.AuthData) -> None:
+    async def _renew(self, client: AuthenticatedClient, response: pb.AuthData) -> None:
         """Take the answer to a challenge, or end the connection."""
         try:
             await client.renew(response.auth_method_name, response.auth_data)
@@ -169,8 +169,8 @@ class LookupSession(asyncio.Protocol):
         try:
             frame = await self._answers.answer(self._questions, command)
         except AuthenticationError as error:
-            told = error if self._client is None else AuthenticationError("Failed to authenticate")
-            self._send(error_response(command, told))
+            reported = error if self._client is None else AuthenticationError("Failed to authenticate")
+            self._send(error_response(command, reported))
             self.drop(f"a broker does not accept the credentials: {error}")
         except PulsarError as error:
             _logger.debug("question refused type=%s reason=%s", command.type, error)

@@ -18,7 +18,7 @@ from interpulse.model.errors import (
     UnknownError,
     UnsupportedVersion,
 )
-from interpulse.proxy.brokers import Brokers, place_of
+from interpulse.proxy.brokers import Brokers, endpoint_of
 from interpulse.proxy.targets import TargetRules
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -84,7 +84,7 @@ class Questions:
         """Clients may be connected to an owner that a broker of ours names (``asked`` None), and to a broker that a
         redirect led to (``asked``) if it names itself.
         """
-        if asked is None or place_of(asked) == place_of(owner):
+        if asked is None or endpoint_of(asked) == endpoint_of(owner):
             self._brokers.note_named(owner)
 
     async def find(self, lookup: pb.CommandLookupTopic, connection: Connection | None = None) -> BrokerAddress:

@@ -66,18 +66,18 @@ class Bookies:
 
     async def writable(self, *, without: Collection[str] = ()) -> list[str]:
         """The ids of bookies that take new entries, at random, those that failed lately last."""
-        there = [each for each in await self._store.writable_bookies() if each not in without]
+        available = [bookie for bookie in await self._store.writable_bookies() if bookie not in without]
         since = asyncio.get_running_loop().time() - _AVOIDED_S
-        random.shuffle(there)
-        there.sort(key=lambda each: self._failed_at.get(each, since) > since)
-        return there
+        random.shuffle(available)
+        available.sort(key=lambda bookie: self._failed_at.get(bookie, since) > since)
+        return available
 
     async def choose(self, count: int) -> tuple[str, ...]:
         """So many of them; raises `NotEnoughBookies`."""
-        there = await self.writable()
-        if len(there) < count:
-            raise NotEnoughBookies(count, len(there))
-        return tuple(there[:count])
+        available = await self.writable()
+        if len(available) < count:
+            raise NotEnoughBookies(count, len(available))
+        return tuple(available[:count])
 
     def reads_batches(self, bookie_id: str) -> bool:
         """Whether batch reads may be asked of it."""
@@ -107,9 +107,9 @@ class Bookies:
 
     async def _open_where_it_was(self, bookie_id: str) -> BookieConnection | None:
         """A connection to the place where it was last, without asking ZooKeeper."""
-        known = self._addresses.get(bookie_id)
+        address = self._addresses.get(bookie_id)
         try:
-            return await BookieConnection.open(known, self._config) if known else None
+            return await BookieConnection.open(address, self._config) if address else None
         except OSError:
             return None
 

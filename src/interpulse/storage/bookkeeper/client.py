@@ -16,9 +16,9 @@ from interpulse.storage.bookkeeper.bookies import Bookies
 from interpulse.storage.bookkeeper.connection import ConnectionConfig
 from interpulse.storage.bookkeeper.errors import EntryUnreachable, LedgerUnusable
 from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, Quorum, Segment
-from interpulse.storage.bookkeeper.metadata_store import Kept, LedgerMetadataStore, Nodes
+from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore, Nodes, StoredLedger
 from interpulse.storage.bookkeeper.packets import DigestType, digest_of
-from interpulse.storage.bookkeeper.reader import FoundLedger, LedgerReader, ask_last_confirmed
+from interpulse.storage.bookkeeper.reader import LedgerReader, ReadableLedger, ask_last_confirmed
 from interpulse.storage.bookkeeper.recovery import recover
 from interpulse.storage.bookkeeper.writer import LedgerListener, LedgerWriter, WriterConfig
 
@@ -77,7 +77,9 @@ class BookKeeperClient:
         )
         ledger_id = await self._store.create(ledger)
         log.debug("ledger created ledger=%d bookies=%s", ledger_id, ",".join(ensemble))
-        return LedgerWriter(ledger_id, Kept(ledger, 0), self._store, self._bookies, self._config.writer, listener)
+        return LedgerWriter(
+            ledger_id, StoredLedger(ledger, 0), self._store, self._bookies, self._config.writer, listener
+        )
 
     async def open(self, ledger_id: int) -> LedgerReader:
         """A ledger for reading, also while another writes it: then up to what is surely acknowledged at this moment.
@@ -87,7 +89,7 @@ class BookKeeperClient:
         ledger = (await self._store.read(ledger_id)).ledger
         self._check_password(ledger_id, ledger)
         last = ledger.last_entry if ledger.closed else await self._last_confirmed(ledger_id, ledger)
-        return self._reader(FoundLedger(ledger_id, ledger, last))
+        return self._reader(ReadableLedger(ledger_id, ledger, last))
 
     async def recover(self, ledger_id: int) -> LedgerReader:
         """A ledger that is closed for ever, whoever was writing it. Nothing that was acknowledged is missing.
@@ -96,12 +98,12 @@ class BookKeeperClient:
         """
         self._check_password(ledger_id, (await self._store.read(ledger_id)).ledger)
         ledger = await recover(ledger_id, self._store, self._bookies)
-        return self._reader(FoundLedger(ledger_id, ledger, ledger.last_entry))
+        return self._reader(ReadableLedger(ledger_id, ledger, ledger.last_entry))
 
     def reader_of(self, writer: LedgerWriter) -> LedgerReader:
         """Reads what is acknowledged of a ledger that this client writes, or has closed."""
         if writer.metadata.closed:
-            return self._reader(FoundLedger(writer.ledger_id, writer.metadata, writer.metadata.last_entry))
+            return self._reader(ReadableLedger(writer.ledger_id, writer.metadata, writer.metadata.last_entry))
         return LedgerReader(writer, self._bookies)
 
     async def delete(self, ledger_id: int) -> None:
@@ -112,8 +114,8 @@ class BookKeeperClient:
         """End the connections to bookies; ledgers that are being written fail."""
         await self._bookies.close()
 
-    def _reader(self, found: FoundLedger) -> LedgerReader:
-        return LedgerReader(found, self._bookies)
+    def _reader(self, ledger: ReadableLedger) -> LedgerReader:
+        return LedgerReader(ledger, self._bookies)
 
     def _check_password(self, ledger_id: int, ledger: LedgerMetadata) -> None:
         if ledger.password != self._config.password:
@@ -122,8 +124,8 @@ class BookKeeperClient:
     async def _last_confirmed(self, ledger_id: int, ledger: LedgerMetadata) -> int:
         digest = digest_of(ledger.digest, ledger.password)
         segment = ledger.last_segment
-        asked = (ask_last_confirmed(ledger_id, each, digest, self._bookies) for each in segment.ensemble)
-        answers = [each for each in await asyncio.gather(*asked) if each is not None]
+        asked = (ask_last_confirmed(ledger_id, bookie, digest, self._bookies) for bookie in segment.ensemble)
+        answers = [answer for answer in await asyncio.gather(*asked) if answer is not None]
         if not answers:
             bookies = ", ".join(segment.ensemble)
             raise EntryUnreachable(ledger_id, segment.first, f"none of its bookies answers: {bookies}")

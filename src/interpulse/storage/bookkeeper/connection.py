@@ -250,7 +250,7 @@ class BookieConnection(asyncio.Protocol):
     def _look_for_overdue(self) -> None:
         now = self._loop.time()
         sent = [ticket for _, ticket in self._protocol.unanswered_adds()]
-        if any(each.due < now for each in sent + self._protocol.unanswered_reads()):
+        if any(request.due < now for request in sent + self._protocol.unanswered_reads()):
             self.end("it did not answer in time")
             return
         pause_s = _LOOK_SHARE * min(self._config.add_timeout_s, self._config.read_timeout_s)

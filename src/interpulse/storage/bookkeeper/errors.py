@@ -154,13 +154,13 @@ class EntryTooLarge(BookKeeperError):
 class NotEnoughBookies(BookKeeperError):
     """A ledger needs more writable bookies than are registered."""
 
-    def __init__(self, needed: int, there: int) -> None:
-        super().__init__(f"{needed} writable bookies are needed, and {there} are registered; start more bookies")
+    def __init__(self, needed: int, available: int) -> None:
+        super().__init__(f"{needed} writable bookies are needed, and {available} are registered; start more bookies")
         self.needed = needed
-        self.there = there
+        self.available = available
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.needed, self.there)
+        return type(self), (self.needed, self.available)
 
 
 class BookieAway(BookKeeperError):

@@ -336,7 +336,7 @@ class BookKeeperJournal:
             await asyncio.wait([self._deleting])
         self._send()
         writers = [ledger.writer for ledger in self._open.values()]
-        await asyncio.gather(*(each.confirmed(each.last_appended) for each in writers), return_exceptions=True)
+        await asyncio.gather(*(writer.confirmed(writer.last_appended) for writer in writers), return_exceptions=True)
         for ledger_id in list(self._open):
             self.abandon(ledger_id)
         self._readers.clear()

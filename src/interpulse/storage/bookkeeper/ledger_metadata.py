@@ -56,7 +56,7 @@ class Quorum(NamedTuple):
 
     def positions(self, entry_id: int) -> tuple[int, ...]:
         """The places in the ensemble of those bookies that have an entry, its write set."""
-        return tuple((entry_id + each) % self.ensemble for each in range(self.write))
+        return tuple((entry_id + offset) % self.ensemble for offset in range(self.write))
 
 
 class Segment(NamedTuple):
@@ -99,7 +99,7 @@ class LedgerMetadata:
 
     def segment_of(self, entry_id: int) -> Segment:
         """The segment of an entry."""
-        return self.segments[max(bisect_right([each.first for each in self.segments], entry_id) - 1, 0)]
+        return self.segments[max(bisect_right([segment.first for segment in self.segments], entry_id) - 1, 0)]
 
     def bookies_of(self, entry_id: int) -> tuple[str, ...]:
         """The bookies that have an entry, in the order of its write set."""
@@ -116,8 +116,8 @@ class LedgerMetadata:
 
     def with_ensemble(self, first: int, ensemble: tuple[str, ...]) -> LedgerMetadata:
         """The same ledger, whose entries from the first one on are with these bookies."""
-        kept = self.segments[:-1] if self.last_segment.first == first else self.segments
-        return replace(self, segments=(*kept, Segment(first, ensemble)))
+        earlier = self.segments[:-1] if self.last_segment.first == first else self.segments
+        return replace(self, segments=(*earlier, Segment(first, ensemble)))
 
 
 def encode_metadata(ledger: LedgerMetadata) -> bytes:
@@ -148,9 +148,9 @@ def _new_message(ledger: LedgerMetadata) -> pb.LedgerMetadataFormat:
 
 
 def _put_segments(message: pb.LedgerMetadataFormat, segments: tuple[Segment, ...]) -> None:
-    there = [_segment(each) for each in message.segment]
+    stored = [_segment(segment) for segment in message.segment]
     same = 0
-    while same < min(len(there), len(segments)) and there[same] == segments[same]:
+    while same < min(len(stored), len(segments)) and stored[same] == segments[same]:
         same += 1
     del message.segment[same:]
     for segment in segments[same:]:
@@ -179,13 +179,13 @@ def _ledger(message: pb.LedgerMetadataFormat, record: bytes) -> LedgerMetadata:
     ack = message.ackQuorumSize if message.HasField("ackQuorumSize") else message.quorumSize
     return LedgerMetadata(
         Quorum(message.ensembleSize, message.quorumSize, ack),
-        tuple(_segment(each) for each in message.segment),
+        tuple(_segment(segment) for segment in message.segment),
         DigestType(message.digestType),
         message.password,
         LedgerState(message.state),
         message.lastEntryId if message.HasField("lastEntryId") else NO_ENTRY_YET,
         message.length,
-        {each.key: each.value for each in message.customMetadata},
+        {pair.key: pair.value for pair in message.customMetadata},
         message.ctime if message.HasField("ctime") else None,
         message.cToken,
         record,
@@ -205,12 +205,12 @@ def _format_problem(value: bytes) -> str:
 
 def _problem(ledger: LedgerMetadata) -> str:
     """What is wrong with a record that could be read, or nothing."""
-    firsts = [each.first for each in ledger.segments]
+    firsts = [segment.first for segment in ledger.segments]
     if not ledger.quorum.possible:
         return "its quorums {}/{}/{} are impossible".format(*ledger.quorum)
     if not firsts or firsts[0] != 0 or any(after <= before for before, after in pairwise(firsts)):
         return f"its segments begin at {firsts or 'nothing'}"
-    if any(len(each.ensemble) != ledger.quorum.ensemble for each in ledger.segments):
+    if any(len(segment.ensemble) != ledger.quorum.ensemble for segment in ledger.segments):
         return f"a segment has not {ledger.quorum.ensemble} bookies"
     return ""
 

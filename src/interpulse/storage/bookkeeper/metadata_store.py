@@ -32,7 +32,7 @@ from interpulse.storage.zookeeper.errors import (
 )
 from interpulse.storage.zookeeper.records import Created, Listing, Node, Stat
 
-__all__ = ["Kept", "LedgerMetadataStore", "Nodes"]
+__all__ = ["LedgerMetadataStore", "Nodes", "StoredLedger"]
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class Nodes(Protocol):
         """Remove a node that has this version."""
 
 
-class Kept(NamedTuple):
+class StoredLedger(NamedTuple):
     """The metadata of a ledger, and the version that a change of them names."""
 
     ledger: LedgerMetadata
@@ -104,13 +104,13 @@ class LedgerMetadataStore:
                 raise LedgerUnusable(ledger_id, "another ledger has its id") from None
         return ledger_id
 
-    async def read(self, ledger_id: int) -> Kept:
+    async def read(self, ledger_id: int) -> StoredLedger:
         """The present metadata; raises `NoLedger`, or `LedgerUnusable` if they cannot be read."""
         try:
             node = await self._nodes.get(path_of(ledger_id))
         except NoNode:
             raise NoLedger(ledger_id) from None
-        return Kept(decode_metadata(ledger_id, node.value), node.stat.version)
+        return StoredLedger(decode_metadata(ledger_id, node.value), node.stat.version)
 
     async def write(self, ledger_id: int, ledger: LedgerMetadata, version: int) -> int:
         """Replace metadata of this version; the new version. Raises `LedgerChanged` or `NoLedger`."""
@@ -120,10 +120,10 @@ class LedgerMetadataStore:
         except NoNode:
             raise NoLedger(ledger_id) from None
         except BadVersion:
-            found = await self.read(ledger_id)
-            if found.ledger != ledger:
+            stored = await self.read(ledger_id)
+            if stored.ledger != ledger:
                 raise LedgerChanged(ledger_id) from None
-            return found.version
+            return stored.version
 
     async def delete(self, ledger_id: int) -> None:
         """Remove the metadata, whatever they are; bookies give the room back at their next collection."""
@@ -142,9 +142,9 @@ class LedgerMetadataStore:
 
     async def address(self, bookie_id: str) -> Address:
         """Where a bookie listens, or did when it was last seen; raises `BookKeeperError` if that is not known."""
-        for place in (AVAILABLE, READ_ONLY):
+        for directory in (AVAILABLE, READ_ONLY):
             try:
-                value = (await self._nodes.get(f"{place}/{bookie_id}")).value
+                value = (await self._nodes.get(f"{directory}/{bookie_id}")).value
             except NoNode:
                 continue
             except ZooKeeperError:
@@ -153,10 +153,10 @@ class LedgerMetadataStore:
             if registered is not None:
                 self._addresses[bookie_id] = registered
                 break
-        known = self._addresses.get(bookie_id) or parse_address(bookie_id)
-        if known is None:
+        address = self._addresses.get(bookie_id) or parse_address(bookie_id)
+        if address is None:
             raise BookKeeperError(f"bookie {bookie_id} is not registered, so its address is not known; start it")
-        return known
+        return address
 
     async def _next_id(self) -> int:
         made = await self._surely(lambda: self._create_below_parents(ID_PREFIX, b"", ephemeral=True, sequential=True))

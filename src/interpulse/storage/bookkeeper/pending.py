@@ -75,7 +75,7 @@ class PendingEntries:
     @property
     def possible(self) -> bool:
         """Whether every entry can be acknowledged by bookies that are not given up."""
-        return all(len(each - self._given_up) >= self._quorum.ack for each in self._write_sets)
+        return all(len(write_set - self._given_up) >= self._quorum.ack for write_set in self._write_sets)
 
     def append(self, frames: Sequence[bytes], lengths: Sequence[int]) -> range:
         """The next entries, each with the bytes of all payloads up to it, to be sent to their write sets."""
@@ -85,41 +85,41 @@ class PendingEntries:
         self.last += len(frames)
         appended = self._set(entry_ids)
         self._kept |= appended
-        for place in range(self._quorum.ensemble):
-            if place not in self._given_up:
-                self._waiting[place] |= self._set(self.share(place, entry_ids)) if self._striped else appended
+        for slot in range(self._quorum.ensemble):
+            if slot not in self._given_up:
+                self._waiting[slot] |= self._set(self.share(slot, entry_ids)) if self._striped else appended
         return entry_ids
 
-    def share(self, place: int, entry_ids: range) -> Sequence[int]:
+    def share(self, slot: int, entry_ids: range) -> Sequence[int]:
         """Those of these entries whose write set has the place."""
         if not self._striped:
             return entry_ids
-        return [each for each in entry_ids if place in self._write_sets[each % self._quorum.ensemble]]
+        return [entry_id for entry_id in entry_ids if slot in self._write_sets[entry_id % self._quorum.ensemble]]
 
     def frames(self, entry_ids: Sequence[int]) -> list[bytes]:
         """What `append` was given for these entries, which are still needed."""
         return list(map(self._frames.__getitem__, entry_ids))
 
-    def waiting(self, place: int) -> list[int]:
+    def waiting(self, slot: int) -> list[int]:
         """The entries that the bookie at this place is to answer, in order."""
-        return [self._first + each for begin, end in _runs(self._waiting[place]) for each in range(begin, end)]
+        return [self._first + offset for begin, end in _runs(self._waiting[slot]) for offset in range(begin, end)]
 
-    def behind(self, place: int) -> tuple[int, int]:
+    def behind(self, slot: int) -> tuple[int, int]:
         """How many acknowledged entries the bookie at this place has not answered, and the bytes of their payloads."""
-        behind = self._waiting[place] & self._acknowledged()
+        behind = self._waiting[slot] & self._acknowledged()
         if not behind:
             return 0, 0
         lengths = self._lengths
         return behind.bit_count(), sum(lengths[end] - lengths[begin] for begin, end in _runs(behind))
 
-    def stored(self, place: int, first: int, count: int) -> None:
+    def stored(self, slot: int, first: int, count: int) -> None:
         """The bookie at this place has so many entries, from the first one on."""
         begin, end = max(first, self._first), first + count
         if begin >= end:
             return
-        stored = (((1 << (end - begin)) - 1) << (begin - self._first)) & self._waiting[place]
-        self._waiting[place] ^= stored
-        self._stored[place] |= stored
+        stored = (((1 << (end - begin)) - 1) << (begin - self._first)) & self._waiting[slot]
+        self._waiting[slot] ^= stored
+        self._stored[slot] |= stored
 
     def confirm(self) -> bool:
         """Acknowledge what can be, and forget what is needed no more; whether anything was acknowledged."""
@@ -132,30 +132,30 @@ class PendingEntries:
         self._forget()
         return count > 0
 
-    def give_up(self, place: int) -> None:
+    def give_up(self, slot: int) -> None:
         """Wait for the bookie at this place no longer. What it has stored counts."""
-        self._given_up |= {place}
-        self._waiting[place] = 0
+        self._given_up |= {slot}
+        self._waiting[slot] = 0
         self._forget()
 
-    def replace(self, place: int) -> None:
+    def replace(self, slot: int) -> None:
         """Another bookie is at this place, and to have what is not acknowledged.
 
         What the former one has stored of it counts no longer.
         """
-        self._stored[place] = 0
-        self.revive(place)
+        self._stored[slot] = 0
+        self.revive(slot)
 
-    def revive(self, place: int) -> None:
+    def revive(self, slot: int) -> None:
         """The bookie at this place is there again, and to have what is not acknowledged and it may not have."""
-        self._given_up -= {place}
-        unconfirmed = self._set(self.share(place, range(self.confirmed + 1, self.last + 1)))
-        self._waiting[place] |= unconfirmed & ~self._stored[place]
+        self._given_up -= {slot}
+        unconfirmed = self._set(self.share(slot, range(self.confirmed + 1, self.last + 1)))
+        self._waiting[slot] |= unconfirmed & ~self._stored[slot]
 
     def _set(self, entry_ids: Sequence[int]) -> int:
         if isinstance(entry_ids, range):
             return ((1 << len(entry_ids)) - 1) << (entry_ids.start - self._first)
-        return sum(1 << (each - self._first) for each in entry_ids)
+        return sum(1 << (entry_id - self._first) for entry_id in entry_ids)
 
     def _acknowledged(self) -> int:
         return (1 << (self.confirmed + 1 - self._first)) - 1
@@ -191,9 +191,9 @@ class PendingEntries:
         self._first += count
         del self._lengths[:count]
         self._kept >>= count
-        for place in range(self._quorum.ensemble):
-            self._waiting[place] >>= count
-            self._stored[place] >>= count
+        for slot in range(self._quorum.ensemble):
+            self._waiting[slot] >>= count
+            self._stored[slot] >>= count
 
 
 @lru_cache(maxsize=100)

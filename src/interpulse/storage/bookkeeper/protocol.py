@@ -206,7 +206,7 @@ class _Tickets:
 
     def all(self) -> list[tuple[int, Any]]:
         """Numbers and tickets."""
-        first = [each for numbers in self._first.values() for each in numbers.items()]
+        first = [item for numbers in self._first.values() for item in numbers.items()]
         return first + [(number, ticket) for (_, number), others in self._others.items() for ticket in others]
 
     def clear(self) -> None:

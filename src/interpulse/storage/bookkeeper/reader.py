@@ -28,7 +28,7 @@ from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, LedgerMe
 from interpulse.storage.bookkeeper.packets import Digest, Packet, digest_of
 from interpulse.storage.bookkeeper.protocol import LAST_ENTRY
 
-__all__ = ["NOT_THERE", "FoundLedger", "LedgerReader", "Readable", "ask_last_confirmed"]
+__all__ = ["NOT_THERE", "LedgerReader", "Readable", "ReadableLedger", "ask_last_confirmed"]
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Readable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundLedger:
+class ReadableLedger:
     """A ledger as it was found, which this process does not write."""
 
     ledger_id: int
@@ -148,12 +148,12 @@ class LedgerReader:
                 timeout = _NEXT_AFTER_S if waiting else None
                 done, _ = await asyncio.wait(asked, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    bookie_id, found = asked.pop(task), task.result()
-                    if isinstance(found, Packet):
+                    bookie_id, answer = asked.pop(task), task.result()
+                    if isinstance(answer, Packet):
                         self._preferred = bookie_id
-                        return found
-                    lost = lost and not found.startswith("?")
-                    problems.append(f"bookie {bookie_id}: {found.removeprefix('?')}")
+                        return answer
+                    lost = lost and not answer.startswith("?")
+                    problems.append(f"bookie {bookie_id}: {answer.removeprefix('?')}")
         finally:
             for task in asked:
                 task.cancel()
@@ -163,7 +163,7 @@ class LedgerReader:
     async def _read_some(self, first: int, last: int, wanted: int) -> list[bytes]:
         """As many as are wanted by their average size, at least one, asked for at once."""
         count = max(1, min(wanted, _AT_ONCE_MAX, last - first + 1))
-        packets = await asyncio.gather(*(self.read_entry(first + each) for each in range(count)))
+        packets = await asyncio.gather(*(self.read_entry(first + offset) for offset in range(count)))
         return [packet.payload for packet in packets]
 
     async def _read_batch(self, first: int, last: int, bytes_max: int) -> list[bytes]:
@@ -191,8 +191,8 @@ class LedgerReader:
         payloads = self._digest.open_run(packets, self.ledger_id, first)
         if payloads is not None:
             return payloads
-        found = (self._opened(bookie_id, raw, first + each) for each, raw in enumerate(packets))
-        return [each.payload for each in takewhile(bool, found) if each is not None]
+        opened = (self._opened(bookie_id, raw, first + offset) for offset, raw in enumerate(packets))
+        return [packet.payload for packet in takewhile(bool, opened) if packet is not None]
 
     def _in_turn(self, entry_id: int) -> list[str]:
         bookies = list(self.metadata.bookies_of(entry_id))

@@ -26,10 +26,10 @@ from interpulse.storage.bookkeeper.errors import (
     WrongDigest,
 )
 from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, LedgerMetadata, LedgerState
-from interpulse.storage.bookkeeper.metadata_store import Kept, LedgerMetadataStore
+from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore, StoredLedger
 from interpulse.storage.bookkeeper.packets import Packet, digest_of
 from interpulse.storage.bookkeeper.protocol import add_frame
-from interpulse.storage.bookkeeper.reader import NOT_THERE, FoundLedger, LedgerReader, ask_last_confirmed
+from interpulse.storage.bookkeeper.reader import NOT_THERE, LedgerReader, ReadableLedger, ask_last_confirmed
 
 __all__ = ["recover"]
 
@@ -43,22 +43,22 @@ _LATE_S: Final = 1.0  # how long bookies are waited for that are not needed
 async def recover(ledger_id: int, store: LedgerMetadataStore, bookies: Bookies) -> LedgerMetadata:
     """The metadata of the ledger, closed; raises `RecoveryStopped` if too few bookies answer, or `NoLedger`."""
     while True:
-        kept = await store.read(ledger_id)
-        if kept.ledger.closed:
-            return kept.ledger
+        stored = await store.read(ledger_id)
+        if stored.ledger.closed:
+            return stored.ledger
         try:
-            if kept.ledger.state is LedgerState.OPEN:
-                recovering = kept.ledger.recovering()
-                kept = Kept(recovering, await store.write(ledger_id, recovering, kept.version))
-            closed = await _Recovery(ledger_id, kept.ledger, bookies).run()
-            await store.write(ledger_id, closed, kept.version)
+            if stored.ledger.state is LedgerState.OPEN:
+                recovering = stored.ledger.recovering()
+                stored = StoredLedger(recovering, await store.write(ledger_id, recovering, stored.version))
+            closed = await _Recovery(ledger_id, stored.ledger, bookies).run()
+            await store.write(ledger_id, closed, stored.version)
         except LedgerChanged:
             continue  # by another recovery, or by its writer before the first step
         log.info("ledger recovered ledger=%d last=%d", ledger_id, closed.last_entry)
         return closed
 
 
-class _Found(NamedTuple):
+class _StoredEntry(NamedTuple):
     """An entry, as it was read."""
 
     packet: Packet
@@ -81,13 +81,13 @@ class _Recovery:
         length: int | None = None
         window = 2
         while True:
-            found = await self._read(last + 1, window)
-            if found:
-                await self._write(found)
-                last, length = found[-1].packet.entry_id, found[-1].packet.length
-            if len(found) < window:
+            entries = await self._read(last + 1, window)
+            if entries:
+                await self._write(entries)
+                last, length = entries[-1].packet.entry_id, entries[-1].packet.length
+            if len(entries) < window:
                 break
-            average = sum(len(each.raw) for each in found) // len(found) + 1
+            average = sum(len(entry.raw) for entry in entries) // len(entries) + 1
             window = max(1, min(window * 2, _WINDOW_MAX, _WINDOW_BYTES // average))
         if length is None:
             length = await self._length_upto(last)
@@ -98,61 +98,60 @@ class _Recovery:
         ensemble = self._ledger.last_segment.ensemble
         fenced: dict[int, int] = {}
 
-        async def fence(place: int, bookie_id: str) -> None:
+        async def fence(slot: int, bookie_id: str) -> None:
             last = await ask_last_confirmed(self._ledger_id, bookie_id, self._digest, self._bookies, fence=True)
             if last is not None:
-                fenced[place] = last
+                fenced[slot] = last
 
-        tasks = [asyncio.create_task(fence(place, bookie)) for place, bookie in enumerate(ensemble)]
+        tasks = [asyncio.create_task(fence(slot, bookie)) for slot, bookie in enumerate(ensemble)]
         try:
             for task in asyncio.as_completed(tasks):
                 await task
                 if self._none_acknowledges(fenced):
                     return max(fenced.values())
         finally:
-            for each in tasks:
-                each.cancel()
-        missing = ", ".join(bookie for place, bookie in enumerate(ensemble) if place not in fenced)
+            for task in tasks:
+                task.cancel()
+        missing = ", ".join(bookie for slot, bookie in enumerate(ensemble) if slot not in fenced)
         raise RecoveryStopped(self._ledger_id, f"these bookies do not answer: {missing}")
 
     def _none_acknowledges(self, fenced: Container[int]) -> bool:
         """Whether no write set has an ack quorum of bookies that are not fenced."""
         quorum = self._ledger.quorum
         return all(
-            sum(place not in fenced for place in quorum.positions(start)) < quorum.ack
-            for start in range(quorum.ensemble)
+            sum(slot not in fenced for slot in quorum.positions(start)) < quorum.ack for start in range(quorum.ensemble)
         )
 
-    async def _read(self, first: int, count: int) -> list[_Found]:
+    async def _read(self, first: int, count: int) -> list[_StoredEntry]:
         """The entries from the first one on, up to one that does not exist."""
-        asked = (self._read_one(first + each) for each in range(count))
-        found: list[_Found] = []
-        for each in await asyncio.gather(*asked, return_exceptions=True):
-            if isinstance(each, BaseException):
-                raise each
-            if each is None:
+        asked = (self._read_one(first + offset) for offset in range(count))
+        entries: list[_StoredEntry] = []
+        for entry in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(entry, BaseException):
+                raise entry
+            if entry is None:
                 break
-            found.append(each)
-        return found
+            entries.append(entry)
+        return entries
 
-    async def _read_one(self, entry_id: int) -> _Found | None:
+    async def _read_one(self, entry_id: int) -> _StoredEntry | None:
         quorum = self._ledger.quorum
-        tasks = [asyncio.create_task(self._ask(each, entry_id)) for each in self._ledger.bookies_of(entry_id)]
+        tasks = [asyncio.create_task(self._ask(bookie, entry_id)) for bookie in self._ledger.bookies_of(entry_id)]
         without = 0
         try:
             for task in asyncio.as_completed(tasks):
                 answer = await task
-                if isinstance(answer, _Found):
+                if isinstance(answer, _StoredEntry):
                     return answer
                 without += answer
                 if without > quorum.write - quorum.ack:
                     return None
         finally:
-            for each in tasks:
-                each.cancel()
+            for task in tasks:
+                task.cancel()
         raise RecoveryStopped(self._ledger_id, f"too few bookies say whether entry {entry_id} exists")
 
-    async def _ask(self, bookie_id: str, entry_id: int) -> _Found | bool:
+    async def _ask(self, bookie_id: str, entry_id: int) -> _StoredEntry | bool:
         """The entry, or whether the bookie surely does not have it."""
         try:
             connection = await self._bookies.connect(bookie_id)
@@ -164,35 +163,35 @@ class _Recovery:
             return reply.code in NOT_THERE
         try:
             raw = bytes(reply.packets[0])
-            return _Found(self._digest.open(raw, self._ledger_id, entry_id), raw)
+            return _StoredEntry(self._digest.open(raw, self._ledger_id, entry_id), raw)
         except WrongDigest as error:
             log.error(
                 "entry damaged bookie=%s ledger=%d entry=%d problem=%s", bookie_id, self._ledger_id, entry_id, error
             )
             return False
 
-    async def _write(self, found: list[_Found]) -> None:
+    async def _write(self, entries: list[_StoredEntry]) -> None:
         """Give these entries to every bookie that should have them, or to others in the place of those that fail."""
-        stored: dict[int, set[int]] = {each.packet.entry_id: set() for each in found}
-        places = set(range(self._target.quorum.ensemble))
-        while places:
-            failed = await self._write_to(places, found, stored)
+        stored: dict[int, set[int]] = {entry.packet.entry_id: set() for entry in entries}
+        slots = set(range(self._target.quorum.ensemble))
+        while slots:
+            failed = await self._write_to(slots, entries, stored)
             ensemble = list(self._target.last_segment.ensemble)
             spares = await self._bookies.writable(without=ensemble) if failed else []
             chosen = dict(zip(sorted(failed), spares, strict=False))
-            for place, bookie_id in chosen.items():
-                ensemble[place] = bookie_id
-                for places_of_entry in stored.values():
-                    places_of_entry.discard(place)
+            for slot, bookie_id in chosen.items():
+                ensemble[slot] = bookie_id
+                for slots_of_entry in stored.values():
+                    slots_of_entry.discard(slot)
             if chosen:
-                self._target = self._target.with_ensemble(found[0].packet.entry_id, tuple(ensemble))
-            places = set(chosen)
+                self._target = self._target.with_ensemble(entries[0].packet.entry_id, tuple(ensemble))
+            slots = set(chosen)
         if not self._enough(stored):
             raise RecoveryStopped(self._ledger_id, "too few bookies take the entries at its end")
 
-    async def _write_to(self, places: set[int], found: list[_Found], stored: dict[int, set[int]]) -> set[int]:
+    async def _write_to(self, slots: set[int], entries: list[_StoredEntry], stored: dict[int, set[int]]) -> set[int]:
         """The places whose bookies did not take all; the others are waited for, but not for long if not needed."""
-        waiting = {asyncio.create_task(self._write_to_one(each, found, stored)): each for each in places}
+        waiting = {asyncio.create_task(self._write_to_one(slot, entries, stored)): slot for slot in slots}
         failed = set()
         try:
             while waiting:
@@ -200,36 +199,36 @@ class _Recovery:
                 done, _ = await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
                 if not done:
                     break
-                failed |= {place for task in done if (place := waiting.pop(task)) is not None and not task.result()}
+                failed |= {slot for task in done if (slot := waiting.pop(task)) is not None and not task.result()}
         finally:
             for task in waiting:
                 task.cancel()
         return failed | set(waiting.values())
 
     def _enough(self, stored: dict[int, set[int]]) -> bool:
-        return all(len(places) >= self._target.quorum.ack for places in stored.values())
+        return all(len(slots) >= self._target.quorum.ack for slots in stored.values())
 
-    async def _write_to_one(self, place: int, found: list[_Found], stored: dict[int, set[int]]) -> bool:
+    async def _write_to_one(self, slot: int, entries: list[_StoredEntry], stored: dict[int, set[int]]) -> bool:
         try:
-            connection = await self._bookies.connect(self._target.last_segment.ensemble[place])
+            connection = await self._bookies.connect(self._target.last_segment.ensemble[slot])
         except BookieAway:
             return False
 
-        async def write(each: _Found) -> bool:
-            entry_id = each.packet.entry_id
-            if place not in self._target.quorum.positions(entry_id):
+        async def write(entry: _StoredEntry) -> bool:
+            entry_id = entry.packet.entry_id
+            if slot not in self._target.quorum.positions(entry_id):
                 return True
-            frame = add_frame(self._digest.master_key, each.raw, recovery=True)
+            frame = add_frame(self._digest.master_key, entry.raw, recovery=True)
             if await connection.add_until_taken(self._ledger_id, entry_id, frame) != Code.OK:
                 return False
-            stored[entry_id].add(place)
+            stored[entry_id].add(slot)
             return True
 
-        return all(await asyncio.gather(*(write(each) for each in found)))
+        return all(await asyncio.gather(*(write(entry) for entry in entries)))
 
     async def _length_upto(self, last: int) -> int:
         """The bytes of all payloads up to an entry."""
         if last == NO_ENTRY_YET:
             return 0
-        reader = LedgerReader(FoundLedger(self._ledger_id, self._ledger, last), self._bookies)
+        reader = LedgerReader(ReadableLedger(self._ledger_id, self._ledger, last), self._bookies)
         return (await reader.read_entry(last)).length

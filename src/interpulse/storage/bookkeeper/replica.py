@@ -36,7 +36,7 @@ class ReplicaOwner(Protocol):
     def on_stored(self) -> None:
         """The bookie has more of what `PendingEntries` waits for."""
 
-    def on_failed(self, place: int, reason: str) -> None:
+    def on_failed(self, slot: int, reason: str) -> None:
         """The bookie has failed; told once."""
 
     def on_refused(self, code: int) -> None:
@@ -60,7 +60,7 @@ class Replica:
         "_owner",
         "_pause_s",
         "_pending",
-        "_place",
+        "_slot",
         "_stopped",
         "_timer",
         "bookie_id",
@@ -69,14 +69,14 @@ class Replica:
     def __init__(
         self,
         bookie_id: str,
-        place: int,
+        slot: int,
         owner: ReplicaOwner,
         pending: PendingEntries,
         bookies: Bookies,
         config: ReplicaConfig,
     ) -> None:
         self.bookie_id = bookie_id
-        self._place = place
+        self._slot = slot
         self._owner = owner
         self._pending = pending
         self._bookies = bookies
@@ -94,13 +94,13 @@ class Replica:
         """Give the bookie its share of new entries."""
         if self._stopped:
             return
-        share = self._pending.share(self._place, entry_ids)
+        share = self._pending.share(self._slot, entry_ids)
         self._send(share, frames if len(share) == len(frames) else self._pending.frames(share))
 
     def send_unanswered(self) -> None:
         """Give it, in their order, all entries that it has not answered."""
         if not self._stopped:
-            self._send_again(self._pending.waiting(self._place))
+            self._send_again(self._pending.waiting(self._slot))
 
     def _send_again(self, entry_ids: Sequence[int]) -> None:
         self._send(entry_ids, self._pending.frames(entry_ids))
@@ -126,7 +126,7 @@ class Replica:
             return
         if code == Code.OK:
             self._busy_since = None
-            self._pending.stored(self._place, first, count)
+            self._pending.stored(self._slot, first, count)
             self._owner.on_stored()
         elif code == Code.TOO_MANY_REQUESTS:
             self._refused_for_now(range(first, first + count))
@@ -156,7 +156,7 @@ class Replica:
         self._timer = None
         busy, self._busy = self._busy, None
         if busy and self._connection is not None:
-            self._send_again([each for each in self._pending.waiting(self._place) if each in busy])
+            self._send_again([entry_id for entry_id in self._pending.waiting(self._slot) if entry_id in busy])
 
     def _reconnect(self) -> None:
         """The first of all entries that are answered so begins it; all of them are sent again."""
@@ -190,4 +190,4 @@ class Replica:
     def _fail(self, reason: str) -> None:
         if not self._stopped:
             self.stop()
-            self._owner.on_failed(self._place, reason)
+            self._owner.on_failed(self._slot, reason)

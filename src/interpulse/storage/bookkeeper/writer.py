@@ -30,7 +30,7 @@ from interpulse.storage.bookkeeper.errors import (
     meaning,
 )
 from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, LedgerState
-from interpulse.storage.bookkeeper.metadata_store import Kept, LedgerMetadataStore
+from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore, StoredLedger
 from interpulse.storage.bookkeeper.packets import digest_of
 from interpulse.storage.bookkeeper.pending import PendingEntries
 from interpulse.storage.bookkeeper.protocol import FRAME_OVERHEAD, add_frame, add_frames
@@ -85,7 +85,7 @@ class LedgerWriter:
         "_confirming",
         "_digest",
         "_error",
-        "_failed_places",
+        "_failed_slots",
         "_held",
         "_listener",
         "_loop",
@@ -102,14 +102,14 @@ class LedgerWriter:
     def __init__(
         self,
         ledger_id: int,
-        kept: Kept,
+        stored: StoredLedger,
         store: LedgerMetadataStore,
         bookies: Bookies,
         config: WriterConfig,
         listener: LedgerListener | None = None,
     ) -> None:
         self.ledger_id = ledger_id
-        self._metadata, self._version = kept
+        self._metadata, self._version = stored
         self._store = store
         self._bookies = bookies
         self._config = config
@@ -118,7 +118,7 @@ class LedgerWriter:
         self._loop = asyncio.get_running_loop()
         self._pending = PendingEntries(self._metadata.quorum)
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []  # a heap, by entry
-        self._failed_places: dict[int, float] = {}  # since when
+        self._failed_slots: dict[int, float] = {}  # since when
         self._behind_since: dict[int, float] = {}
         self._changing: asyncio.Task[None] | None = None
         self._held = False  # an ensemble change is being written: nothing is acknowledged
@@ -240,8 +240,8 @@ class LedgerWriter:
         try:
             self._version = await self._store.write(self.ledger_id, closed, self._version)
         except LedgerChanged:
-            found = (await self._store.read(self.ledger_id)).ledger
-            if not (found.closed and (found.last_entry, found.length) == (closed.last_entry, closed.length)):
+            stored = (await self._store.read(self.ledger_id)).ledger
+            if not (stored.closed and (stored.last_entry, stored.length) == (closed.last_entry, closed.length)):
                 self._fail(LedgerFenced(self.ledger_id, "another has recovered it"))
                 raise LedgerFenced(self.ledger_id, "another has recovered it") from None
         except NoLedger as error:
@@ -260,13 +260,13 @@ class LedgerWriter:
             self._confirming = True
             self._loop.call_soon(self._confirm)
 
-    def on_failed(self, place: int, reason: str) -> None:
-        bookie_id = self._replicas[place].bookie_id
+    def on_failed(self, slot: int, reason: str) -> None:
+        bookie_id = self._replicas[slot].bookie_id
         log.warning("bookie failed ledger=%d bookie=%s problem=%s", self.ledger_id, bookie_id, reason)
         self._bookies.avoid(bookie_id)
-        self._behind_since.pop(place, None)
-        self._pending.give_up(place)
-        self._failed_places[place] = self._loop.time()
+        self._behind_since.pop(slot, None)
+        self._pending.give_up(slot)
+        self._failed_slots[slot] = self._loop.time()
         if self._changing is None and self._error is None:
             self._changing = asyncio.create_task(self._change(), name=f"ensemble of ledger {self.ledger_id}")
 
@@ -314,7 +314,7 @@ class LedgerWriter:
         """Replace what has failed, and look for a replacement again while there is none."""
         stalled_since = self._loop.time()
         try:
-            while self._failed_places and self._error is None:
+            while self._failed_slots and self._error is None:
                 problem = await self._replace_failed()
                 if self._pending.possible:
                     stalled_since = self._loop.time()
@@ -332,19 +332,21 @@ class LedgerWriter:
 
     async def _replace_failed(self) -> str:
         """Why a bookie could not be replaced, or nothing."""
-        living = [each.bookie_id for position, each in enumerate(self._replicas) if position not in self._failed_places]
+        living = [
+            replica.bookie_id for position, replica in enumerate(self._replicas) if position not in self._failed_slots
+        ]
         try:
             writable = await self._bookies.writable(without=living)
             own = {replica.bookie_id for replica in self._replicas}
-            spares = [each for each in writable if each not in own]
-            chosen = dict(zip(sorted(self._failed_places), spares, strict=False))
+            spares = [bookie for bookie in writable if bookie not in own]
+            chosen = dict(zip(sorted(self._failed_slots), spares, strict=False))
             if chosen:
                 await self._write_change(chosen)
-            for position in [each for each in self._failed_places if each not in chosen]:
+            for position in [slot for slot in self._failed_slots if slot not in chosen]:
                 await self._revive(position, writable)
         except ZooKeeperError as error:
             return str(error)
-        missing = [self._replicas[each].bookie_id for each in self._failed_places if each not in chosen]
+        missing = [self._replicas[slot].bookie_id for slot in self._failed_slots if slot not in chosen]
         return f"no bookie takes the place of {', '.join(missing)}" if missing else ""
 
     async def _write_change(self, chosen: dict[int, str]) -> None:
@@ -375,7 +377,7 @@ class LedgerWriter:
         for position, bookie_id in chosen.items():
             former = self._replicas[position].bookie_id
             log.info("bookie replaced ledger=%d bookie=%s by=%s", self.ledger_id, former, bookie_id)
-            self._failed_places.pop(position, None)
+            self._failed_slots.pop(position, None)
             self._pending.replace(position)
             self._replicas[position] = self._replica(position, bookie_id)
             self._replicas[position].send_unanswered()
@@ -383,16 +385,16 @@ class LedgerWriter:
     async def _revive(self, position: int, writable: list[str]) -> None:
         """There is no other bookie; the one that failed a while ago may be there again."""
         bookie_id = self._replicas[position].bookie_id
-        failed_at = self._failed_places[position]
+        failed_at = self._failed_slots[position]
         if bookie_id not in writable or self._loop.time() < failed_at + self._config.retry_s:
             return
         try:
             await self._bookies.connect(bookie_id)
         except BookieAway:
             return
-        if self._error is None and position in self._failed_places:
+        if self._error is None and position in self._failed_slots:
             log.info("bookie is there again ledger=%d bookie=%s", self.ledger_id, bookie_id)
-            del self._failed_places[position]
+            del self._failed_slots[position]
             self._pending.revive(position)
             self._replicas[position] = self._replica(position, bookie_id)
             self._replicas[position].send_unanswered()

@@ -86,11 +86,13 @@ class JsonCursors:
         body = json.loads(value)
         mark_delete = Position.parse(body["markDeletePosition"])
         if name == DEDUPLICATION_CURSOR:
-            sequences = {each: (int(last), int(active)) for each, (last, active) in body.get("sequences", {}).items()}
+            sequences = {
+                producer: (int(last), int(active)) for producer, (last, active) in body.get("sequences", {}).items()
+            }
             return CursorRecord(
                 mark_delete,
-                numbers={each: last for each, (last, _) in sequences.items()},
-                active_ms={each: active for each, (_, active) in sequences.items()},
+                numbers={producer: last for producer, (last, _) in sequences.items()},
+                active_ms={producer: active for producer, (_, active) in sequences.items()},
             )
         return CursorRecord(
             mark_delete=mark_delete,
@@ -108,7 +110,9 @@ class JsonCursors:
     def encode(self, name: str, record: CursorRecord) -> bytes:
         body: dict[str, Any] = {"markDeletePosition": str(record.mark_delete)}
         if name == DEDUPLICATION_CURSOR:
-            body["sequences"] = {each: [last, record.active_ms.get(each, 0)] for each, last in record.numbers.items()}
+            body["sequences"] = {
+                producer: [last, record.active_ms.get(producer, 0)] for producer, last in record.numbers.items()
+            }
         if record.ranges:
             body["individuallyDeletedMessages"] = record.ranges
         if record.batches:

@@ -79,16 +79,16 @@ class _TopicCursors:
 
     async def load(self) -> dict[str, CursorRecord]:
         prefix = f"{record_key(self._log_name)}/"
-        found: dict[str, CursorRecord] = {}
+        cursors: dict[str, CursorRecord] = {}
         async for page in scan_pages(self._metadata, prefix, limit=_CURSORS_PER_PAGE):
             for key, stored in page:
                 name = decode_local_name(key.removeprefix(prefix))
                 try:
-                    found[name] = self._codec.decode(name, stored.value)
+                    cursors[name] = self._codec.decode(name, stored.value)
                 except UNREADABLE as error:
                     problem = f"the cursor {name} of {self._log_name} cannot be understood: {error!r}"
                     raise MetadataUnavailable(problem) from error
-        return found
+        return cursors
 
     async def put(
         self, name: str, record: CursorRecord, *, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}
@@ -98,7 +98,9 @@ class _TopicCursors:
 
     async def flush(self, records: Mapping[str, CursorRecord], *, last: bool = False) -> None:
         """All in one commit."""
-        puts = [Put(cursor_key(self._log_name, name), self._codec.encode(name, each)) for name, each in records.items()]
+        puts = [
+            Put(cursor_key(self._log_name, name), self._codec.encode(name, record)) for name, record in records.items()
+        ]
         if puts:
             await self._metadata.commit(puts)
 

@@ -13,12 +13,12 @@ from dataclasses import replace
 from interpulse.model.ids import Position
 from interpulse.storage.cursors.cursor_records import CursorRecord
 
-__all__ = ["is_continued", "united"]
+__all__ = ["is_continued", "merged"]
 
 _Range = tuple[int, int, int]
 
 
-def united(ours: CursorRecord, theirs: CursorRecord) -> CursorRecord:
+def merged(ours: CursorRecord, theirs: CursorRecord) -> CursorRecord:
     """What either has acknowledged; everything else as ours says."""
     mark_delete = max(ours.mark_delete, theirs.mark_delete)
     ranges = tuple(_behind(mark_delete, _merged([*ours.ranges, *theirs.ranges])))

@@ -32,7 +32,7 @@ _PLACES_MAX: Final = 100  # readers that go on where they stopped without a sear
 class CompactedForm(Protocol):
     """How an entry is written into a compacted ledger, together with the position it has in the log."""
 
-    def pack(self, found: LogEntry) -> bytes: ...
+    def pack(self, log_entry: LogEntry) -> bytes: ...
 
     def unpack(self, stored: bytes) -> LogEntry:
         """Raises ValueError for what is no such entry."""
@@ -41,8 +41,8 @@ class CompactedForm(Protocol):
 class _PositionsInFront:
     """Two numbers of 8 bytes. See `CompactedForm`."""
 
-    def pack(self, found: LogEntry) -> bytes:
-        return _POSITION.pack(*found.position) + found.entry
+    def pack(self, log_entry: LogEntry) -> bytes:
+        return _POSITION.pack(*log_entry.position) + log_entry.entry
 
     def unpack(self, stored: bytes) -> LogEntry:
         return LogEntry(Position(*_POSITION.unpack_from(stored)), stored[_POSITION.size :])
@@ -100,10 +100,10 @@ class CompactedLog:
     async def follow(self, pointer: CompactedPointer) -> None:
         if pointer.named is not None:
             ledger_id, horizon = pointer.named
-            found = await self._store.journal.recover(ledger_id)
-            if found is None:
+            sealed = await self._store.journal.recover(ledger_id)
+            if sealed is None:
                 raise self._missing(ledger_id)
-            self._current = CompactedLedger(ledger_id, found.entries, found.size, 0, horizon)
+            self._current = CompactedLedger(ledger_id, sealed.entries, sealed.size, 0, horizon)
         self._pointer = pointer
 
     # --- reading
@@ -112,25 +112,25 @@ class CompactedLog:
         async def read(ledger: CompactedLedger) -> list[LogEntry]:
             index = self._places.get(start)
             if index is None:
-                index = await self._search(ledger, lambda each: each.position >= start)
-            found = await self._read(ledger, index, entries_max, bytes_max)
-            if found and ledger is self._current:
-                self._remember(found[-1].position, index + len(found))
-            return found
+                index = await self._search(ledger, lambda entry: entry.position >= start)
+            entries = await self._read(ledger, index, entries_max, bytes_max)
+            if entries and ledger is self._current:
+                self._remember(entries[-1].position, index + len(entries))
+            return entries
 
         return await self._of_current(read) or []
 
     async def first(self, wanted: Callable[[LogEntry], bool]) -> LogEntry | None:
         async def first(ledger: CompactedLedger) -> LogEntry | None:
-            found = await self._read(ledger, await self._search(ledger, wanted), 1, 1)
-            return found[0] if found else None
+            entries = await self._read(ledger, await self._search(ledger, wanted), 1, 1)
+            return entries[0] if entries else None
 
         return await self._of_current(first)
 
     async def last(self) -> LogEntry | None:
         async def last(ledger: CompactedLedger) -> LogEntry | None:
-            found = await self._read(ledger, ledger.entries - 1, 1, 1)
-            return found[0] if found else None
+            entries = await self._read(ledger, ledger.entries - 1, 1, 1)
+            return entries[0] if entries else None
 
         return await self._of_current(last)
 
@@ -163,8 +163,8 @@ class CompactedLog:
         if number <= 0 or index < 0:
             return []
         try:
-            found = await self._store.journal.read(self._name, ledger.ledger_id, index, number, bytes_max)
-            return self._unpacked(ledger, index, found)
+            stored = await self._store.journal.read(self._name, ledger.ledger_id, index, number, bytes_max)
+            return self._unpacked(ledger, index, stored)
         except LogDamaged as error:
             self._owner.failed(error)
             raise
@@ -172,10 +172,10 @@ class CompactedLog:
     def _unpacked(self, ledger: CompactedLedger, index: int, stored: list[bytes]) -> list[LogEntry]:
         unpack = self._store.compacted_form.unpack
         try:
-            return [unpack(each) for each in stored]
+            return [unpack(stored_entry) for stored_entry in stored]
         except ValueError as error:
-            place = f"compacted ledger {ledger.ledger_id}, entries {index} to {index + len(stored) - 1}"
-            raise LogDamaged(self._name, place, -1, str(error)) from error
+            span = f"compacted ledger {ledger.ledger_id}, entries {index} to {index + len(stored) - 1}"
+            raise LogDamaged(self._name, span, -1, str(error)) from error
 
     def _missing(self, ledger_id: int) -> LogDamaged:
         return LogDamaged(self._name, f"compacted ledger {ledger_id}", -1, "the ledger is missing")
@@ -196,7 +196,7 @@ class CompactedLog:
         try:
             async for part in parts:
                 if part:
-                    await writer.write([form.pack(each) for each in part])
+                    await writer.write([form.pack(entry) for entry in part])
             await journal.seal(writer.ledger_id)
             self._owner.check_open()
         except BaseException:

@@ -56,9 +56,9 @@ class LedgerList:
     def drop(self, ledger_ids: Iterable[int]) -> None:
         """Forget ledgers."""
         gone = set(ledger_ids)
-        kept = [index for index, ledger_id in enumerate(self._ids) if ledger_id not in gone]
+        remaining = [index for index, ledger_id in enumerate(self._ids) if ledger_id not in gone]
         for column in (self._ids, self._entries, self._sizes, self._created_ms):
-            column[:] = [column[index] for index in kept]
+            column[:] = [column[index] for index in remaining]
 
     def entries_of(self, ledger_id: int) -> int:
         """How many entries a ledger of the list has."""
@@ -104,14 +104,14 @@ class LedgerList:
         """How many entries lie at or before ``position``."""
         ledger, entry = position
         index = bisect_left(self._ids, ledger)
-        here = self._entries[index] if index < len(self._ids) and self._ids[index] == ledger else 0
-        return sum(self._entries[:index]) + min(here, max(entry + 1, 0))
+        counted = self._entries[index] if index < len(self._ids) and self._ids[index] == ledger else 0
+        return sum(self._entries[:index]) + min(counted, max(entry + 1, 0))
 
     def _record_at(self, index: int) -> LedgerRecord:
         return LedgerRecord(self._ids[index], self._entries[index], self._sizes[index], self._created_ms[index])
 
     def _first_from(self, index: int) -> Position | None:
-        for each in range(index, len(self._ids)):
-            if self._entries[each]:
-                return Position(self._ids[each], 0)
+        for later in range(index, len(self._ids)):
+            if self._entries[later]:
+                return Position(self._ids[later], 0)
         return None

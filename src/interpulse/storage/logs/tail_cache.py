@@ -34,18 +34,18 @@ class LogTail:
         index = bisect_right(self.firsts, start) - 1
         if index < 0:
             return None
-        found: list[LogEntry] = []
+        result: list[LogEntry] = []
         for run in islice(self.runs, index, None):
-            skip = start.entry - run.first if not found else 0
+            skip = start.entry - run.first if not result else 0
             entries = (
-                run.entries[skip : skip + entries_max - len(found)] if skip or found else run.entries[:entries_max]
+                run.entries[skip : skip + entries_max - len(result)] if skip or result else run.entries[:entries_max]
             )
-            fitting = within(entries, bytes_max, first_always=not found)
-            found += as_log_entries(run.ledger_id, run.first + skip, fitting)
+            fitting = within(entries, bytes_max, first_always=not result)
+            result += as_log_entries(run.ledger_id, run.first + skip, fitting)
             bytes_max -= sum(map(len, fitting))
-            if len(fitting) < len(entries) or len(found) >= entries_max or bytes_max <= 0:
+            if len(fitting) < len(entries) or len(result) >= entries_max or bytes_max <= 0:
                 break
-        return found
+        return result
 
     def pop_oldest(self) -> int:
         """Drop the oldest run; its cost."""
@@ -86,7 +86,7 @@ class TailCache:
         tail.firsts.clear()
         tail.costs.clear()
         if self._forgotten > len(self._order) // 2:
-            self._order = deque(each for each in self._order if each.runs)
+            self._order = deque(tail for tail in self._order if tail.runs)
             self._forgotten = 0
 
     def _evict(self) -> None:

@@ -364,7 +364,7 @@ class TopicLog:
         async with self._changing:
             self.check_open()
             current = self._ledger_id if self._end is None else None
-            gone = [each for each in self._ledgers.before(before) if each != current]
+            gone = [ledger for ledger in self._ledgers.before(before) if ledger != current]
             if not gone:
                 return
             await self._write_record([row for row in self._final_records() if row.ledger_id not in gone])

@@ -62,14 +62,14 @@ class TopicLogStore:
             raise LogNotFound(name)
         record = stored or TopicRecord()
         await self.journal.verify(name, _to_verify(record))
-        kept, empty = await self._recovered(record)
+        ledgers, empty = await self._recovered(record)
         newest = record.newest
         if record.terminated is None:
-            record = await self._begin_ledger(name, newest, kept, create=create)
+            record = await self._begin_ledger(name, newest, ledgers, create=create)
             newest = record.newest
             await self.journal.forget(empty)
         else:
-            record = with_ledgers(record, kept)
+            record = with_ledgers(record, ledgers)
         assert name not in self._logs, f"log {name} is open already"
         log = self._logs[name] = TopicLog(name, listener, record, self, newest)
         return log
@@ -79,20 +79,20 @@ class TopicLogStore:
 
         A ledger without a count was being written, and so may the last one have been: its writer is stopped.
         """
-        kept, empty = [], []
+        ledgers, empty = [], []
         for row in record.ledgers:
             if row.entries and row.ledger_id != record.newest:
-                kept.append(row)
+                ledgers.append(row)
                 continue
-            found = await self.journal.recover(row.ledger_id)
-            if found is not None and found.entries:
-                kept.append(row._replace(entries=found.entries, size=found.size))
-            elif found is not None:
+            sealed = await self.journal.recover(row.ledger_id)
+            if sealed is not None and sealed.entries:
+                ledgers.append(row._replace(entries=sealed.entries, size=sealed.size))
+            elif sealed is not None:
                 empty.append(row.ledger_id)
-        return kept, empty
+        return ledgers, empty
 
     async def _begin_ledger(
-        self, name: str, newest: int | None, kept: Sequence[LedgerRecord], *, create: bool
+        self, name: str, newest: int | None, ledgers: Sequence[LedgerRecord], *, create: bool
     ) -> TopicRecord:
         """The record with one more ledger, if nobody else has begun one since it was read."""
         new = LedgerRecord(await self.journal.create(name, TOPIC_LEDGER), 0, 0, self.now_ms())
@@ -103,7 +103,7 @@ class TopicLogStore:
                     raise LogNotFound(name)  # deleted meanwhile
                 return TopicRecord((new,))
             check_newest(name, old, (newest, new.ledger_id))
-            return with_ledgers(old, [*kept, new])
+            return with_ledgers(old, [*ledgers, new])
 
         try:
             return await self.records.change(name, step)

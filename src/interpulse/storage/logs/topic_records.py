@@ -199,8 +199,8 @@ class TopicRecords:
             stored = await self._metadata.get_many(list(keys))
             ledgers: list[int] = []
             below: list[Change] = []
-            for key, found in stored.items():
-                named = self._ledgers_of(keys[key], found.value)
+            for key, record in stored.items():
+                named = self._ledgers_of(keys[key], record.value)
                 ledgers += named
                 below += self._along(keys[key], named, [])
             for number, key in enumerate(keys, 1):
@@ -209,7 +209,7 @@ class TopicRecords:
                 below += map(Delete, cursors)
                 if number % _RECORDS_AT_ONCE == 0:
                     await asyncio.sleep(0)
-            ledgers += await self._ledgers_named([each.key for each in also if isinstance(each, Delete)])
+            ledgers += await self._ledgers_named([change.key for change in also if isinstance(change, Delete)])
             if not stored and not below and not also:
                 return []
             versions = {key: stored[key].version if key in stored else None for key in keys}
@@ -228,8 +228,8 @@ class TopicRecords:
     async def _ledgers_named(self, keys: Sequence[str]) -> list[int]:
         if self._codec is JSON_RECORDS:
             return []  # it has none, and need not read them all
-        found = await self._metadata.get_many(keys)
-        return [ledger for key, each in found.items() for ledger in self._codec.ledgers_named(key, each.value)]
+        stored = await self._metadata.get_many(keys)
+        return [ledger for key, value in stored.items() for ledger in self._codec.ledgers_named(key, value.value)]
 
     def _ledgers_of(self, name: str, value: bytes) -> list[int]:
         try:

@@ -23,10 +23,10 @@ _NO_PARTITION: Final = -1
 class PulsarCompacted:
     """See `interpulse.storage.logs.compacted.CompactedForm`."""
 
-    def pack(self, found: LogEntry) -> bytes:
-        ledger, entry = found.position
+    def pack(self, log_entry: LogEntry) -> bytes:
+        ledger, entry = log_entry.position
         message_id = pb.MessageIdData(ledgerId=ledger, entryId=entry, partition=_NO_PARTITION).SerializeToString()
-        return b"".join((_SIZE.pack(len(message_id)), message_id, _SIZE.pack(len(found.entry)), found.entry))
+        return b"".join((_SIZE.pack(len(message_id)), message_id, _SIZE.pack(len(log_entry.entry)), log_entry.entry))
 
     def unpack(self, stored: bytes) -> LogEntry:
         raw_id, start = _sized(stored, 0)

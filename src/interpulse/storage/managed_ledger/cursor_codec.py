@@ -61,8 +61,8 @@ def decode_record(value: bytes) -> StoredCursor:
     """Read a record; raises ValueError if it is none."""
     plain = unpacked(value)
     message = parsed(pb.ManagedCursorInfo, plain)
-    numbers = {each.name: each.value for each in message.properties}
-    properties = {each.name: each.value for each in message.cursorProperties if not each.name.startswith(_INTERNAL)}
+    numbers = {pair.name: pair.value for pair in message.properties}
+    properties = {pair.name: pair.value for pair in message.cursorProperties if not pair.name.startswith(_INTERNAL)}
     by_policy = properties.pop(_BY_POLICY, None) is not None
     state = CursorRecord(
         Position(message.markDeleteLedgerId, message.markDeleteEntryId),
@@ -77,13 +77,13 @@ def decode_record(value: bytes) -> StoredCursor:
     return StoredCursor(state, message.cursorsLedgerId, plain)
 
 
-def encode_record(name: str, state: CursorRecord, *, ledger_id: int = IN_RECORD, kept: bytes = b"") -> bytes:
+def encode_record(name: str, state: CursorRecord, *, ledger_id: int = IN_RECORD, previous: bytes = b"") -> bytes:
     """The record with this state; ``kept`` are the plain bytes of the record that it replaces."""
-    message = pb.ManagedCursorInfo.FromString(kept) if kept else pb.ManagedCursorInfo()
-    old = {each.name: each.value for each in message.properties}
-    internal = {each.name: each.value for each in message.cursorProperties if each.name.startswith(_INTERNAL)}
-    for known in message.DESCRIPTOR.fields:
-        message.ClearField(known.name)  # type: ignore[arg-type]
+    message = pb.ManagedCursorInfo.FromString(previous) if previous else pb.ManagedCursorInfo()
+    old = {pair.name: pair.value for pair in message.properties}
+    internal = {pair.name: pair.value for pair in message.cursorProperties if pair.name.startswith(_INTERNAL)}
+    for field in message.DESCRIPTOR.fields:
+        message.ClearField(field.name)  # type: ignore[arg-type]
     message.cursorsLedgerId = ledger_id
     message.markDeleteLedgerId, message.markDeleteEntryId = state.mark_delete
     _put_ranges(message.individualDeletedMessages, state.ranges)
@@ -104,7 +104,7 @@ def decode_entry(entry: bytes, record: CursorRecord) -> CursorRecord:
     """
     message = parsed(pb.PositionInfo, entry)
     bitmaps = message.individualDeletedMessageRanges
-    numbers = {each.name: each.value for each in message.properties}
+    numbers = {pair.name: pair.value for pair in message.properties}
     return CursorRecord(
         Position(message.ledgerId, message.entryId),
         tuple(_ranges_of_bitmaps(bitmaps) if bitmaps else _ranges(message.individualDeletedMessages)),
@@ -134,8 +134,8 @@ def _numbers(name: str, state: CursorRecord, old: Mapping[str, int]) -> dict[str
     """Two cursors of the broker say them all; of others the broker knows one, and Pulsar has more."""
     if numbers_are_whole(name):
         return dict(state.numbers)
-    kept = {key: value for key, value in old.items() if key != _REPLICATED}
-    return {**kept, **state.numbers, **({_REPLICATED: 1} if state.replicate_state else {})}
+    others = {key: value for key, value in old.items() if key != _REPLICATED}
+    return {**others, **state.numbers, **({_REPLICATED: 1} if state.replicate_state else {})}
 
 
 def _put_numbers(target: Any, numbers: Mapping[str, int]) -> None:
@@ -145,8 +145,8 @@ def _put_numbers(target: Any, numbers: Mapping[str, int]) -> None:
 
 def _ranges(stored: Iterable[pb.MessageRange]) -> Iterable[tuple[int, int, int]]:
     """Of a range over several ledgers, as old versions wrote them, the last ledger's part: more is delivered again."""
-    for each in stored:
-        lower, upper = each.lowerEndpoint, each.upperEndpoint
+    for stored_range in stored:
+        lower, upper = stored_range.lowerEndpoint, stored_range.upperEndpoint
         first = lower.entryId + 1 if lower.ledgerId == upper.ledgerId else 0
         if first <= upper.entryId:
             yield upper.ledgerId, first, upper.entryId
@@ -163,7 +163,9 @@ def _put_ranges(target: Any, ranges: Iterable[tuple[int, int, int]]) -> None:
 def _batches(
     stored: Iterable[pb.BatchedEntryDeletionIndexInfo],
 ) -> tuple[tuple[Position, tuple[int, ...]], ...]:
-    return tuple((Position(each.position.ledgerId, each.position.entryId), tuple(each.deleteSet)) for each in stored)
+    return tuple(
+        (Position(batch.position.ledgerId, batch.position.entryId), tuple(batch.deleteSet)) for batch in stored
+    )
 
 
 def _put_batches(target: Any, state: CursorRecord) -> None:

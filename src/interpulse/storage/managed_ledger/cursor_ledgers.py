@@ -38,7 +38,7 @@ from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.cursors.cursor_records import CursorRecord, numbers_are_whole
 from interpulse.storage.cursors.cursor_store import TopicCursors, cursor_key
-from interpulse.storage.cursors.merged import is_continued, united
+from interpulse.storage.cursors.merged import is_continued, merged
 from interpulse.storage.logs.topic_records import record_key
 from interpulse.storage.managed_ledger.cursor_codec import (
     IN_RECORD,
@@ -101,7 +101,7 @@ class CursorLedgers(Protocol):
 class _OpenCursor:
     version: int | None
     """Of its record; None = there is none yet."""
-    kept: bytes
+    previous: bytes
     """The record, not compressed."""
     state: CursorRecord
     """As it is stored."""
@@ -170,10 +170,10 @@ class _TopicCursors:
         names = await self._metadata.children(above)
         for first in range(0, len(names), _KEYS_AT_ONCE):
             keys = [f"{above}/{name}" for name in names[first : first + _KEYS_AT_ONCE]]
-            found = await self._metadata.get_many(keys)
-            cursors = {decode_local_name(key.rpartition("/")[2]): stored for key, stored in found.items()}
+            records = await self._metadata.get_many(keys)
+            cursors = {decode_local_name(key.rpartition("/")[2]): stored for key, stored in records.items()}
             await _all(self._claim(name, stored) for name, stored in cursors.items())
-        return {name: each.state for name, each in self._open.items()}
+        return {name: cursor.state for name, cursor in self._open.items()}
 
     async def _claim(self, name: str, stored: Versioned, attempts: int = _CLAIMS_MAX) -> None:
         """Find the newest state, and write it into the record, so that nobody else can any more.
@@ -224,8 +224,8 @@ class _TopicCursors:
     async def flush(self, records: Mapping[str, CursorRecord], *, last: bool = False) -> None:
         await _all(self._flush(name, record, last=last) for name, record in records.items())
         if last:
-            left = [name for name, each in self._open.items() if each.ledger is not None]
-            await _all(self._flush(name, self._open[name].state, last=True) for name in left)
+            with_ledger = [name for name, cursor in self._open.items() if cursor.ledger is not None]
+            await _all(self._flush(name, self._open[name].state, last=True) for name in with_ledger)
 
     async def delete(self, name: str, *, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}) -> None:
         key, cursor = cursor_key(self._log_name, name), self._open.pop(name, None)
@@ -242,8 +242,8 @@ class _TopicCursors:
         """A record that is there was made for a new partition meanwhile: it is taken over."""
         key = cursor_key(self._log_name, name)
         stored = await self._metadata.get(key)
-        kept = b"" if stored is None else decode_record(stored.value).plain
-        cursor = _OpenCursor(None if stored is None else stored.version, kept, state, state)
+        previous = b"" if stored is None else decode_record(stored.value).plain
+        cursor = _OpenCursor(None if stored is None else stored.version, previous, state, state)
         await self._write_record(name, cursor, state, IN_RECORD, also, expect)
         self._open[name] = cursor
 
@@ -293,14 +293,14 @@ class _TopicCursors:
             self._taken_over(key)
         try:
             record = decode_record(stored.value)
-            found = await self._newest(record)
+            theirs = await self._newest(record)
         except ValueError as error:
             raise MetadataUnavailable(f"the cursor {name} of {self._log_name} cannot be understood: {error}") from error
-        cursor.version, cursor.kept = stored.version, record.plain
+        cursor.version, cursor.previous = stored.version, record.plain
         if not cursor.was_reset and not numbers_are_whole(name):  # those numbers belong to the position
-            cursor.theirs = found if cursor.theirs is None else united(cursor.theirs, found)
+            cursor.theirs = theirs if cursor.theirs is None else merged(cursor.theirs, theirs)
         log.warning(
-            "cursor was changed by somebody else topic=%s cursor=%s theirs=%s", self._log_name, name, found.mark_delete
+            "cursor was changed by somebody else topic=%s cursor=%s theirs=%s", self._log_name, name, theirs.mark_delete
         )
 
     async def _into_ledger(self, name: str, cursor: _OpenCursor, state: CursorRecord) -> None:
@@ -353,13 +353,13 @@ class _TopicCursors:
     ) -> None:
         key = cursor_key(self._log_name, name)
         written = state if ledger_id == IN_RECORD else replace(state, ranges=(), batches=())
-        value = encode_record(name, written, ledger_id=ledger_id, kept=cursor.kept)
+        value = encode_record(name, written, ledger_id=ledger_id, previous=cursor.previous)
         await self._commit(key, Put(key, value), cursor, also, expect)
         stored = await self._metadata.get(key)
         if stored is None or stored.value != value:
             self._taken_over(key)
         cursor.version = stored.version
-        cursor.kept = decode_record(value).plain
+        cursor.previous = decode_record(value).plain
         cursor.state = _as_stored(name, state, cursor.state)
 
     async def _commit(
@@ -425,7 +425,7 @@ def _joined(cursor: _OpenCursor, state: CursorRecord) -> CursorRecord:
     if not cursor.was_reset and not is_continued(cursor.ours, state):
         cursor.was_reset, cursor.theirs = True, None
     cursor.ours = state
-    return state if cursor.theirs is None else united(state, cursor.theirs)
+    return state if cursor.theirs is None else merged(state, cursor.theirs)
 
 
 def _as_stored(name: str, state: CursorRecord, old: CursorRecord) -> CursorRecord:

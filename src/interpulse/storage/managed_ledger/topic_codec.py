@@ -41,7 +41,7 @@ class PulsarTopicRecords:
                 raise ValueError(
                     f"ledger {ledger.ledgerId} was offloaded to other storage, which is not supported here"
                 )
-        properties = {each.key: each.value for each in message.properties}
+        properties = {pair.key: pair.value for pair in message.properties}
         other: dict[str, Any] = {}
         for counter, name in _COUNTERS.items():
             if properties.get(name, "").isdecimal():
@@ -73,14 +73,14 @@ class PulsarTopicRecords:
     def ledgers_named(self, key: str, value: bytes) -> Sequence[int]:
         try:
             if key.startswith(_SCHEMAS):
-                return [each.position.ledger for each in decode_locator(value)]
+                return [version.position.ledger for version in decode_locator(value)]
             if not key.startswith(record_key("")):
                 return ()
             cursor = decode_record(value)
         except ValueError:
             return ()
         compacted = cursor.state.numbers.get(COMPACTED_LEDGER)
-        return [each for each in (cursor.ledger_id, compacted) if each is not None and each >= 0]
+        return [ledger for ledger in (cursor.ledger_id, compacted) if ledger is not None and ledger >= 0]
 
 
 def _message(record: bytes) -> pb.ManagedLedgerInfo:
@@ -97,7 +97,7 @@ def _rows(ledgers: Sequence[pb.LedgerInfo]) -> list[LedgerRecord]:
 
 
 def _put_ledgers(message: pb.ManagedLedgerInfo, rows: Sequence[LedgerRecord]) -> None:
-    stored = {each.ledgerId: pb.LedgerInfo.FromString(each.SerializeToString()) for each in message.ledgerInfo}
+    stored = {info.ledgerId: pb.LedgerInfo.FromString(info.SerializeToString()) for info in message.ledgerInfo}
     del message.ledgerInfo[:]
     for row, following in zip(rows, [*rows[1:], None], strict=False):
         ledger = message.ledgerInfo.add()
@@ -119,7 +119,7 @@ def _all_properties(other: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _put_properties(message: pb.ManagedLedgerInfo, properties: Mapping[str, str]) -> None:
-    if {each.key: each.value for each in message.properties} == properties:
+    if {pair.key: pair.value for pair in message.properties} == properties:
         return
     del message.properties[:]
     for key, value in properties.items():

@@ -115,5 +115,5 @@ def _record_of(key: str) -> str:
     return "/".join(key.split("/", _PARTS)[:_PARTS]) if key.startswith(_ROOT) else ""
 
 
-def _version(found: Versioned | None) -> int | None:
-    return None if found is None else found.version
+def _version(stored: Versioned | None) -> int | None:
+    return None if stored is None else stored.version

@@ -1,7 +1,7 @@
 """The metadata as questions read it: no read waits for a store past the moment at which its session is lost.
 
 Whoever asks gets `SessionLost` then, and may ask again; where the session is lost already it comes at once, unless the
-answer needs no waiting. Commits wait for the session as before, and so do reads within `waiting`.
+answer needs no waiting. Commits wait for the session as before, and so do reads within `with_waiting_reads`.
 Source: docs/reference/cluster-protocol.md#session-deadline.
 """
 
@@ -17,7 +17,7 @@ from interpulse.model.errors import ServiceNotReady
 from interpulse.storage.api import Change, MetadataStore, MetadataUnavailable, Versioned
 from interpulse.storage.sessions import Session, SessionState
 
-__all__ = ["PromptMetadata", "SessionLost", "session_lost", "waiting", "while_held"]
+__all__ = ["SessionBoundedMetadata", "SessionLost", "session_lost", "until_session_lost", "with_waiting_reads"]
 
 T = TypeVar("T")
 
@@ -33,24 +33,24 @@ def session_lost() -> SessionLost:
     return SessionLost("The broker has lost sight of the metadata store; it serves again when that answers")
 
 
-async def waiting(work: Coroutine[Any, Any, T]) -> T:
+async def with_waiting_reads(work: Coroutine[Any, Any, T]) -> T:
     """What the work gives, whose reads wait for the store: what it ends or takes back was begun before."""
     context = copy_context()
     context.run(_waiting.set, True)
     return await asyncio.get_running_loop().create_task(work, context=context)
 
 
-async def while_held(session: Session, work: Coroutine[Any, Any, T]) -> T:
+async def until_session_lost(session: Session, work: Coroutine[Any, Any, T]) -> T:
     """What the work gives. `SessionLost` ends it when the session is lost, or where it waits while that is lost."""
-    given: list[T] = []
+    result: list[T] = []
 
     async def run() -> None:
-        given.append(await work)
+        result.append(await work)
 
-    left = start_eagerly(run())
-    if left is not None:
-        await _until_lost(session, left)
-    return given[0]
+    rest = start_eagerly(run())
+    if rest is not None:
+        await _until_lost(session, rest)
+    return result[0]
 
 
 async def _until_lost(session: Session, work: Coroutine[Any, Any, None]) -> None:
@@ -81,7 +81,7 @@ async def _until_lost(session: Session, work: Coroutine[Any, Any, None]) -> None
             await asyncio.wait([task])
 
 
-class PromptMetadata:
+class SessionBoundedMetadata:
     """See the module. A `MetadataStore` for what clients and operators ask one broker among several."""
 
     def __init__(self, store: MetadataStore) -> None:
@@ -122,4 +122,4 @@ class PromptMetadata:
         await self._store.close()
 
     async def _asked(self, read: Coroutine[Any, Any, T]) -> T:
-        return await read if _waiting.get() else await while_held(self.session, read)
+        return await read if _waiting.get() else await until_session_lost(self.session, read)

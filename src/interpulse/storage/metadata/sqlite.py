@@ -122,15 +122,15 @@ class SqliteMetadataStore:
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
         self._check_open()
-        known = {key: self._cache[key] for key in keys if key in self._cache}
-        found = {key: value for key, value in known.items() if value is not None}
-        unknown = [key for key in keys if key not in known]
-        return found | self._read(unknown) if unknown else found
+        cached = {key: self._cache[key] for key in keys if key in self._cache}
+        present = {key: value for key, value in cached.items() if value is not None}
+        missing = [key for key in keys if key not in cached]
+        return present | self._read(missing) if missing else present
 
     def unchanged(self, versions: Mapping[str, int | None]) -> bool:
-        known = self._cache.get
+        cached = self._cache.get
         for key, version in versions.items():
-            value = known(key, _UNKNOWN)
+            value = cached(key, _UNKNOWN)
             if (value and value[1]) != version:  # None: the key is absent; an index is faster than a name
                 return False
         return True
@@ -146,11 +146,11 @@ class SqliteMetadataStore:
 
     async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
         self._check_open()
-        found = _scan(self._reader, self._path, prefix, after, min(limit, _KEYS_LISTED_AT_ONCE))
-        if len(found) == limit or len(found) < _KEYS_LISTED_AT_ONCE:
-            return found
-        arguments = (self._list_reader, self._path, prefix, found[-1][0], limit - len(found))
-        return found + await self._loop.run_in_executor(self._lister, _scan, *arguments)
+        page = _scan(self._reader, self._path, prefix, after, min(limit, _KEYS_LISTED_AT_ONCE))
+        if len(page) == limit or len(page) < _KEYS_LISTED_AT_ONCE:
+            return page
+        arguments = (self._list_reader, self._path, prefix, page[-1][0], limit - len(page))
+        return page + await self._loop.run_in_executor(self._lister, _scan, *arguments)
 
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         self._check_open()
@@ -190,16 +190,16 @@ class SqliteMetadataStore:
         self._check_open()
         with self.meter.reading(len(keys)), _as_unavailable(self._path):
             if len(keys) <= _KEYS_PER_QUERY:
-                found = self._select(keys)  # one statement is a consistent read by itself
+                rows = self._select(keys)  # one statement is a consistent read by itself
             else:
                 with _transaction(self._reader, "DEFERRED"):
-                    found = {}
+                    rows = {}
                     for begin in range(0, len(keys), _KEYS_PER_QUERY):
-                        found |= self._select(keys[begin : begin + _KEYS_PER_QUERY])
+                        rows |= self._select(keys[begin : begin + _KEYS_PER_QUERY])
         for key in keys:
             if key not in self._changing:
-                self._remember(key, found.get(key))
-        return found
+                self._remember(key, rows.get(key))
+        return rows
 
     def _remember(self, key: str, value: Versioned | None) -> None:
         if len(key) <= _KEY_LENGTH_REMEMBERED and (value is None or len(value.value) <= _VALUE_BYTES_REMEMBERED):
@@ -340,9 +340,9 @@ def _prepare(path: Path) -> None:
         _create_for_owner(path)
         connection = _connect(path)
         try:
-            (found,) = connection.execute("PRAGMA user_version").fetchone()
-            if found > _FORMAT:
-                raise MetadataUnavailable(f"metadata store {path} has format {found}, this program knows {_FORMAT}")
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version > _FORMAT:
+                raise MetadataUnavailable(f"metadata store {path} has format {version}, this program knows {_FORMAT}")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(_SCHEMA)
             connection.execute(f"PRAGMA user_version = {_FORMAT}")

@@ -77,8 +77,8 @@ class WriteMeter:
     def written_of(self, log: str) -> WrittenEntries | None:
         """The entries of a log that became durable in the last full period; None if there are none since it began."""
         self._turn()
-        found = self._last_written.get(log)
-        return WrittenEntries() if found is None and log in self._written else found
+        written = self._last_written.get(log)
+        return WrittenEntries() if written is None and log in self._written else written
 
     def read_rate_of(self, log: str) -> float:
         """The entries of a log that were read per second, in the last full period."""

@@ -30,7 +30,7 @@ from interpulse.storage.segments.files import Files
 from interpulse.storage.segments.index import LedgerRows, Row, encode_chunk
 from interpulse.storage.segments.ledger_owners import LedgerIds, owner_changes
 from interpulse.storage.segments.reader import SegmentReader, UnreadableRecord
-from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, place, split_run
+from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, location, split_run
 from interpulse.storage.segments.segment_set import Segment, SegmentSet, segment_path
 from interpulse.storage.segments.writer import GroupWrite, LogWriter
 
@@ -57,7 +57,7 @@ class _Group:
         """Encode a run behind what is here already."""
         for part in split_run(run):
             offset = self.start + self.size
-            record = encode_record(part, self.size, place(number, offset))
+            record = encode_record(part, self.size, location(number, offset))
             length = sum(map(len, record))
             self.parts += record
             self.rows.append(Row(part.ledger_id, part.first, len(part.entries), offset, length))
@@ -301,8 +301,8 @@ class SegmentJournal:
     def unlink(self, segments: Sequence[Segment]) -> asyncio.Future[None]:
         """Remove the files of segments that are no longer in the set; done when the result is there."""
         gone: asyncio.Future[None] = self._loop.create_future()
-        self._writer.unlink([each.number for each in segments], lambda: _answer(gone))
-        self._reader.forget([each.path for each in segments])
+        self._writer.unlink([segment.number for segment in segments], lambda: _answer(gone))
+        self._reader.forget([segment.path for segment in segments])
         return gone
 
     async def close(self) -> None:

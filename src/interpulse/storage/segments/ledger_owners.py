@@ -57,16 +57,16 @@ class LedgerIds:
 def owner_changes(name: str, before: Collection[int], after: Collection[int]) -> list[Change]:
     """What is committed with a record that names other ledgers than before."""
     begun, ended = set(after).difference(before), set(before).difference(after)
-    puts: list[Change] = [Put(ledger_key(each), name.encode()) for each in sorted(begun)]
-    return puts + [Delete(ledger_key(each)) for each in sorted(ended)]
+    puts: list[Change] = [Put(ledger_key(ledger), name.encode()) for ledger in sorted(begun)]
+    return puts + [Delete(ledger_key(ledger)) for ledger in sorted(ended)]
 
 
 async def living_ledgers(metadata: MetadataStore, ledger_ids: Iterable[int]) -> dict[int, str]:
     """Which of these ledgers some log still has, and the name of that log."""
-    owners = await metadata.get_many([ledger_key(each) for each in ledger_ids])
+    owners = await metadata.get_many([ledger_key(ledger) for ledger in ledger_ids])
     claims = {int(key.rpartition("L")[2]): owner.value.decode() for key, owner in owners.items()}
     stored = await metadata.get_many([record_key(name) for name in sorted(set(claims.values()))])
-    return {each: name for each, name in claims.items() if _lists(name, stored.get(record_key(name)), each)}
+    return {ledger: name for ledger, name in claims.items() if _lists(name, stored.get(record_key(name)), ledger)}
 
 
 def _lists(name: str, stored: Versioned | None, ledger_id: int) -> bool:

@@ -45,8 +45,8 @@ async def open_log_store(
     ids = LedgerIds(metadata)
     reader = SegmentReader(files)
     try:
-        found = await reader.run(lambda: recover_segments(directory, files))
-        segments = SegmentSet(found)
+        recovered = await reader.run(lambda: recover_segments(directory, files))
+        segments = SegmentSet(recovered)
         dead = await _take_dead_segments(directory, metadata, ids, segments)
     except OSError as error:
         await reader.close()
@@ -64,7 +64,7 @@ async def _take_dead_segments(
 ) -> list[Segment]:
     """Drop the ledgers that no log has any more; the segments that hold nothing else."""
     unreserved = await ids.first_unreserved()
-    strangers = [each for each in segments.ledger_ids if each >= unreserved]
+    strangers = [ledger for ledger in segments.ledger_ids if ledger >= unreserved]
     if strangers:
         reason = f"ledger {strangers[0]} is not one of this metadata store; was metadata.sqlite removed or replaced?"
         raise DataDirectoryUnusable(str(directory), reason)
@@ -73,5 +73,5 @@ async def _take_dead_segments(
         for segment, rows in segments.parts(ledger_id):
             if rows.damaged_at is not None:
                 _log.error("log is damaged log=%s segment=%s offset=%d", name, segment.path, rows.damaged_at)
-    dead = segments.forget([each for each in segments.ledger_ids if each not in owners])
+    dead = segments.forget([ledger for ledger in segments.ledger_ids if ledger not in owners])
     return dead + segments.remove_empty()

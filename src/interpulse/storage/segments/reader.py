@@ -19,9 +19,9 @@ from interpulse.storage.segments.records import (
     DamagedRecord,
     RecordHead,
     check_body,
+    location,
     parse_entries,
     parse_record_head,
-    place,
 )
 from interpulse.storage.segments.segment_set import Extent, Segment
 
@@ -97,7 +97,7 @@ class SegmentReader:
     def _record(self, segment: Segment, row: Row) -> tuple[RecordHead, bytes]:
         content = self._file(segment.path).read(row.length, row.offset)
         try:
-            head = parse_record_head(content, place(segment.number, row.offset))
+            head = parse_record_head(content, location(segment.number, row.offset))
             if (head.ledger_id, head.first, head.entries, head.length) != (*row[:3], row.length):
                 raise DamagedRecord("another record lies here")
             check_body(head, content)

@@ -25,10 +25,10 @@ __all__ = [
     "check_body",
     "encode_record",
     "find_record",
+    "location",
     "pack_segment_head",
     "parse_entries",
     "parse_record_head",
-    "place",
     "segment_head_version",
     "split_run",
 ]
@@ -92,13 +92,13 @@ def split_run(run: Run) -> list[Run]:
     return parts
 
 
-def place(number: int, offset: int) -> int:
+def location(number: int, offset: int) -> int:
     """Initial value of the header checksum for a record at ``offset`` of segment ``number``."""
     return (number * 0x9E3779B1 + offset) & 0xFFFFFFFF
 
 
 def encode_record(run: Run, group_offset: int, at: int) -> tuple[bytes, bytes, bytes]:
-    """Header, table of entry lengths, and entries of a record at the `place` ``at``."""
+    """Header, table of entry lengths, and entries of a record at the `location` ``at``."""
     table = pack(f"<{len(run.entries)}I", *map(len, run.entries))
     entries = b"".join(run.entries)
     head = _HEAD.pack(
@@ -114,7 +114,7 @@ def encode_record(run: Run, group_offset: int, at: int) -> tuple[bytes, bytes, b
 
 
 def parse_record_head(content: bytes, at: int, offset: int = 0) -> RecordHead:
-    """Read the header at ``offset`` of ``content``, which is the `place` ``at``. Raises `DamagedRecord`."""
+    """Read the header at ``offset`` of ``content``, which is the `location` ``at``. Raises `DamagedRecord`."""
     if len(content) - offset < RECORD_HEAD:
         raise DamagedRecord("the record is cut off")
     magic, *fields = _HEAD.unpack_from(content, offset)
@@ -152,7 +152,7 @@ def find_record(content: bytes, number: int, begin: int, offset: int) -> int:
     """Where the next intact header is at or after ``offset``, -1 if nowhere. ``content`` begins at byte ``begin``."""
     while (offset := content.find(_RECORD_MAGIC, offset)) >= 0:
         try:
-            parse_record_head(content, place(number, begin + offset), offset)
+            parse_record_head(content, location(number, begin + offset), offset)
         except DamagedRecord:
             offset += 1
         else:

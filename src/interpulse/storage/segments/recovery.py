@@ -29,8 +29,8 @@ from interpulse.storage.segments.records import (
     RecordHead,
     check_body,
     find_record,
+    location,
     parse_record_head,
-    place,
     segment_head_version,
 )
 from interpulse.storage.segments.segment_set import Segment, index_path, segment_path
@@ -181,7 +181,7 @@ def _scan(content: bytes, number: int, begin: int) -> _Scan:
         head: RecordHead | None = None
         intact = False
         try:
-            head = parse_record_head(content, place(number, begin + offset), offset)
+            head = parse_record_head(content, location(number, begin + offset), offset)
             check_body(head, content, offset)
             intact = True
         except DamagedRecord:
@@ -200,7 +200,7 @@ def _scan(content: bytes, number: int, begin: int) -> _Scan:
 def _synced_before_later_group(content: bytes, number: int, begin: int, offset: int, following: int) -> bool:
     """Whether a record behind ``offset`` belongs to a group that began later, so that ``offset`` was on the disk."""
     while following >= 0:
-        head = parse_record_head(content, place(number, begin + following), following)
+        head = parse_record_head(content, location(number, begin + following), following)
         if following - head.group_offset > offset:
             return True
         following = find_record(content, number, begin, following + 1)

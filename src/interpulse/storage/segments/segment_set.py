@@ -65,7 +65,7 @@ class SegmentSet:
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self._segments: dict[int, Segment] = {}
         self._holders: dict[int, list[Segment]] = {}  # per ledger, oldest first
-        for segment in sorted(segments, key=lambda each: each.number):
+        for segment in sorted(segments, key=lambda segment: segment.number):
             self._segments[segment.number] = segment
             for ledger_id in segment.ledgers:
                 self._holders.setdefault(ledger_id, []).append(segment)
@@ -86,9 +86,9 @@ class SegmentSet:
 
     def add(self, segment: Segment, row: Row) -> None:
         """Note a durable record at the end of a segment."""
-        known = row.ledger_id in segment.ledgers
+        has_ledger = row.ledger_id in segment.ledgers
         segment.add(row)
-        if not known:
+        if not has_ledger:
             self._holders.setdefault(row.ledger_id, []).append(segment)
 
     def parts(self, ledger_id: int) -> Iterator[tuple[Segment, LedgerRows]]:
@@ -99,24 +99,24 @@ class SegmentSet:
     def measure(self, ledger_id: int) -> tuple[int, int]:
         """Entries of the ledger, and their bytes."""
         rows = [rows for _, rows in self.parts(ledger_id)]
-        return (rows[-1].end, sum(each.size for each in rows)) if rows else (0, 0)
+        return (rows[-1].end, sum(row.size for row in rows)) if rows else (0, 0)
 
     def extents(self, ledger_id: int, first: int, entries_max: int, bytes_max: int) -> list[Extent]:
         """The records to read for at most so much, at least one; empty if the ledger is not here (any more)."""
-        found: list[Extent] = []
+        extents: list[Extent] = []
         end = first + entries_max
         for segment, rows in self.parts(ledger_id):
             if rows.end <= first:
                 continue
             for index in range(rows.row_of(first), len(rows.firsts)):
                 row = rows.row(index, ledger_id)
-                if first >= end or (bytes_max <= 0 and found):
-                    return found
+                if first >= end or (bytes_max <= 0 and extents):
+                    return extents
                 count = min(end, row.first + row.entries) - first
-                found.append(Extent(segment, row, first - row.first, count))
+                extents.append(Extent(segment, row, first - row.first, count))
                 bytes_max -= row.length * count // row.entries
                 first += count
-        return found
+        return extents
 
     def forget(self, ledger_ids: Iterable[int]) -> list[Segment]:
         """Drop ledgers; the sealed segments that no log needs any more are removed from the set and returned."""
@@ -130,7 +130,7 @@ class SegmentSet:
     def remove_empty(self, segments: Iterable[Segment] | None = None) -> list[Segment]:
         """Of these segments (or all), take out the sealed ones that hold nothing living."""
         candidates = list(self._segments.values() if segments is None else segments)
-        empty = [each for each in candidates if each.sealed and not each.ledgers and not each.mysterious]
+        empty = [segment for segment in candidates if segment.sealed and not segment.ledgers and not segment.mysterious]
         for segment in empty:
             del self._segments[segment.number]
         return empty

@@ -107,11 +107,11 @@ class ZooKeeperClient:
         """Several nodes as they are at one moment, None for those that do not exist."""
         steps = [Step(GET, Read(self._full(path))) for path in paths]
         what = f"reading {paths[0] if paths else 'nothing'} and {max(len(paths) - 1, 0)} others"
-        found = await self._link.ask(MULTI_READ, steps, what, once=False)
-        for path, each in zip(paths, found, strict=True):
-            if isinstance(each, Failed) and each.code != _NO_NODE:
-                raise refusal(each.code, f"reading {path}")
-        return [None if isinstance(each, Failed) else each for each in found]
+        answers = await self._link.ask(MULTI_READ, steps, what, once=False)
+        for path, answer in zip(paths, answers, strict=True):
+            if isinstance(answer, Failed) and answer.code != _NO_NODE:
+                raise refusal(answer.code, f"reading {path}")
+        return [None if isinstance(answer, Failed) else answer for answer in answers]
 
     async def create(
         self, path: str, value: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
@@ -131,9 +131,9 @@ class ZooKeeperClient:
         above = ["/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1)]
         if above and await self._exists_full(above[-1]):
             return
-        for each in above:
-            if not await self._exists_full(each):
-                await self._create_parent(each)
+        for parent in above:
+            if not await self._exists_full(parent):
+                await self._create_parent(parent)
 
     async def set(self, path: str, value: bytes, version: int = ANY_VERSION) -> Stat:
         """Replace the value of a node that has this version."""

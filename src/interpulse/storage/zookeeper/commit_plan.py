@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from interpulse.storage.api import Change, CommitConflict, Put
-from interpulse.storage.zookeeper.node_cache import KnownNode
+from interpulse.storage.zookeeper.node_cache import CachedNode
 from interpulse.storage.zookeeper.records import (
     ANY_VERSION,
     CHECK,
@@ -44,7 +44,7 @@ def last_changes(changes: Sequence[Change]) -> dict[str, Change]:
 def plan_commit(
     changes: Mapping[str, Change],
     expect: Mapping[str, int | None],
-    nodes: Mapping[str, KnownNode],
+    nodes: Mapping[str, CachedNode],
     session_id: int = 0,
 ) -> list[Planned]:
     """The steps, in an order in which each finds what it needs.
@@ -53,19 +53,19 @@ def plan_commit(
     that they contradict, and for an ephemeral key that is there and not of this session.
     """
     for key, version in expect.items():
-        found = nodes[key].found
-        if (None if found is None else found.version) != version:
+        stored = nodes[key].stored
+        if (None if stored is None else stored.version) != version:
             raise CommitConflict(key)
     for key, change in changes.items():
-        if isinstance(change, Put) and change.ephemeral and nodes[key].found and nodes[key].owner != session_id:
+        if isinstance(change, Put) and change.ephemeral and nodes[key].stored and nodes[key].owner != session_id:
             raise CommitConflict(key)
     checks = [
         Planned(Step(CHECK, Check(key, nodes[key].version)), True)
         for key in expect
-        if key not in changes and nodes[key].found is not None
+        if key not in changes and nodes[key].stored is not None
     ]
     doomed = sorted((key for key, change in changes.items() if not isinstance(change, Put)), reverse=True)
-    deletions = [_deletion(key, key in expect, nodes[key]) for key in doomed if nodes[key].found is not None]
+    deletions = [_deletion(key, key in expect, nodes[key]) for key in doomed if nodes[key].stored is not None]
     puts = {
         key: [_put(change, key in expect, nodes[key])] for key, change in changes.items() if isinstance(change, Put)
     }
@@ -84,12 +84,12 @@ def _absence(key: str) -> list[Planned]:
     return [Planned(Step(CREATE, Create(key)), True), Planned(Step(DELETE, Delete(key)), True)]
 
 
-def _deletion(key: str, expected: bool, node: KnownNode) -> Planned:
+def _deletion(key: str, expected: bool, node: CachedNode) -> Planned:
     return Planned(Step(DELETE, Delete(key, node.version if expected else ANY_VERSION)), expected)
 
 
-def _put(put: Put, expected: bool, node: KnownNode) -> Planned:
-    if node.found is None:
+def _put(put: Put, expected: bool, node: CachedNode) -> Planned:
+    if node.stored is None:
         flags = EPHEMERAL if put.ephemeral else PERSISTENT
         return Planned(Step(CREATE, Create(put.key, put.value, flags=flags)), expected)
     return Planned(Step(SET, Set(put.key, put.value, node.version if expected else ANY_VERSION)), expected)

@@ -68,11 +68,11 @@ class Connection(asyncio.Protocol):
 
     async def watch_again(self, paths: list[str]) -> None:
         """Set the watches of an earlier connection; raises `BrokenConnection`."""
-        told: WatchesSet = await self._shake(self._protocol.watch_again(paths))
-        if told.error == -6:
+        answer: WatchesSet = await self._shake(self._protocol.watch_again(paths))
+        if answer.error == -6:
             raise Unusable(f"ZooKeeper server {self.server} has no recursive watches; 3.6 or newer is needed")
-        if told.error:
-            raise BrokenConnection(f"watches were refused with error {told.error}")
+        if answer.error:
+            raise BrokenConnection(f"watches were refused with error {answer.error}")
 
     def keep_alive(self, timeout_s: float) -> None:
         """Ping, and give up when the server is silent, as this time-out of the session demands."""

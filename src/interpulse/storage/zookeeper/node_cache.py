@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from interpulse.storage.api import Versioned
 from interpulse.storage.zookeeper.records import Node, Stat
 
-__all__ = ["UNKNOWN", "KnownNode", "KnownNodes", "known"]
+__all__ = ["NOT_CACHED", "CachedNode", "NodeCache", "cached_node"]
 
 _VALUE_BYTES_REMEMBERED: Final = 4096  # a larger value is read each time
 _KEY_LENGTH_REMEMBERED: Final = 1000
@@ -22,13 +22,13 @@ _NAMES_MAX: Final = 200_000  # in all remembered lists
 _CHANGES_MAX: Final = 10_000  # keys whose last change is remembered
 
 
-class KnownNode(NamedTuple):
+class CachedNode(NamedTuple):
     """A node or its absence. The version of ``found`` is its ``mzxid``, ``version`` is ZooKeeper's own.
 
     ``owner`` is the session it lives as long as, 0 for one that stays.
     """
 
-    found: Versioned | None
+    stored: Versioned | None
     version: int
     owner: int = 0
 
@@ -38,26 +38,26 @@ class _Change(NamedTuple):
     zxid: int
 
 
-ABSENT: Final = KnownNode(None, -1)
-UNKNOWN: Final = KnownNode(Versioned(b"", -1), -1)
+ABSENT: Final = CachedNode(None, -1)
+NOT_CACHED: Final = CachedNode(Versioned(b"", -1), -1)
 
 
-def known(node: Node | None) -> KnownNode:
+def cached_node(node: Node | None) -> CachedNode:
     """What an answer says."""
     return ABSENT if node is None else _node(node.value, node.stat)
 
 
-def _node(value: bytes, stat: Stat) -> KnownNode:
-    return KnownNode(Versioned(value, stat.mzxid), stat.version, stat.ephemeral_owner)
+def _node(value: bytes, stat: Stat) -> CachedNode:
+    return CachedNode(Versioned(value, stat.mzxid), stat.version, stat.ephemeral_owner)
 
 
-class KnownNodes:
+class NodeCache:
     """Nodes and lists of children that were read or written last, below nodes that are watched."""
 
     def __init__(self, roots: Sequence[str], nodes_max: int) -> None:
         self._roots = tuple(root.rstrip("/") for root in roots)
         self._nodes_max = nodes_max
-        self._nodes: OrderedDict[str, KnownNode] = OrderedDict()
+        self._nodes: OrderedDict[str, CachedNode] = OrderedDict()
         self._lists: OrderedDict[str, list[str]] = OrderedDict()
         self._names = 0  # in the lists
         self._changes: OrderedDict[str, _Change] = OrderedDict()  # the last one of a key
@@ -73,15 +73,15 @@ class KnownNodes:
         """Whether the key is watched."""
         return any(key == root or key.startswith(root + "/") for root in self._roots)
 
-    def node(self, key: str) -> KnownNode:
-        """`UNKNOWN` if it is not remembered."""
-        return self._nodes.get(key, UNKNOWN)
+    def node(self, key: str) -> CachedNode:
+        """`NOT_CACHED` if it is not remembered."""
+        return self._nodes.get(key, NOT_CACHED)
 
     def names(self, key: str) -> list[str] | None:
         """The children, sorted; None if they are not remembered."""
         return self._lists.get(key)
 
-    def remember(self, key: str, node: KnownNode, asked: int) -> None:
+    def remember(self, key: str, node: CachedNode, asked: int) -> None:
         """The answer to what was asked at that moment."""
         if self.unchanged_since(key, asked) and self.covers(key):
             self._keep(key, node)
@@ -134,8 +134,8 @@ class KnownNodes:
         self._lists.clear()
         self._names = 0
 
-    def _keep(self, key: str, node: KnownNode) -> None:
-        size = 0 if node.found is None else len(node.found.value)
+    def _keep(self, key: str, node: CachedNode) -> None:
+        size = 0 if node.stored is None else len(node.stored.value)
         if len(key) <= _KEY_LENGTH_REMEMBERED and size <= _VALUE_BYTES_REMEMBERED:
             self._nodes[key] = node
             self._nodes.move_to_end(key)

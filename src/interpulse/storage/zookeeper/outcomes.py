@@ -49,7 +49,7 @@ class Mark:
         """The try was applied."""
         self._made_in = self._sent_in
 
-    async def mend(self, refused: StepsRefused) -> None:
+    async def repair(self, refused: StepsRefused) -> None:
         """Its own step was refused: the node is there against expectation, or it is not, or nothing is above it."""
         if refused.code == _NODE_EXISTS:
             self._made_in = self._sent_in
@@ -67,14 +67,14 @@ class Mark:
         """
         await self._client.sync(self._path)
         try:
-            found = int((await self._client.get(self._path)).value) == self._number
+            applied = int((await self._client.get(self._path)).value) == self._number
         except NoNode:
-            found = False
-        if not found and self._client.session is not self._sent_in:
+            applied = False
+        if not applied and self._client.session is not self._sent_in:
             raise SessionExpired(self._sent_in.id, what)
-        if found:
+        if applied:
             self.written()
-        return found
+        return applied
 
 
 class Marks:

@@ -6,20 +6,20 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 
-__all__ = ["places_after"]
+__all__ = ["keys_after"]
 
 
-def places_after(names: Sequence[str], beginning: str, behind: str) -> Iterator[str]:
+def keys_after(names: Sequence[str], beginning: str, after: str) -> Iterator[str]:
     """What comes behind a place, of names in order that have this beginning.
 
     ``name`` stands for the key itself, ``name/`` for all that lies below it. Costs what is taken of it.
     """
     below: list[str] = []  # a heap of what lies below names that were given
-    for length in range(1, len(behind) + 1):
-        name = behind[:length]
-        if _holds(names, name) and name.startswith(beginning) and _goes_on(f"{name}/", behind):
+    for length in range(1, len(after) + 1):
+        name = after[:length]
+        if _holds(names, name) and name.startswith(beginning) and _goes_on(f"{name}/", after):
             heappush(below, f"{name}/")
-    first = max(bisect_left(names, beginning), bisect_right(names, behind) if behind else 0)
+    first = max(bisect_left(names, beginning), bisect_right(names, after) if after else 0)
     for index in range(first, len(names)):
         name = names[index]
         if not name.startswith(beginning):
@@ -37,5 +37,5 @@ def _holds(names: Sequence[str], name: str) -> bool:
     return index < len(names) and names[index] == name
 
 
-def _goes_on(place: str, behind: str) -> bool:
-    return behind < place or behind.startswith(place)
+def _goes_on(key: str, after: str) -> bool:
+    return after < key or after.startswith(key)

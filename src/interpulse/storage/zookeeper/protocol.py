@@ -159,8 +159,8 @@ class ClientProtocol:
         return Reply(zxid, error, None if error else operation.answer.read(source))
 
 
-def _watch_event(zxid: int, told: Notification) -> WatchEvent:
-    return WatchEvent(zxid, told.kind, told.path)
+def _watch_event(zxid: int, notification: Notification) -> WatchEvent:
+    return WatchEvent(zxid, notification.kind, notification.path)
 
 
 def _request(xid: int, operation: Operation[Any, Any], body: bytes) -> bytes:

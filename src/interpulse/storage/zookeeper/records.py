@@ -318,7 +318,7 @@ class _MultiHeader(NamedTuple):
 
 _MULTI_HEADER = fixed(_MultiHeader, ">i?i")
 _END = _MultiHeader(-1, True, -1)
-_IN_MULTI = {each.code: each for each in (CREATE, DELETE, SET, CHECK, GET)}
+_IN_MULTI = {request.code: request for request in (CREATE, DELETE, SET, CHECK, GET)}
 
 
 def _write_steps(out: bytearray, steps: Iterable[Step]) -> None:
@@ -372,8 +372,8 @@ MULTI_READ: Operation[Sequence[Step], list[Any]] = Operation("read", 22, _steps,
 """Several `GET`: each fails by itself."""
 
 OPERATIONS: Final = {
-    each.code: each
-    for each in (
+    request.code: request
+    for request in (
         CREATE, DELETE, EXISTS, GET, SET, SYNC, PING, GET_CHILDREN, CHECK, MULTI, MULTI_READ, SET_WATCHES, ADD_WATCH,
         CLOSE_SESSION,
     )

@@ -10,7 +10,7 @@ import pytest
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import NotAllowed
-from interpulse.proxy.brokers import Brokers, place_of
+from interpulse.proxy.brokers import Brokers, endpoint_of
 from interpulse.proxy.lookup.batches import answer_batch
 from interpulse.proxy.lookup.questions import Questions
 from interpulse.proxy.targets import TargetRules
@@ -53,7 +53,7 @@ def failed(answer: pb.CommandBatchLookupTopicResponse) -> dict[str, int]:
 
 
 def knows(questions: Questions, broker: ScriptedBroker) -> bool:
-    return questions._brokers.knows(place_of(BrokerAddress.parse(broker.url)))
+    return questions._brokers.knows(endpoint_of(BrokerAddress.parse(broker.url)))
 
 
 def answers_with(*groups: tuple[ScriptedBroker, int, list[str]], failure: tuple[int, list[str]] | None = None):

@@ -8,7 +8,7 @@ import pytest
 
 from interpulse.model.ids import Position
 from interpulse.storage.cursors.cursor_records import CursorRecord
-from interpulse.storage.cursors.merged import is_continued, united
+from interpulse.storage.cursors.merged import is_continued, merged
 
 
 def at(ledger: int, entry: int, *ranges: tuple[int, int, int], **more: Any) -> CursorRecord:
@@ -46,7 +46,7 @@ def at(ledger: int, entry: int, *ranges: tuple[int, int, int], **more: Any) -> C
 def test_states_when_united_then_have_what_either_acknowledged(
     ours: CursorRecord, theirs: CursorRecord, both: CursorRecord
 ) -> None:
-    assert united(ours, theirs) == both
+    assert merged(ours, theirs) == both
 
 
 @pytest.mark.parametrize(

@@ -342,7 +342,7 @@ async def test_cursor_when_somebody_else_changed_its_record_then_the_owner_keeps
     await owner.load()
     stored = await bench.metadata.get(f"{ABOVE}/s")
     assert stored is not None
-    theirs = encode_record("s", at(2, ranges=((7, 9, 9),)), ledger_id=IN_RECORD, kept=stored.value)
+    theirs = encode_record("s", at(2, ranges=((7, 9, 9),)), ledger_id=IN_RECORD, previous=stored.value)
     await bench.metadata.commit([Put(f"{ABOVE}/s", theirs)])
     await owner.flush({"s": at(1, ranges=((7, 6, 6),))}, last=last)
     state, ledger_id = await bench.record("s")
@@ -359,7 +359,7 @@ async def test_cursor_when_it_was_reset_since_it_was_opened_then_what_somebody_e
     owner = bench.open(guarded=True)
     await owner.load()
     await owner.flush({"s": at(1)}, last=True)
-    await bench.metadata.commit([Put(f"{ABOVE}/s", encode_record("s", at(9), ledger_id=IN_RECORD, kept=b""))])
+    await bench.metadata.commit([Put(f"{ABOVE}/s", encode_record("s", at(9), ledger_id=IN_RECORD, previous=b""))])
     await owner.flush({"s": at(2)}, last=True)
     assert await bench.record("s") == (at(2), IN_RECORD)
 
@@ -385,7 +385,7 @@ async def test_sequence_ids_when_somebody_else_wrote_them_then_those_of_the_owne
     await bench.open().put(name, at(0, numbers={"p": 1}))
     owner = bench.open(guarded=True)
     await owner.load()
-    theirs = encode_record(name, at(9, numbers={"p": 9}), ledger_id=IN_RECORD, kept=b"")
+    theirs = encode_record(name, at(9, numbers={"p": 9}), ledger_id=IN_RECORD, previous=b"")
     await bench.metadata.commit([Put(f"{ABOVE}/{name}", theirs)])
     await owner.flush({name: at(4, numbers={"p": 5})}, last=True)
     found, _ = await bench.record(name)

@@ -11,7 +11,12 @@ from interpulse.eager_start import start_eagerly
 from interpulse.model.errors import ServerError
 from interpulse.storage.api import Change, MetadataUnavailable, Put, Versioned
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.metadata.session_bounded import PromptMetadata, SessionLost, waiting, while_held
+from interpulse.storage.metadata.session_bounded import (
+    SessionBoundedMetadata,
+    SessionLost,
+    until_session_lost,
+    with_waiting_reads,
+)
 
 
 class Silent(MemoryMetadataStore):
@@ -59,11 +64,11 @@ async def store() -> Silent:
 
 
 @pytest.fixture
-async def prompt(store: Silent) -> PromptMetadata:
-    return PromptMetadata(store)
+async def bounded(store: Silent) -> SessionBoundedMetadata:
+    return SessionBoundedMetadata(store)
 
 
-READS: dict[str, Callable[[PromptMetadata], Awaitable[object]]] = {
+READS: dict[str, Callable[[SessionBoundedMetadata], Awaitable[object]]] = {
     "get": lambda metadata: metadata.get("/a"),
     "get_many": lambda metadata: metadata.get_many(["/a", "/b"]),
     "children": lambda metadata: metadata.children("/"),
@@ -74,9 +79,9 @@ READS: dict[str, Callable[[PromptMetadata], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("name", READS)
 async def test_read_when_the_session_is_lost_meanwhile_then_ends_as_not_ready(
-    store: Silent, prompt: PromptMetadata, name: str
+    store: Silent, bounded: SessionBoundedMetadata, name: str
 ) -> None:
-    reading = asyncio.ensure_future(READS[name](prompt))
+    reading = asyncio.ensure_future(READS[name](bounded))
     await asyncio.sleep(0)
     assert store.asked == 1
     assert not reading.done()
@@ -89,43 +94,48 @@ async def test_read_when_the_session_is_lost_meanwhile_then_ends_as_not_ready(
 
 @pytest.mark.parametrize("name", READS)
 async def test_read_when_the_session_is_lost_already_then_is_refused_at_once(
-    store: Silent, prompt: PromptMetadata, name: str
+    store: Silent, bounded: SessionBoundedMetadata, name: str
 ) -> None:
     store.session.lose()
     with pytest.raises(SessionLost):
-        await READS[name](prompt)
+        await READS[name](bounded)
 
 
 async def test_read_when_it_needs_no_answer_then_is_given_after_the_session_too(
-    store: Silent, prompt: PromptMetadata
+    store: Silent, bounded: SessionBoundedMetadata
 ) -> None:
     store.answers.set()
-    await prompt.commit([Put("/a", b"1")])
+    await bounded.commit([Put("/a", b"1")])
     store.answers.clear()
     store.remembered = {"/a"}
     store.session.lose()
     for _ in range(2):
-        found = await prompt.get("/a")
+        found = await bounded.get("/a")
         assert found is not None
         assert found.value == b"1"
 
 
 async def test_read_when_answered_in_time_then_the_loss_after_it_ends_nothing(
-    store: Silent, prompt: PromptMetadata
+    store: Silent, bounded: SessionBoundedMetadata
 ) -> None:
-    reading = asyncio.ensure_future(prompt.get("/a"))
+    reading = asyncio.ensure_future(bounded.get("/a"))
     await asyncio.sleep(0)
     store.answers.set()
     assert await reading is None
     store.session.lose()
     await asyncio.sleep(0)
     store.session.resume(store.session.id)
-    assert await prompt.children("/") == []
+    assert await bounded.children("/") == []
 
 
-async def test_commit_when_the_session_is_lost_then_waits_for_the_store(store: Silent, prompt: PromptMetadata) -> None:
-    """Cluster 12.3: it concerns no owned topic, and is done when the servers answer again."""
-    committing = asyncio.ensure_future(prompt.commit([Put("/a", b"1")]))
+async def test_commit_when_the_session_is_lost_then_waits_for_the_store(
+    store: Silent, bounded: SessionBoundedMetadata
+) -> None:
+    """A commit about no owned topic is done when the servers answer again.
+
+    Source: docs/reference/cluster-protocol.md#session-deadline.
+    """
+    committing = asyncio.ensure_future(bounded.commit([Put("/a", b"1")]))
     await asyncio.sleep(0)
     store.session.lose()
     for _ in range(3):
@@ -134,14 +144,14 @@ async def test_commit_when_the_session_is_lost_then_waits_for_the_store(store: S
     store.session.resume(store.session.id)
     store.answers.set()
     await committing
-    assert await prompt.get("/a")
+    assert await bounded.get("/a")
 
 
-async def test_read_when_it_fails_then_that_is_told(store: Silent, prompt: PromptMetadata) -> None:
+async def test_read_when_it_fails_then_that_is_told(store: Silent, bounded: SessionBoundedMetadata) -> None:
     store.answers.set()
     await store.close()
     with pytest.raises(MetadataUnavailable, match="closed"):
-        await prompt.get("/a")
+        await bounded.get("/a")
 
 
 async def test_read_when_it_fails_in_the_turn_of_the_loss_then_ends_as_not_ready(store: Silent) -> None:
@@ -150,7 +160,7 @@ async def test_read_when_it_fails_in_the_turn_of_the_loss_then_ends_as_not_ready
     async def read() -> None:
         await failure
 
-    reading = asyncio.ensure_future(while_held(store.session, read()))
+    reading = asyncio.ensure_future(until_session_lost(store.session, read()))
     await asyncio.sleep(0)
     failure.set_exception(MetadataUnavailable("no server answered"))
     await asyncio.sleep(0)
@@ -159,7 +169,9 @@ async def test_read_when_it_fails_in_the_turn_of_the_loss_then_ends_as_not_ready
         await reading
 
 
-async def test_read_when_cancelled_then_the_store_is_not_waited_for(store: Silent, prompt: PromptMetadata) -> None:
+async def test_read_when_cancelled_then_the_store_is_not_waited_for(
+    store: Silent, bounded: SessionBoundedMetadata
+) -> None:
     ended = asyncio.Event()
 
     async def wait() -> None:
@@ -168,7 +180,7 @@ async def test_read_when_cancelled_then_the_store_is_not_waited_for(store: Silen
         finally:
             ended.set()
 
-    task = asyncio.ensure_future(while_held(store.session, wait()))
+    task = asyncio.ensure_future(until_session_lost(store.session, wait()))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -177,10 +189,10 @@ async def test_read_when_cancelled_then_the_store_is_not_waited_for(store: Silen
 
 
 async def test_read_when_it_is_begun_without_a_task_then_ends_all_the_same(
-    store: Silent, prompt: PromptMetadata
+    store: Silent, bounded: SessionBoundedMetadata
 ) -> None:
     """As commands are whose answers are likely to be in memory."""
-    left = start_eagerly(prompt.get("/a"))
+    left = start_eagerly(bounded.get("/a"))
     assert left is not None
     reading = asyncio.ensure_future(left)
     store.session.lose()
@@ -190,12 +202,12 @@ async def test_read_when_it_is_begun_without_a_task_then_ends_all_the_same(
 
 @pytest.mark.parametrize("name", READS)
 async def test_read_when_it_ends_what_was_begun_then_waits_for_the_store(
-    store: Silent, prompt: PromptMetadata, name: str
+    store: Silent, bounded: SessionBoundedMetadata, name: str
 ) -> None:
     async def read() -> object:
-        return await READS[name](prompt)
+        return await READS[name](bounded)
 
-    reading = asyncio.ensure_future(waiting(read()))
+    reading = asyncio.ensure_future(with_waiting_reads(read()))
     await asyncio.sleep(0)
     store.session.lose()
     for _ in range(5):
@@ -205,14 +217,14 @@ async def test_read_when_it_ends_what_was_begun_then_waits_for_the_store(
     await reading
     store.answers.clear()
     with pytest.raises(SessionLost):  # whoever asks next does not wait
-        await READS[name](prompt)
+        await READS[name](bounded)
 
 
 async def test_read_when_the_session_is_lost_and_back_in_one_turn_then_waits_on(
-    store: Silent, prompt: PromptMetadata
+    store: Silent, bounded: SessionBoundedMetadata
 ) -> None:
     """As after a pause of the process: the first answer tells both."""
-    reading = asyncio.ensure_future(prompt.get("/a"))
+    reading = asyncio.ensure_future(bounded.get("/a"))
     await asyncio.sleep(0)
     store.session.lose()
     store.session.resume(store.session.id)
@@ -223,17 +235,19 @@ async def test_read_when_the_session_is_lost_and_back_in_one_turn_then_waits_on(
     assert await reading is None
 
 
-async def test_what_ends_something_when_cancelled_then_its_work_is(store: Silent, prompt: PromptMetadata) -> None:
+async def test_what_ends_something_when_cancelled_then_its_work_is(
+    store: Silent, bounded: SessionBoundedMetadata
+) -> None:
     ended: list[str] = []
 
     async def work() -> None:
         try:
-            await prompt.get("/a")
+            await bounded.get("/a")
         except asyncio.CancelledError:
             ended.append("cancelled")
             raise
 
-    task = asyncio.ensure_future(waiting(work()))
+    task = asyncio.ensure_future(with_waiting_reads(work()))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     task.cancel()

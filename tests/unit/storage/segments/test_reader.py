@@ -11,7 +11,7 @@ from interpulse.storage.logs.journal import Run
 from interpulse.storage.segments import reader as reader_module
 from interpulse.storage.segments.index import Row
 from interpulse.storage.segments.reader import SegmentReader, UnreadableRecord
-from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, pack_segment_head, place
+from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, location, pack_segment_head
 from interpulse.storage.segments.segment_set import Extent, Segment
 from tests.durability.simulated_disk import SimulatedDisk
 
@@ -20,7 +20,7 @@ def disk_with(*numbers: int) -> tuple[SimulatedDisk, dict[int, Segment], Row]:
     disk = SimulatedDisk()
     record = b""
     for number in numbers:
-        record = b"".join(encode_record(Run(5, 0, [b"a", b"bc"]), 0, place(number, SEGMENT_HEAD)))
+        record = b"".join(encode_record(Run(5, 0, [b"a", b"bc"]), 0, location(number, SEGMENT_HEAD)))
         disk.create(Path(f"{number}.seg")).write(pack_segment_head(number) + record)
     segments = {number: Segment(number, Path(f"{number}.seg")) for number in numbers}
     return disk, segments, Row(5, 0, 2, SEGMENT_HEAD, len(record))

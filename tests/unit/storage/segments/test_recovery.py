@@ -10,7 +10,7 @@ from interpulse.storage.api import DataDirectoryUnusable
 from interpulse.storage.logs.journal import Run
 from interpulse.storage.segments import records
 from interpulse.storage.segments.index import Row, encode_chunk, pack_index_head, parse_index
-from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, pack_segment_head, place
+from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, location, pack_segment_head
 from interpulse.storage.segments.recovery import recover_segments
 from interpulse.storage.segments.segment_set import SegmentSet
 from tests.durability.simulated_disk import SimulatedDisk
@@ -30,7 +30,7 @@ class Builder:
         begin, rows = len(self.content), []
         for run in runs:
             offset = len(self.content)
-            self.content += b"".join(encode_record(run, offset - begin, place(1, offset)))
+            self.content += b"".join(encode_record(run, offset - begin, location(1, offset)))
             rows.append(Row(run.ledger_id, run.first, len(run.entries), offset, len(self.content) - offset))
         if indexed:
             self.index += encode_chunk(rows, len(self.content))

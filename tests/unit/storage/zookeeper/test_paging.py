@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpulse.storage.zookeeper.paging import places_after
+from interpulse.storage.zookeeper.paging import keys_after
 
 parts = st.text("a-0", min_size=1, max_size=3)
 
@@ -12,4 +12,4 @@ parts = st.text("a-0", min_size=1, max_size=3)
 def test_places_when_taken_then_those_behind_in_the_order_of_keys(names: set[str], beginning: str, behind: str) -> None:
     places = [each for name in names if name.startswith(beginning) for each in (name, f"{name}/")]
     expected = [each for each in sorted(places) if each > behind or (each.endswith("/") and behind.startswith(each))]
-    assert list(places_after(sorted(names), beginning, behind)) == expected
+    assert list(keys_after(sorted(names), beginning, behind)) == expected

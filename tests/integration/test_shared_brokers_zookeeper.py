@@ -26,7 +26,7 @@ from tests.support.waiting import eventually
 TOPIC = "persistent://public/default/t-0"
 NAME = TopicName.parse(TOPIC)
 
-LOST_SIGHT = "The broker has lost sight of the metadata store; it serves again when that answers"
+LOST_SIGHT = "The metadata store does not answer; the broker serves again when it does"
 
 T = TypeVar("T")
 

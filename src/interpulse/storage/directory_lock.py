@@ -1,4 +1,4 @@
-"""One process per data directory: an advisory lock that ends with its process, however that ends."""
+"""One process per data directory: an advisory lock that ends with its process, however the process ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROBE_NAME = ".writable"
 
 
 class DirectoryLock:
-    """Holds ``<data directory>/lock``. The file names the process that holds it and stays behind, unlocked."""
+    """A lock on ``<data directory>/lock``. The file names its holder and stays behind, unlocked."""
 
     def __init__(self, directory: Path, descriptor: int) -> None:
         self.directory = directory
@@ -25,12 +25,13 @@ class DirectoryLock:
 
     @classmethod
     def acquire(cls, directory: Path) -> DirectoryLock:
-        """Create the directory if needed and take it.
+        """Create the directory if needed and lock it.
 
-        Raises `DataDirectoryInUse` if another process has it, `DataDirectoryUnusable` if it cannot be written.
+        Raise `DataDirectoryInUse` if another process holds it, `DataDirectoryUnusable` if it cannot be written.
         """
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # messages lie there; one made by others stays
+            # the directory holds messages; an existing one keeps its mode
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             _probe(directory)
             descriptor = os.open(directory / _FILE_NAME, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
@@ -41,11 +42,11 @@ class DirectoryLock:
 
     @classmethod
     def acquire_unchanged(cls, directory: Path) -> DirectoryLock:
-        """Take the directory of a broker without writing anything into it. Raises as `acquire` does."""
+        """Lock the directory of a broker without writing anything into it. Errors are those of `acquire`."""
         try:
             descriptor = os.open(directory / _FILE_NAME, os.O_RDONLY)
         except FileNotFoundError as error:
-            reason = f"no broker has kept its data there: there is no file {_FILE_NAME}"
+            reason = f"no broker has stored data there: the file {_FILE_NAME} is missing"
             raise DataDirectoryUnusable(str(directory), reason) from error
         except OSError as error:
             raise DataDirectoryUnusable(str(directory), error.strerror or str(error)) from error
@@ -53,7 +54,7 @@ class DirectoryLock:
         return cls(directory, descriptor)
 
     def release(self) -> None:
-        """Let others have the directory."""
+        """Unlock the directory."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -77,7 +78,7 @@ def _lock(directory: Path, descriptor: int) -> None:
 
 
 def _probe(directory: Path) -> None:
-    """Find out now, rather than at the first message, whether files can be made here."""
+    """Check that files can be created, rather than failing at the first message."""
     probe = directory / _PROBE_NAME
     probe.touch()
     probe.unlink()

@@ -92,6 +92,6 @@ def test_acquire_unchanged_when_a_broker_runs_then_refused(tmp_path: Path) -> No
 
 
 def test_acquire_unchanged_when_no_broker_was_there_then_unusable(tmp_path: Path) -> None:
-    with pytest.raises(DataDirectoryUnusable, match="no broker has kept its data there: there is no file lock"):
+    with pytest.raises(DataDirectoryUnusable, match="no broker has stored data there: the file lock is missing"):
         DirectoryLock.acquire_unchanged(tmp_path)
     assert list(tmp_path.iterdir()) == []

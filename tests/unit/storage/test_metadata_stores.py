@@ -148,7 +148,7 @@ async def test_delete_when_others_are_below_then_only_that_key_goes_unless_keys_
 ) -> None:
     await store.commit([Put("/t/a", b"1"), Put("/t/a/b", b"2")])
     if "zookeeper" in engine:
-        with pytest.raises(CommitConflict, match="/t/a has others below it"):
+        with pytest.raises(CommitConflict, match="/t/a has keys below it"):
             await store.commit([Delete("/t/a")])
     else:
         await store.commit([Delete("/t/a")])

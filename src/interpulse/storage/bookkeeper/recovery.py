@@ -1,13 +1,16 @@
-"""A ledger ended for ever at one agreed length, whoever was writing it; several may do so at once, and begin again.
+"""Recovery: a ledger closed for good at one agreed end, whichever process wrote it.
 
-1. Its metadata say that it is being recovered: its writer can change them no more.
-2. Its bookies are fenced: its writer can have nothing acknowledged any more.
-3. What lies behind the last entry that is known to be acknowledged is read, written to every bookie that should have
-   it, and is the ledger's up to the first entry that too many bookies do not have.
-4. Its metadata say where it ends.
+Several processes may recover a ledger at once, and repeat it.
 
-An entry that was acknowledged is always found: so many bookies have it that too few are left to miss it. Silence,
-faults and damaged entries are never an answer: if too few bookies answer, recovery stops, and nothing is decided.
+1. The metadata say that the ledger is in recovery, so its writer can no longer change them.
+2. Its bookies are fenced, so its writer can have nothing acknowledged any more.
+3. Entries behind the last one known to be acknowledged are read and written to every bookie that should have them. The
+ledger ends before the first entry that too many bookies lack.
+4. The metadata name the end.
+
+An acknowledged entry is always found: so many bookies have it that too few remain to miss it. Silence, faults and
+damaged entries never count as an answer: if too few bookies answer, recovery stops without a decision. Source:
+docs/reference/cluster-protocol.md#fencing.
 """
 
 from __future__ import annotations
@@ -35,13 +38,13 @@ __all__ = ["recover"]
 
 log = logging.getLogger(__name__)
 
-_WINDOW_MAX: Final = 128  # entries read and written back at once
+_WINDOW_MAX: Final = 128  # entries read and written back in parallel
 _WINDOW_BYTES: Final = 8 << 20
-_LATE_S: Final = 1.0  # how long bookies are waited for that are not needed
+_LATE_S: Final = 1.0  # the wait for bookies that are not needed
 
 
 async def recover(ledger_id: int, store: LedgerMetadataStore, bookies: Bookies) -> LedgerMetadata:
-    """The metadata of the ledger, closed; raises `RecoveryStopped` if too few bookies answer, or `NoLedger`."""
+    """Close the ledger and return its metadata. Raise `RecoveryStopped` if too few bookies answer, or `NoLedger`."""
     while True:
         stored = await store.read(ledger_id)
         if stored.ledger.closed:
@@ -53,30 +56,30 @@ async def recover(ledger_id: int, store: LedgerMetadataStore, bookies: Bookies) 
             closed = await _Recovery(ledger_id, stored.ledger, bookies).run()
             await store.write(ledger_id, closed, stored.version)
         except LedgerChanged:
-            continue  # by another recovery, or by its writer before the first step
+            continue  # changed by another recovery, or by its writer before the first step
         log.info("ledger recovered ledger=%d last=%d", ledger_id, closed.last_entry)
         return closed
 
 
 class _StoredEntry(NamedTuple):
-    """An entry, as it was read."""
+    """An entry read from a bookie."""
 
     packet: Packet
     raw: bytes
 
 
 class _Recovery:
-    """Steps 2 and 3."""
+    """Steps 2 and 3 of a recovery."""
 
     def __init__(self, ledger_id: int, ledger: LedgerMetadata, bookies: Bookies) -> None:
         self._ledger_id = ledger_id
-        self._ledger = ledger  # as its writer left it: where entries are read
-        self._target = ledger  # where they are written, and what is kept in the end
+        self._ledger = ledger  # as its writer left it: the bookies to read from
+        self._target = ledger  # the bookies to write to, and the final metadata
         self._bookies = bookies
         self._digest = digest_of(ledger.digest, ledger.password)
 
     async def run(self) -> LedgerMetadata:
-        """The closed ledger, which is to be written into the metadata."""
+        """Return the closed ledger, to be written into the metadata."""
         last = max(await self._fence(), self._ledger.last_segment.first - 1)
         length: int | None = None
         window = 2
@@ -94,7 +97,7 @@ class _Recovery:
         return self._target.closed_at(last, length)
 
     async def _fence(self) -> int:
-        """The last entry that a bookie knows to be acknowledged, once enough of them take nothing of its writer."""
+        """Fence the bookies, and return the last entry that one of them knows to be acknowledged."""
         ensemble = self._ledger.last_segment.ensemble
         fenced: dict[int, int] = {}
 
@@ -116,14 +119,14 @@ class _Recovery:
         raise RecoveryStopped(self._ledger_id, f"these bookies do not answer: {missing}")
 
     def _none_acknowledges(self, fenced: Container[int]) -> bool:
-        """Whether no write set has an ack quorum of bookies that are not fenced."""
+        """Return True if no write set has an ack quorum of bookies that are not fenced."""
         quorum = self._ledger.quorum
         return all(
             sum(slot not in fenced for slot in quorum.positions(start)) < quorum.ack for start in range(quorum.ensemble)
         )
 
     async def _read(self, first: int, count: int) -> list[_StoredEntry]:
-        """The entries from the first one on, up to one that does not exist."""
+        """Return the entries from ``first`` on, up to one that does not exist."""
         asked = (self._read_one(first + offset) for offset in range(count))
         entries: list[_StoredEntry] = []
         for entry in await asyncio.gather(*asked, return_exceptions=True):
@@ -152,7 +155,7 @@ class _Recovery:
         raise RecoveryStopped(self._ledger_id, f"too few bookies say whether entry {entry_id} exists")
 
     async def _ask(self, bookie_id: str, entry_id: int) -> _StoredEntry | bool:
-        """The entry, or whether the bookie surely does not have it."""
+        """Return the entry; otherwise True if the bookie certainly lacks it, False if it may have it."""
         try:
             connection = await self._bookies.connect(bookie_id)
         except BookieAway:
@@ -171,7 +174,7 @@ class _Recovery:
             return False
 
     async def _write(self, entries: list[_StoredEntry]) -> None:
-        """Give these entries to every bookie that should have them, or to others in the place of those that fail."""
+        """Write these entries to every bookie that should have them, or to replacements of those that fail."""
         stored: dict[int, set[int]] = {entry.packet.entry_id: set() for entry in entries}
         slots = set(range(self._target.quorum.ensemble))
         while slots:
@@ -190,7 +193,7 @@ class _Recovery:
             raise RecoveryStopped(self._ledger_id, "too few bookies take the entries at its end")
 
     async def _write_to(self, slots: set[int], entries: list[_StoredEntry], stored: dict[int, set[int]]) -> set[int]:
-        """The places whose bookies did not take all; the others are waited for, but not for long if not needed."""
+        """Return the slots whose bookies did not accept all. Bookies that are not needed are awaited only briefly."""
         waiting = {asyncio.create_task(self._write_to_one(slot, entries, stored)): slot for slot in slots}
         failed = set()
         try:
@@ -227,7 +230,7 @@ class _Recovery:
         return all(await asyncio.gather(*(write(entry) for entry in entries)))
 
     async def _length_upto(self, last: int) -> int:
-        """The bytes of all payloads up to an entry."""
+        """Return the bytes of all payloads up to an entry."""
         if last == NO_ENTRY_YET:
             return 0
         reader = LedgerReader(ReadableLedger(self._ledger_id, self._ledger, last), self._bookies)

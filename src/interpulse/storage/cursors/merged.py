@@ -1,8 +1,8 @@
-"""Two states of one cursor taken together. Pure.
+"""Merged states of one cursor. Pure.
 
-Whoever owns a topic may find that somebody else has written the record of a cursor all the same. Both may have
-acknowledged what the other one has not, and nothing acknowledged is to come back.
-Source: docs/reference/cluster-protocol.md#claimed-cursors.
+The owner of a topic may see that another broker has written the record of a cursor nevertheless. Each may have
+acknowledged entries that the other has not, and nothing acknowledged may be delivered again. Source:
+docs/reference/cluster-protocol.md#claimed-cursors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Range = tuple[int, int, int]
 
 
 def merged(ours: CursorRecord, theirs: CursorRecord) -> CursorRecord:
-    """What either has acknowledged; everything else as ours says."""
+    """Return the state with the acknowledgements of both. Everything else is taken from ``ours``."""
     mark_delete = max(ours.mark_delete, theirs.mark_delete)
     ranges = tuple(_behind(mark_delete, _merged([*ours.ranges, *theirs.ranges])))
     waiting = dict(theirs.batches)
@@ -34,7 +34,7 @@ def merged(ours: CursorRecord, theirs: CursorRecord) -> CursorRecord:
 
 
 def is_continued(before: CursorRecord, after: CursorRecord) -> bool:
-    """Whether nothing that was acknowledged waits again: the cursor was neither reset nor sought in between."""
+    """Return True if nothing acknowledged became unacknowledged: the cursor was neither reset nor sought in between."""
     behind = _behind(after.mark_delete, before.ranges)
     return after.mark_delete >= before.mark_delete and all(
         any(ledger == other and low <= first and last <= high for other, low, high in _merged(after.ranges))
@@ -43,7 +43,7 @@ def is_continued(before: CursorRecord, after: CursorRecord) -> bool:
 
 
 def _merged(ranges: Iterable[_Range]) -> list[_Range]:
-    """In order, those that touch as one."""
+    """Return the ranges in order, with adjacent ones joined."""
     merged: list[_Range] = []
     for ledger, first, last in sorted(ranges):
         if merged and merged[-1][0] == ledger and first <= merged[-1][2] + 1:
@@ -54,7 +54,7 @@ def _merged(ranges: Iterable[_Range]) -> list[_Range]:
 
 
 def _behind(mark_delete: Position, ranges: Iterable[_Range]) -> list[_Range]:
-    """What of the ranges lies behind a position."""
+    """Return the parts of the ranges behind a position."""
     return [
         (ledger, max(first, mark_delete.entry + 1) if ledger == mark_delete.ledger else first, last)
         for ledger, first, last in ranges
@@ -67,5 +67,5 @@ def _covers(ranges: Iterable[_Range], position: Position) -> bool:
 
 
 def _still_waiting(ours: tuple[int, ...], theirs: tuple[int, ...]) -> tuple[int, ...]:
-    """A message waits if neither has acknowledged it; words that one leaves out are acknowledged."""
+    """Return the batch index in which a message waits if neither side acknowledged it; missing words do not wait."""
     return tuple(a & b for a, b in zip(ours, theirs, strict=False))

@@ -1,11 +1,11 @@
-"""The compacted ledger of one log, in the same journal as all others.
+"""The compacted ledger of one log, in the same journal as all other ledgers.
 
-Its entries are in the order of the log, each with the position it has there in front. It is written to its end and
-sealed, then one write names it the current one, and the one before is given up.
+Its entries are in the order of the log, each preceded by its position there. The ledger is written to its end and
+sealed. Then one write makes it current, and the ledger before it is deleted.
 
-A broker that is alone names it in the topic record; a ledger that no record names belongs to no log, and the next start
-drops it. Where brokers share logs a `CompactedPointer` names it, and a write of that which fails may have been applied:
-both ledgers stay then. Source: docs/reference/cluster-protocol.md#compaction.
+A broker alone names it in the topic record. A ledger that no record names belongs to no log, and the next start drops
+it. In a cluster a `CompactedPointer` names it. A write of the pointer that fails may have been applied, so both ledgers
+stay. Source: docs/reference/cluster-protocol.md#compaction.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ __all__ = ["POSITIONS_IN_FRONT", "CompactedForm", "CompactedLog", "CompactedStor
 R = TypeVar("R")
 
 _POSITION: Final = Struct("<qq")
-_PLACES_MAX: Final = 100  # readers that go on where they stopped without a search
+_PLACES_MAX: Final = 100  # readers that continue without a search
 
 
 class CompactedForm(Protocol):
-    """How an entry is written into a compacted ledger, together with the position it has in the log."""
+    """The form of an entry in a compacted ledger, together with its position in the log."""
 
     def pack(self, log_entry: LogEntry) -> bytes: ...
 
     def unpack(self, stored: bytes) -> LogEntry:
-        """Raises ValueError for what is no such entry."""
+        """Decode a stored entry. Raise ValueError for other bytes."""
 
 
 class _PositionsInFront:
-    """Two numbers of 8 bytes. See `CompactedForm`."""
+    """A position of two 8-byte numbers, then the entry. See `CompactedForm`."""
 
     def pack(self, log_entry: LogEntry) -> bytes:
         return _POSITION.pack(*log_entry.position) + log_entry.entry
@@ -49,11 +49,11 @@ class _PositionsInFront:
 
 
 POSITIONS_IN_FRONT: Final[CompactedForm] = _PositionsInFront()
-"""The form of a broker that is alone."""
+"""The form of a broker alone."""
 
 
 class CompactedStore(Protocol):
-    """The store of all logs, as the compacted entries of a log see it."""
+    """The store of all logs, as seen by the compacted entries of a log."""
 
     compacted_form: CompactedForm
     journal: Journal
@@ -65,17 +65,17 @@ class CompactedStore(Protocol):
 
 
 class CompactedOwner(Protocol):
-    """The log, as its compacted ledger sees it."""
+    """The log, as seen by its compacted ledger."""
 
     def check_open(self) -> None:
-        """Raises `LogFenced` once the log is closed or deleted."""
+        """Raise `LogFenced` once the log is closed or deleted."""
 
     def failed(self, error: Exception) -> None:
-        """What is stored is damaged."""
+        """Report that a stored entry is damaged."""
 
 
 class CompactedLog:
-    """See `interpulse.storage.api.CompactedEntries`."""
+    """The compacted entries of one log. See `interpulse.storage.api.CompactedEntries`."""
 
     def __init__(
         self, name: str, current: CompactedLedger | None, store: CompactedStore, owner: CompactedOwner
@@ -84,10 +84,10 @@ class CompactedLog:
         self._current = current
         self._store = store
         self._owner = owner
-        self._places: dict[Position, int] = {}  # where to go on for entries from this position on
+        self._places: dict[Position, int] = {}  # the index at which entries from this position on begin
         self._committing: asyncio.Task[None] | None = None
-        self._pointer: CompactedPointer | None = None  # None: the record of the log names the current one
-        self._undecided: list[int] = []  # ledgers that the pointer may name: what named them was not confirmed
+        self._pointer: CompactedPointer | None = None  # None: the record of the log names the current ledger
+        self._undecided: list[int] = []  # ledgers that the pointer may name: their write was not confirmed
 
     @property
     def current(self) -> CompactedLedger | None:
@@ -135,7 +135,7 @@ class CompactedLog:
         return await self._of_current(last)
 
     async def _of_current(self, ask: Callable[[CompactedLedger], Awaitable[R]]) -> R | None:
-        """The answer of the current ledger, asked again if it was replaced meanwhile; None if there is none."""
+        """Ask the current ledger, again if it was replaced meanwhile. Return None if there is none."""
         while (ledger := self._current) is not None:
             try:
                 return await ask(ledger)
@@ -148,7 +148,7 @@ class CompactedLog:
         return None
 
     async def _search(self, ledger: CompactedLedger, wanted: Callable[[LogEntry], bool]) -> int:
-        """The number of the first entry that is wanted. Reads one entry per halving."""
+        """Return the index of the first wanted entry, by binary search. Reads one entry per step."""
         low, high = 0, ledger.entries
         while low < high:
             middle = (low + high) // 2
@@ -181,7 +181,7 @@ class CompactedLog:
         return LogDamaged(self._name, f"compacted ledger {ledger_id}", -1, "the ledger is missing")
 
     def _remember(self, last: Position, index: int) -> None:
-        """A reader that goes on behind ``last`` finds its place without a search."""
+        """Remember the index at which a reader that continues after ``last`` begins."""
         if len(self._places) >= _PLACES_MAX:
             del self._places[next(iter(self._places))]
         self._places[Position(last.ledger, last.entry + 1)] = index
@@ -207,12 +207,12 @@ class CompactedLog:
         return new
 
     async def drop(self) -> None:
-        await self.close()  # a replacement whose caller is gone would come after this
+        await self.close()  # a replacement whose caller is gone would otherwise come after this
         if self._current is not None:
             await self._commit(None)
 
     async def _commit(self, new: CompactedLedger | None) -> None:
-        """A commit goes on to its end without its caller, so that what is in memory is what is stored."""
+        """Commit and wait, even if the caller is cancelled, so that memory matches the stored state."""
         self._committing = self._store.spawn(self._change(new))
         await asyncio.shield(self._committing)
 
@@ -251,6 +251,6 @@ class CompactedLog:
             raise
 
     async def close(self) -> None:
-        """Wait for the commit under way; its caller is told how it ended."""
+        """Wait for the commit under way. Its caller gets the outcome."""
         if self._committing is not None:
             await asyncio.wait([self._committing])

@@ -1,4 +1,4 @@
-"""The journal, as logs see it: segments on disk, BookKeeper, or memory."""
+"""The journal below all logs: segments on disk, BookKeeper, or memory."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ class Run(NamedTuple):
 
 
 class Sealed(NamedTuple):
-    """How many entries a ledger has for ever, and their bytes."""
+    """The final number of entries of a ledger, and their bytes."""
 
     entries: int
     size: int
 
 
 class LedgerUse(Enum):
-    """What kind of entries a ledger holds."""
+    """The kind of entries in a ledger."""
 
     TOPIC = "topic"
     COMPACTED = "compacted"
 
 
 class LedgerPurpose(NamedTuple):
-    """What a ledger is for. Where ledgers are shared with others, it is written down with them."""
+    """The purpose of a ledger. Shared journals store it with the ledger."""
 
     use: LedgerUse
     horizon: Position | None = None
-    """The last position that went into a compacted one."""
+    """The last position that was compacted into a compacted ledger."""
 
 
 GROUP_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -63,97 +63,95 @@ TOPIC_LEDGER: Final = LedgerPurpose(LedgerUse.TOPIC)
 
 @dataclass(slots=True)
 class JournalStatistics:
-    """Counts since start, for metrics. A group is what is made durable together, in one step."""
+    """Counts since the start, for metrics. A group is made durable in one step."""
 
     groups: int = 0
     group_bytes: int = 0
     group_seconds: Histogram = field(default_factory=lambda: Histogram(GROUP_SECONDS))
-    """How long groups took that were made durable: a write and its sync, or the answers of bookies."""
+    """Seconds that groups took to become durable: a write and its sync, or the answers of bookies."""
     failed_groups: int = 0
 
     def count(self, size: int, seconds: float) -> None:
-        """One more group is durable."""
+        """Count one more durable group."""
         self.groups += 1
         self.group_bytes += size
         self.group_seconds.add(seconds)
 
 
 class LedgerGone(Exception):
-    """The ledger is not there: it was dropped while it was being read, or is lost."""
+    """The ledger does not exist: it was dropped while it was being read, or is lost."""
 
 
 class JournalClient(Protocol):
-    """A log with entries to write, as the journal sees it."""
+    """A log with entries to write, as seen by the journal."""
 
     def take_pending(self) -> list[Run]:
-        """The appended runs that are not yet being written, in order."""
+        """Return the appended runs that are not being written yet, in order."""
 
     def committed(self, runs: list[Run]) -> None:
-        """These runs are durable: what one `take_pending` gave, in the order of the calls."""
+        """Report that the runs of one `take_pending` are durable. Calls keep the order."""
 
     def failed(self, error: Exception) -> None:
-        """These and later runs are not. `LogFenced` if another process took the ledger over."""
+        """Report that these and later runs are not durable. `LogFenced` if another process took over the ledger."""
 
 
 class Journal(Protocol):
-    """Keeps runs of entries, per ledger. Called in the event loop only."""
+    """Storage for runs of entries, per ledger. Called only in the event loop."""
 
     statistics: JournalStatistics
 
     counts_may_follow: bool
-    """Whether a record may name a ledger that takes no more entries before its count is known.
+    """True if a record may list an ended ledger before its count is stored.
 
-    If not, only the last one of a record may be without a count: others would take the rest for empty.
+    If not, only the last ledger of a record may lack a count: other readers would take the rest for empty.
     """
 
     async def create(self, log: str, purpose: LedgerPurpose) -> int:
-        """The id of a new ledger of this log, which takes entries; ids grow.
-
-        Raises PersistenceError or MetadataError.
-        """
+        """Create a ledger of this log and return its id; ids grow. Raise PersistenceError or MetadataError."""
 
     def record_changes(self, log: str, before: Collection[int], after: Collection[int]) -> list[Change]:
-        """What is committed together with a record of the log that names other ledgers than the one before."""
+        """Return the changes to commit with a record of the log that names other ledgers than before."""
 
     async def recover(self, ledger_id: int) -> Sealed | None:
-        """End a ledger for ever, whoever was writing it; nothing that was durable is missing. None if there is none.
+        """End a ledger for good, whichever process wrote it. No durable entry is lost. Return None if it does not
+        exist.
 
-        Raises PersistenceError or MetadataError while that cannot be told.
+        Raise PersistenceError or MetadataError while the end cannot be determined.
         """
 
     async def seal(self, ledger_id: int) -> Sealed:
         """End a ledger that this journal writes, once all of it is durable.
 
-        Raises PersistenceError, or MetadataError: then it may be tried again.
+        Raise PersistenceError, or MetadataError: then the caller may try again.
         """
 
     def abandon(self, ledger_id: int) -> None:
-        """Write nothing more of a ledger, and leave it to `recover`. Nothing happens if it has ended."""
+        """Write nothing more to a ledger, and leave it to `recover`. Do nothing if it has ended."""
 
     def enqueue(self, client: JournalClient) -> None:
-        """Write the client's pending runs with the next group; called once until `JournalClient.take_pending`."""
+        """Write the client's pending runs with the next group. Called once until `JournalClient.take_pending`."""
 
     async def verify(self, name: str, ledgers: Sequence[LedgerRecord]) -> None:
-        """Raise `LogDamaged` if a record of these ledgers is not what was written, or is missing.
+        """Raise `LogDamaged` if a record of these ledgers is missing or differs from what was written.
 
-        A journal that checks entries when they are read, and has others to read them from, checks nothing here.
+        A journal that checks entries on each read, and has copies to read from, checks nothing here.
         """
 
     async def read(self, name: str, ledger_id: int, first: int, entries_max: int, bytes_max: int) -> list[bytes]:
-        """Durable entries of one ledger from ``first`` on; at least one.
+        """Return durable entries of one ledger from ``first`` on; at least one.
 
-        Raises `LogDamaged`, `LedgerGone`, or `NotReadableNow`.
+        Raise `LogDamaged`, `LedgerGone`, or `NotReadableNow`.
         """
 
     async def forget(self, ledger_ids: Iterable[int]) -> None:
-        """Give back the room of ledgers that no record names any more, now or when that is possible again."""
+        """Release the space of ledgers that no record names any more, now or as soon as possible."""
 
     async def close(self) -> None:
-        """Write what is pending, and nothing more."""
+        """Write what is pending, and then nothing more."""
 
 
 class LedgerWriter:
-    """Writes one ledger that is not a log's from its beginning to its end, in turn with all logs."""
+    """A writer of one complete ledger outside a log, in turn with all logs."""
 
     def __init__(self, journal: Journal, ledger_id: int) -> None:
         self.ledger_id = ledger_id
@@ -165,7 +163,7 @@ class LedgerWriter:
         self._failure: Exception | None = None
 
     async def write(self, entries: list[bytes]) -> None:
-        """Append these entries; durable on return. One call at a time. Raises PersistenceError."""
+        """Append these entries; durable on return. One call at a time. Raise PersistenceError."""
         assert self._pending is None, "one write at a time"
         if self._failure is not None:
             raise self._failure
@@ -179,7 +177,7 @@ class LedgerWriter:
         self.entries += len(entries)
         self.size += sum(map(len, entries))
 
-    # what the journal calls
+    # called by the journal
 
     def take_pending(self) -> list[Run]:
         return [] if self._pending is None else [self._pending]

@@ -1,7 +1,7 @@
-"""The ledgers of one log in memory: which positions exist, and what follows what.
+"""The ledgers of one log in memory: existing positions, and their order.
 
 A position exists if its ledger is in the list and its entry is below the ledger's durable count. Ledger ids grow from
-left to right; empty ledgers may stand anywhere and are stepped over.
+left to right. Empty ledgers may occur anywhere and are skipped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["LedgerList"]
 
 
 class LedgerList:
-    """Durable entry counts per ledger, oldest first, and the walk over their positions."""
+    """Durable entry counts per ledger, oldest first, and steps between their positions."""
 
     __slots__ = ("_created_ms", "_entries", "_ids", "_sizes")
 
@@ -54,29 +54,29 @@ class LedgerList:
         self._sizes[index] += size
 
     def drop(self, ledger_ids: Iterable[int]) -> None:
-        """Forget ledgers."""
+        """Remove ledgers."""
         gone = set(ledger_ids)
         remaining = [index for index, ledger_id in enumerate(self._ids) if ledger_id not in gone]
         for column in (self._ids, self._entries, self._sizes, self._created_ms):
             column[:] = [column[index] for index in remaining]
 
     def entries_of(self, ledger_id: int) -> int:
-        """How many entries a ledger of the list has."""
+        """Return the number of entries of a ledger in the list."""
         return self._entries[bisect_left(self._ids, ledger_id)]
 
     def first_position(self) -> Position | None:
-        """The first entry there is."""
+        """Return the first position, None if there is no entry."""
         return self._first_from(0)
 
     def last_position(self) -> Position:
-        """The last entry, else ``(current ledger, -1)``, else ``(-1, -1)``."""
+        """Return the last position, else ``(current ledger, -1)``, else ``(-1, -1)``."""
         for index in range(len(self._ids) - 1, -1, -1):
             if self._entries[index]:
                 return Position(self._ids[index], self._entries[index] - 1)
         return Position(self._ids[-1], -1) if self._ids else Position(-1, -1)
 
     def at_or_after(self, position: Position) -> Position | None:
-        """The first entry that is not before ``position``."""
+        """Return the first position at or after ``position``."""
         ledger, entry = position
         index = bisect_left(self._ids, ledger)
         if index == len(self._ids) or self._ids[index] != ledger:
@@ -85,15 +85,15 @@ class LedgerList:
         return Position(ledger, entry) if entry < self._entries[index] else self._first_from(index + 1)
 
     def next_position(self, after: Position) -> Position | None:
-        """The first entry behind ``after``."""
+        """Return the first position after ``after``."""
         return self.at_or_after(Position(after.ledger, after.entry + 1))
 
     def entries_between(self, after: Position, upto: Position) -> int:
-        """How many entries lie in ``(after, upto]``."""
+        """Return the number of entries in ``(after, upto]``."""
         return max(0, self._rank(upto) - self._rank(after))
 
     def before(self, position: Position) -> list[int]:
-        """Ids of the ledgers whose entries all lie before ``position``."""
+        """Return the ids of the ledgers whose entries are all before ``position``."""
         ledger, entry = position
         index = bisect_left(self._ids, ledger)
         if index < len(self._ids) and self._ids[index] == ledger and self._entries[index] <= entry:
@@ -101,7 +101,7 @@ class LedgerList:
         return self._ids[:index]
 
     def _rank(self, position: Position) -> int:
-        """How many entries lie at or before ``position``."""
+        """Return the number of entries at or before ``position``."""
         ledger, entry = position
         index = bisect_left(self._ids, ledger)
         counted = self._entries[index] if index < len(self._ids) and self._ids[index] == ledger else 0

@@ -1,7 +1,7 @@
-"""The newest entries of every open log, kept in memory so that what was just published is delivered without the disk.
+"""The newest entries of every open log, cached so that fresh entries are delivered without the disk.
 
-The bound counts the bytes of all logs together; the oldest run goes first. Runs of one log follow each other without a
-gap, so once the start of a read is found, everything behind it is there.
+The bound counts the bytes of all logs together; the oldest run is evicted first. Runs of one log are contiguous, so
+once the start of a read is cached, everything behind it is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LogTail:
         self.costs: list[int] = []
 
     def read(self, start: Position, entries_max: int, bytes_max: int) -> list[LogEntry] | None:
-        """Entries from ``start``, which must exist, on; None if it is not cached."""
+        """Return entries from ``start`` on, which must exist; None if it is not cached."""
         index = bisect_right(self.firsts, start) - 1
         if index < 0:
             return None
@@ -48,27 +48,27 @@ class LogTail:
         return result
 
     def pop_oldest(self) -> int:
-        """Drop the oldest run; its cost."""
+        """Drop the oldest run and return its cost."""
         del self.runs[0]
         del self.firsts[0]
         return self.costs.pop(0)
 
 
 class TailCache:
-    """Bounds the tails of all logs together."""
+    """A common bound for the tails of all logs."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._bytes = 0
-        self._order: deque[LogTail] = deque()  # one mention per run, oldest first
-        self._forgotten = 0  # mentions of runs that are gone, about
+        self._order: deque[LogTail] = deque()  # one item per run, oldest first
+        self._forgotten = 0  # estimated items whose runs are gone
 
     @property
     def bytes_held(self) -> int:
         return self._bytes
 
     def add(self, tail: LogTail, run: Run, size: int) -> None:
-        """Keep a run whose entries are ``size`` bytes long together."""
+        """Cache a run whose entries have ``size`` bytes in total."""
         cost = size + _ENTRY_OVERHEAD * len(run.entries)
         tail.runs.append(run)
         tail.firsts.append((run.ledger_id, run.first))
@@ -79,7 +79,7 @@ class TailCache:
             self._evict()
 
     def remove(self, tail: LogTail) -> None:
-        """Forget a log. Its mentions in the order find it empty later, or go when they are most of all."""
+        """Remove a log. Its items in the order are skipped later, or dropped once they are the majority."""
         self._bytes -= sum(tail.costs)
         self._forgotten += len(tail.runs)
         tail.runs.clear()
@@ -98,7 +98,7 @@ class TailCache:
 
 
 def within(entries: list[bytes], bytes_max: int, *, first_always: bool = True) -> list[bytes]:
-    """The longest beginning of ``entries`` that fits; the first one even if it does not, when ``first_always``."""
+    """Return the longest prefix of ``entries`` that fits, with at least one entry if ``first_always``."""
     ends = list(accumulate(map(len, entries)))
     if not ends or ends[-1] <= bytes_max:
         return entries
@@ -106,7 +106,10 @@ def within(entries: list[bytes], bytes_max: int, *, first_always: bool = True) -
 
 
 def as_log_entries(ledger_id: int, first: int, entries: list[bytes]) -> list[LogEntry]:
-    """Give entries their positions. Built without a Python call per entry: this is on the way of every message."""
+    """Return the entries with their positions.
+
+    Built without a Python call per entry, since every message passes here.
+    """
     numbers = range(first, first + len(entries))
     positions = map(tuple.__new__, repeat(Position), zip(repeat(ledger_id), numbers, strict=False))
     return list(map(tuple.__new__, repeat(LogEntry), zip(positions, entries, strict=False)))

@@ -1,4 +1,4 @@
-"""The store of all logs, over any journal: which of them are open, and with which ledgers one is opened."""
+"""The store of all logs, over any journal: the open logs, and the ledgers with which a log is opened."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ class TopicLogStore:
         return log
 
     async def _recovered(self, record: TopicRecord) -> tuple[list[LedgerRecord], list[int]]:
-        """The ledgers that hold something, with final counts, and the ids of those that are there and empty.
+        """Return the ledgers with entries, with final counts, and the ids of the existing empty ledgers.
 
-        A ledger without a count was being written, and so may the last one have been: its writer is stopped.
+        A ledger without a count was being written, and so may the last one have been: their writer is stopped.
         """
         ledgers, empty = [], []
         for row in record.ledgers:
@@ -94,7 +94,7 @@ class TopicLogStore:
     async def _begin_ledger(
         self, name: str, newest: int | None, ledgers: Sequence[LedgerRecord], *, create: bool
     ) -> TopicRecord:
-        """The record with one more ledger, if nobody else has begun one since it was read."""
+        """Add a ledger to the record and return it. Raise `LogFenced` if another process did so since it was read."""
         new = LedgerRecord(await self.journal.create(name, TOPIC_LEDGER), 0, 0, self.now_ms())
 
         def step(old: TopicRecord | None) -> TopicRecord:
@@ -116,7 +116,7 @@ class TopicLogStore:
 
     @property
     def open_count(self) -> int:
-        """How many logs are open."""
+        """The number of open logs."""
         return len(self._logs)
 
     async def exists(self, name: str) -> bool:
@@ -137,13 +137,13 @@ class TopicLogStore:
         await self.journal.close()
 
     def closed(self, log: TopicLog) -> None:
-        """Called by a log that is no longer in use."""
+        """Remove a log that is no longer in use."""
         log.let_go()
         if self._logs.get(log.name) is log:
             del self._logs[log.name]
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run work of a log without a caller; the store keeps it alive, and ends it when it is closed itself."""
+        """Run work of a log without a caller. The store keeps it alive, and cancels it when the store is closed."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -151,6 +151,6 @@ class TopicLogStore:
 
 
 def _to_verify(record: TopicRecord) -> list[LedgerRecord]:
-    """The compacted ledger first, for what comes last is compared most closely."""
+    """Return the ledgers to verify, the compacted one first: the last ones are verified most closely."""
     compacted = [] if record.compacted is None else [LedgerRecord(*record.compacted[:4])]
     return [*compacted, *record.ledgers]

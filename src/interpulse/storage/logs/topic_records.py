@@ -1,10 +1,9 @@
 """The records of logs in the metadata store.
 
-``/managed-ledgers/<log name>`` holds the topic record: its ledgers, the compacted one, properties, and where it was
-terminated, in the form of a `TopicRecordCodec`. The properties belong to the broker and are kept as they are.
-
-A record is always written under the version that was read, since the broker creates records and changes properties at
-the same time; and where several brokers share the store, whoever opens a log has begun a ledger in its record.
+``/managed-ledgers/<log name>`` holds the topic record: ledgers, compacted ledger, properties and the position of a
+termination, in the form of a `TopicRecordCodec`. The properties belong to the broker and are stored unchanged. A record
+is always written under the version that was read, since the broker creates records and changes properties at the same
+time. In a cluster, a process that opens a log begins a ledger in its record.
 """
 
 from __future__ import annotations
@@ -44,26 +43,26 @@ __all__ = [
 
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
-_RECORDS_AT_ONCE = 100  # of many that are deleted together; then it is others' turn in the event loop
+_RECORDS_AT_ONCE = 100  # records deleted in one turn of the event loop
 _DELETED_AT_ONCE = 500  # names have at most a thousand characters, mostly
 
 
 def record_key(name: str) -> str:
-    """Key of the record of a log."""
+    """Return the key of a log's record."""
     return f"/managed-ledgers/{name}"
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """The durable record of a log. A ledger with 0 entries is one whose count was not written down yet."""
+    """The durable record of a log. A ledger with 0 entries is one whose count is not stored yet."""
 
     ledgers: tuple[LedgerRecord, ...] = ()
     terminated: Position | None = None
     other: dict[str, Any] = field(default_factory=lambda: {"properties": {}})
-    """What belongs to the broker: ``properties``, and its counters ``topicEpoch`` and ``lastIndex``."""
+    """Fields of the broker: ``properties``, and its counters ``topicEpoch`` and ``lastIndex``."""
     compacted: CompactedLedger | None = None
     stored: bytes = field(default=b"", compare=False, repr=False)
-    """What this was read from, where a codec needs it to keep what it does not know."""
+    """The bytes that were read, for a codec that preserves unknown fields."""
 
     @property
     def ledger_ids(self) -> list[int]:
@@ -78,7 +77,7 @@ class TopicRecord:
 
     @classmethod
     def decode(cls, value: bytes) -> TopicRecord:
-        """Read the JSON form; raises ValueError, KeyError or TypeError for anything else."""
+        """Decode the JSON form. Raise ValueError, KeyError or TypeError for other values."""
         fields = json.loads(value)
         ledgers = tuple(
             LedgerRecord(row["ledgerId"], row.get("entries", 0), row.get("size", 0), row.get("timestamp", 0))
@@ -89,7 +88,7 @@ class TopicRecord:
         return cls(ledgers, _position(end) if end else None, fields, _compacted(compacted) if compacted else None)
 
     def encode(self) -> bytes:
-        """The JSON form."""
+        """Encode the JSON form."""
         rows = [
             {"ledgerId": row.ledger_id, "entries": row.entries, "size": row.size, "timestamp": row.created_ms}
             for row in self.ledgers
@@ -106,20 +105,20 @@ class TopicRecordCodec(Hashable, Protocol):
     """The form of topic records."""
 
     def decode(self, value: bytes) -> TopicRecord:
-        """Read a record; raises ValueError, KeyError, TypeError or AttributeError for anything else."""
+        """Decode a record. Raise ValueError, KeyError, TypeError or AttributeError for other values."""
 
     def encode(self, record: TopicRecord) -> bytes:
-        """Write one, with everything that was in it when it was read."""
+        """Encode a record, with all fields that it had when it was read."""
 
     def amended(self, value: bytes | None, **other: Any) -> bytes:
-        """The record, None = of a topic that is created now, with some of `TopicRecord.other` replaced."""
+        """Return the record with some of `TopicRecord.other` replaced; None is the record of a new topic."""
 
     def ledgers_named(self, key: str, value: bytes) -> Sequence[int]:
-        """The ledgers that a record which goes with a log names, its cursor's or schema's, as far as understood."""
+        """Return the ledgers that a cursor or schema record of a log names, as far as it can be decoded."""
 
 
 class _JsonRecords:
-    """The JSON of a broker that is alone, whose cursors have no ledgers."""
+    """The JSON of a broker alone, whose cursors have no ledgers."""
 
     def decode(self, value: bytes) -> TopicRecord:
         return TopicRecord.decode(value)
@@ -138,11 +137,11 @@ class _JsonRecords:
 JSON_RECORDS: Final[TopicRecordCodec] = _JsonRecords()
 
 RecordChanges = Callable[[str, Collection[int], Collection[int]], Sequence[Change]]
-"""What is committed with the record of a log that names other ledgers: the name, those before, those after."""
+"""Returns the changes to commit with the record of a log: from its name, the ledgers before and those after."""
 
 
 class TopicRecords:
-    """Reads and changes topic records, together with what the journal keeps of their ledgers."""
+    """Reads and changes topic records, together with the journal's records of their ledgers."""
 
     def __init__(
         self,
@@ -158,14 +157,14 @@ class TopicRecords:
         return await self._metadata.get(record_key(name)) is not None
 
     async def get(self, name: str) -> TopicRecord | None:
-        """The record as it stands; raises `MetadataUnavailable` if it cannot be understood."""
+        """Return the stored record, None if it is absent. Raise `MetadataUnavailable` if it cannot be decoded."""
         stored = await self._metadata.get(record_key(name))
         return decode_record(self._codec, name, stored.value) if stored else None
 
     async def change(self, name: str, step: Callable[[TopicRecord | None], TopicRecord]) -> TopicRecord:
-        """Replace the record by what ``step`` makes of it, again if another change was faster.
+        """Replace the record by the result of ``step``; repeat if another change was faster.
 
-        Raises `LogFenced` if the session of the metadata store ends meanwhile: the log may be another process's then.
+        Raise `LogFenced` if the session of the metadata store ends meanwhile: another process may have the log by then.
         """
         key = record_key(name)
         session = self._metadata.session.id
@@ -186,12 +185,12 @@ class TopicRecords:
     async def delete(
         self, *names: str, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}
     ) -> list[int]:
-        """Remove records, everything below them and what goes along, and apply ``also``, in one commit.
+        """Delete records, everything below them and the records of their ledgers, and apply ``also``, in one commit.
 
-        What is more than the store takes in one is removed in several: what lies below the records first, then the
-        records with ``also``; begun again it finishes. Gives the ids of these ledgers. Raises `CommitConflict` only for
-        what ``expect`` says. A record that cannot be understood goes as well; its ledgers have no record then, and are
-        taken for dead by the next start.
+        If that is too large for one commit, keys below the records are deleted first, then the records with ``also``; a
+        repeated call finishes an interrupted one. Return the ids of the ledgers. Raise `CommitConflict` only for
+        ``expect``. A record that cannot be decoded is deleted too; without a record its ledgers are dropped by the next
+        start.
         """
         keys = {record_key(name): name for name in names}
 
@@ -227,7 +226,7 @@ class TopicRecords:
 
     async def _ledgers_named(self, keys: Sequence[str]) -> list[int]:
         if self._codec is JSON_RECORDS:
-            return []  # it has none, and need not read them all
+            return []  # cursors have no ledgers, so they need not be read
         stored = await self._metadata.get_many(keys)
         return [ledger for key, value in stored.items() for ledger in self._codec.ledgers_named(key, value.value)]
 
@@ -239,7 +238,7 @@ class TopicRecords:
 
 
 def with_ledgers(record: TopicRecord | None, ledgers: Iterable[LedgerRecord]) -> TopicRecord:
-    """The record with other ledgers; a new one if there was none."""
+    """Return the record with other ledgers; a new record for None."""
     return replace(record or TopicRecord(), ledgers=tuple(ledgers))
 
 
@@ -276,8 +275,8 @@ def check_newest(name: str, record: TopicRecord, expected: Container[int | None]
 
 @lru_cache(maxsize=100)
 def decode_record(codec: TopicRecordCodec, name: str, value: bytes) -> TopicRecord:
-    """The record of a log; raises `MetadataUnavailable` if it cannot be understood."""
-    # A log that is opened reads its record, then changes what it read: hence the memory.
+    """Decode the record of a log. Raise `MetadataUnavailable` if that fails."""
+    # Opening a log reads its record and then changes the same bytes: hence the cache.
     try:
         return codec.decode(value)
     except _UNREADABLE as error:

@@ -1,9 +1,8 @@
-"""Cursors in Pulsar's protobuf: records (``ManagedCursorInfo``), and entries of cursors' ledgers (``PositionInfo``).
+"""Cursors in Pulsar's protobuf: records (``ManagedCursorInfo``), and entries of cursor ledgers (``PositionInfo``).
 
-Source: docs/reference/cluster-protocol.md#cursor-record, docs/reference/cluster-protocol.md#cursor-ledgers.
-
-What is not ours keeps its bytes: fields that this version does not know, the numbers that
-belong to a position, and the properties that Pulsar keeps for itself.
+Foreign content keeps its bytes: unknown fields, the numbers that belong to a position, and the properties that Pulsar
+reserves for itself. Source: docs/reference/cluster-protocol.md#cursor-record,
+docs/reference/cluster-protocol.md#cursor-ledgers.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = [
 ]
 
 IN_RECORD: Final = -1
-"""Where a cursor has no ledger: its state is in its record."""
+"""The ledger id of a cursor without a ledger: its state is in its record."""
 
 _REPLICATED: Final = "pulsar.replicated.subscription"
 _BY_POLICY: Final = "interpulse.openedByPolicy"
@@ -37,7 +36,7 @@ _WORD: Final = (1 << 64) - 1
 
 
 class StoredCursor(NamedTuple):
-    """A record as it was read: the state in it, the ledger that has newer states, and the plain bytes."""
+    """A decoded record: its state, the ledger that has newer states, and the plain bytes."""
 
     state: CursorRecord
     ledger_id: int
@@ -45,7 +44,7 @@ class StoredCursor(NamedTuple):
 
 
 class PulsarCursors:
-    """What the records of cursors say. See `interpulse.storage.cursors.cursor_records.CursorCodec`."""
+    """The codec of cursor records. See `interpulse.storage.cursors.cursor_records.CursorCodec`."""
 
     def decode(self, name: str, value: bytes) -> CursorRecord:
         return decode_record(value).state
@@ -58,7 +57,7 @@ class PulsarCursors:
 
 
 def decode_record(value: bytes) -> StoredCursor:
-    """Read a record; raises ValueError if it is none."""
+    """Decode a record. Raise ValueError if it is none."""
     plain = unpacked(value)
     message = parsed(pb.ManagedCursorInfo, plain)
     numbers = {pair.name: pair.value for pair in message.properties}
@@ -78,7 +77,7 @@ def decode_record(value: bytes) -> StoredCursor:
 
 
 def encode_record(name: str, state: CursorRecord, *, ledger_id: int = IN_RECORD, previous: bytes = b"") -> bytes:
-    """The record with this state; ``kept`` are the plain bytes of the record that it replaces."""
+    """Encode a state as a record. ``previous`` are the plain bytes of the record that it replaces."""
     message = pb.ManagedCursorInfo.FromString(previous) if previous else pb.ManagedCursorInfo()
     old = {pair.name: pair.value for pair in message.properties}
     internal = {pair.name: pair.value for pair in message.cursorProperties if pair.name.startswith(_INTERNAL)}
@@ -98,10 +97,7 @@ def encode_record(name: str, state: CursorRecord, *, ledger_id: int = IN_RECORD,
 
 
 def decode_entry(entry: bytes, record: CursorRecord) -> CursorRecord:
-    """The state in an entry of a cursor's ledger; what belongs to the subscription is that of the record.
-
-    Raises ValueError if it is none.
-    """
+    """Decode an entry of a cursor ledger; the record supplies what belongs to the subscription. Raise ValueError."""
     message = parsed(pb.PositionInfo, entry)
     bitmaps = message.individualDeletedMessageRanges
     numbers = {pair.name: pair.value for pair in message.properties}
@@ -118,7 +114,7 @@ def decode_entry(entry: bytes, record: CursorRecord) -> CursorRecord:
 
 
 def encode_entry(name: str, state: CursorRecord, *, numbers: Mapping[str, int] | None = None) -> bytes:
-    """An entry of a cursor's ledger; ``numbers`` are those of the state before, which stay with most cursors."""
+    """Encode an entry of a cursor ledger. ``numbers`` are those of the state before, which stay for most cursors."""
     message = pb.PositionInfo(ledgerId=state.mark_delete.ledger, entryId=state.mark_delete.entry)
     _put_numbers(message.properties, _numbers(name, state, numbers or {}))
     _put_batches(message.batchedEntryDeletionIndexInfo, state)
@@ -131,7 +127,7 @@ def encode_entry(name: str, state: CursorRecord, *, numbers: Mapping[str, int] |
 
 
 def _numbers(name: str, state: CursorRecord, old: Mapping[str, int]) -> dict[str, int]:
-    """Two cursors of the broker say them all; of others the broker knows one, and Pulsar has more."""
+    """Return the numbers to store. Two cursors of the broker have all of theirs; others keep those of Pulsar."""
     if numbers_are_whole(name):
         return dict(state.numbers)
     others = {key: value for key, value in old.items() if key != _REPLICATED}
@@ -144,7 +140,7 @@ def _put_numbers(target: Any, numbers: Mapping[str, int]) -> None:
 
 
 def _ranges(stored: Iterable[pb.MessageRange]) -> Iterable[tuple[int, int, int]]:
-    """Of a range over several ledgers, as old versions wrote them, the last ledger's part: more is delivered again."""
+    """Yield the ranges. Of a range over several ledgers, as in old versions, only the last ledger's part counts."""
     for stored_range in stored:
         lower, upper = stored_range.lowerEndpoint, stored_range.upperEndpoint
         first = lower.entryId + 1 if lower.ledgerId == upper.ledgerId else 0
@@ -175,7 +171,7 @@ def _put_batches(target: Any, state: CursorRecord) -> None:
 
 
 def _mark(bitmap: bytearray, first: int, last: int) -> None:
-    """Set the bits of a range, which costs what the bitmap grows by."""
+    """Set the bits of a range, at the cost of the bitmap's growth."""
     start, end = first >> 3, last >> 3
     bitmap.extend(bytes(max(0, end + 1 - len(bitmap))))
     from_first, upto_last = 0xFF << (first & 7) & 0xFF, 0xFF >> (7 - (last & 7))

@@ -1,8 +1,7 @@
 """The schemas of a topic in Pulsar's protobuf: a locator, and one ledger with one entry for each version.
 
-
-Source: docs/reference/cluster-protocol.md#schemas.
-The numbers of types are not those of the wire protocol, and there is no place for a name.
+The numbers of types differ from those of the wire protocol, and there is no field for a name. Source:
+docs/reference/cluster-protocol.md#schemas.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ _NUMBERS: Final[Mapping[SchemaType, int]] = {
 }
 _TYPES: Final = {number: kind for kind, number in _NUMBERS.items()}
 _NOWHERE: Final = Position(-1, -1)
-"""What the entry of the first version says of its own place, which it cannot know."""
+"""The position of the first version in its own entry, which cannot know it."""
 
 
 class VersionEntry(NamedTuple):
-    """Where the schema of a version is, and the digest of its definition."""
+    """The position of a version's schema, and the digest of its definition."""
 
     version: int
     position: Position
@@ -56,14 +55,14 @@ class VersionEntry(NamedTuple):
 
 
 class StoredSchema(NamedTuple):
-    """One version; ``schema`` is None where the schema was deleted."""
+    """One version; ``schema`` is None if the schema was deleted."""
 
     schema: SchemaInfo | None
     created_ms: int
 
 
 def decode_locator(value: bytes) -> list[VersionEntry]:
-    """Every version, oldest first; raises ValueError if it is no locator."""
+    """Return every version, oldest first. Raise ValueError if the value is no locator."""
     message = parsed(pb.SchemaLocator, value)
     return [
         VersionEntry(entry.version, Position(entry.position.ledgerId, entry.position.entryId), entry.hash)
@@ -72,7 +71,7 @@ def decode_locator(value: bytes) -> list[VersionEntry]:
 
 
 def encode_locator(versions: list[VersionEntry], *, previous: bytes = b"") -> bytes:
-    """The locator of these versions, at least one; ``kept`` is the one that it replaces."""
+    """Encode the locator of these versions, at least one. ``previous`` is the one that it replaces."""
     message = pb.SchemaLocator.FromString(previous)
     for version in versions[len(message.index) :]:
         _put(message.index.add(), version)
@@ -81,7 +80,7 @@ def encode_locator(versions: list[VersionEntry], *, previous: bytes = b"") -> by
 
 
 def decode_schema(entry: bytes) -> StoredSchema:
-    """The schema in the entry of its ledger; raises ValueError if there is none, or of a type that is not known."""
+    """Decode the schema in its ledger's entry. Raise ValueError if there is none, or for an unknown type."""
     message = parsed(pb.SchemaInfo, parsed(pb.SchemaEntry, entry).schema_data)
     if message.deleted:
         return StoredSchema(None, message.timestamp)
@@ -94,7 +93,10 @@ def decode_schema(entry: bytes) -> StoredSchema:
 def encode_schema(
     schema_id: str, schema: SchemaInfo | None, created_ms: int, versions: list[VersionEntry]
 ) -> tuple[bytes, bytes]:
-    """The entry of a new version's ledger, and the digest of its definition; ``places`` are those of earlier ones."""
+    """Return the entry of a new version's ledger, and the digest of its definition.
+
+    ``versions`` are the earlier ones.
+    """
     definition = schema.definition if schema is not None else b""
     digest = hashlib.sha256(definition).digest()
     info = pb.SchemaInfo(

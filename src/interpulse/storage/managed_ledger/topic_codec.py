@@ -1,12 +1,10 @@
 """The record of a topic in Pulsar's protobuf, ``ManagedLedgerInfo``.
 
-Source: docs/reference/cluster-protocol.md#topic-record.
+Unchanged content keeps its bytes, including unknown fields. Two counters are among the properties, under the names that
+Pulsar's broker gives them.
 
-What is not changed keeps its bytes, fields that this version does not know included. Two counters lie among the
-properties, under the names that Pulsar's broker has for them.
-
-Pulsar writes down when a ledger was *closed*, and 0 for the one that takes entries; a log asks when one was *begun*,
-which is when the one before it was closed.
+Pulsar records when a ledger was *closed*, and 0 for the current one; a log needs the time at which one was *begun*,
+which is when the one before it was closed. Source: docs/reference/cluster-protocol.md#topic-record.
 """
 
 from __future__ import annotations
@@ -31,7 +29,10 @@ _COUNTERS: Final = {"topicEpoch": "pulsar.topic.epoch", "lastIndex": "index"}
 
 
 class PulsarTopicRecords:
-    """See `interpulse.storage.logs.topic_records.TopicRecordCodec`. An empty value is a topic that was never loaded."""
+    """The codec of topic records. An empty value is a topic that was never loaded.
+
+    See `interpulse.storage.logs.topic_records.TopicRecordCodec`.
+    """
 
     def decode(self, value: bytes) -> TopicRecord:
         plain = unpacked(value)
@@ -56,7 +57,7 @@ class PulsarTopicRecords:
 
     def encode(self, record: TopicRecord) -> bytes:
         if record.compacted is not None:
-            raise ValueError("a compacted ledger does not stand in the record of a topic, but in that of its cursor")
+            raise ValueError("the record of a cursor names the compacted ledger, not the record of the topic")
         message = _message(record.stored)
         _put_ledgers(message, record.ledgers)
         if record.terminated is not None:
@@ -89,7 +90,7 @@ def _message(record: bytes) -> pb.ManagedLedgerInfo:
 
 def _rows(ledgers: Sequence[pb.LedgerInfo]) -> list[LedgerRecord]:
     rows = []
-    begun_ms = ledgers[0].timestamp if ledgers else 0  # nobody wrote down when the first one began
+    begun_ms = ledgers[0].timestamp if ledgers else 0  # the start of the first one is not recorded
     for ledger in ledgers:
         rows.append(LedgerRecord(ledger.ledgerId, ledger.entries, ledger.size, begun_ms))
         begun_ms = ledger.timestamp or begun_ms

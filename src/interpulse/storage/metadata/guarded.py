@@ -1,8 +1,9 @@
-"""A metadata store whose commits to the record of an open topic rest on a lock.
+"""A metadata store whose commits to the record of an open topic depend on a lock.
 
-A broker that lost a topic without knowing it must not write its record or cursors any more, however late the write goes
-out: so each such commit expects the version that the lock had when this broker took it. Where the lock is gone, or is
-another's, nothing is applied. Everything else goes to the store as it is.
+A broker that lost a topic without noticing must not write its record or cursors, however late the write is sent. Each
+such commit therefore expects the version that the lock had when this broker took it. If the lock is gone or belongs to
+another broker, nothing is applied. All other commits pass unchanged. Source:
+docs/reference/cluster-protocol.md#fencing.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ _PARTS: Final = record_key("tenant/namespace/persistent/topic").count("/") + 1
 _ROOT: Final = record_key("")
 
 LockVersion = Callable[[], Mapping[str, int]]
-"""The key of a lock, and its version as this broker took it. Raises `LockLost` while it is not sure of it."""
+"""Returns the key of a lock and its version as this broker took it.
+
+Raises `LockLost` while the broker is not sure of it.
+"""
 
 
 class LockLost(MetadataUnavailable):
-    """The lock that a write rests on is not held any more; nothing was written."""
+    """The lock behind a write is no longer held; nothing was written."""
 
 
 class GuardedMetadata:
-    """See the module. A `MetadataStore` for the logs and topics of one broker among several."""
+    """A `MetadataStore` for the logs and topics of one broker among several. See the module."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -42,25 +46,25 @@ class GuardedMetadata:
     # --- locks
 
     def bind(self, log_name: str, lock: LockVersion) -> None:
-        """From now on the record of this log, and what is below it, is written under the lock only."""
+        """Write the record of this log, and everything below it, only under the lock from now on."""
         self._locks[record_key(log_name)] = lock
 
     def unbind(self, log_name: str) -> None:
-        """The log is not open any more."""
+        """Stop guarding a log that is no longer open."""
         self._locks.pop(record_key(log_name), None)
         self._left_as.pop(record_key(log_name), None)
 
     def is_bound(self, log_name: str) -> bool:
-        """Whether the record of this log is written under a lock."""
+        """Return True if the record of this log is written under a lock."""
         return record_key(log_name) in self._locks
 
     async def remember(self, log_name: str) -> None:
-        """The record stands as this broker left it."""
+        """Remember the record's version as the one that this broker left."""
         key = record_key(log_name)
         self._left_as[key] = _version(await self._store.get(key))
 
     async def is_as_left(self, log_name: str) -> bool:
-        """Whether nobody but this broker has changed the record since it was opened here."""
+        """Return True if only this broker has changed the record since it was opened here."""
         key = record_key(log_name)
         return key in self._left_as and self._left_as[key] == _version(await self._store.get(key))
 
@@ -82,7 +86,7 @@ class GuardedMetadata:
         return await self._store.scan(prefix, after=after, limit=limit)
 
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
-        """Raises `LockLost` if it concerns an open topic whose lock is gone; otherwise as the store does."""
+        """Apply the changes as the store does. Raise `LockLost` if one concerns an open topic whose lock is gone."""
         records = {record for change in changes if (record := _record_of(change.key)) in self._locks}
         locks: dict[str, int] = {}
         for record in records:
@@ -111,7 +115,7 @@ class GuardedMetadata:
 
 
 def _record_of(key: str) -> str:
-    """The record of the log that a key belongs to."""
+    """Return the key of the log record that a key belongs to, empty if there is none."""
     return "/".join(key.split("/", _PARTS)[:_PARTS]) if key.startswith(_ROOT) else ""
 
 

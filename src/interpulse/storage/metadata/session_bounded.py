@@ -1,8 +1,8 @@
-"""The metadata as questions read it: no read waits for a store past the moment at which its session is lost.
+"""A metadata store whose reads never wait longer than its session lives.
 
-Whoever asks gets `SessionLost` then, and may ask again; where the session is lost already it comes at once, unless the
-answer needs no waiting. Commits wait for the session as before, and so do reads within `with_waiting_reads`.
-Source: docs/reference/cluster-protocol.md#session-deadline.
+A read then raises `SessionLost`, and the caller may repeat it. While the session is lost, a read that would have to
+wait raises immediately. Commits wait for the session, and so do reads within `with_waiting_reads`. Source:
+docs/reference/cluster-protocol.md#session-deadline.
 """
 
 from __future__ import annotations
@@ -25,23 +25,26 @@ _waiting: Final[ContextVar[bool]] = ContextVar("_waiting", default=False)
 
 
 class SessionLost(ServiceNotReady, MetadataUnavailable):
-    """The store does not answer, and the session may be over: ask again."""
+    """The store does not answer, and the session may be over. Ask again."""
 
 
 def session_lost() -> SessionLost:
-    """The refusal of whatever rests on the session."""
-    return SessionLost("The broker has lost sight of the metadata store; it serves again when that answers")
+    """Return the refusal of a request that depends on the session."""
+    return SessionLost("The metadata store does not answer; the broker serves again when it does")
 
 
 async def with_waiting_reads(work: Coroutine[Any, Any, T]) -> T:
-    """What the work gives, whose reads wait for the store: what it ends or takes back was begun before."""
+    """Run ``work`` with reads that wait for the store.
+
+    For cleanup that must finish once it has started.
+    """
     context = copy_context()
     context.run(_waiting.set, True)
     return await asyncio.get_running_loop().create_task(work, context=context)
 
 
 async def until_session_lost(session: Session, work: Coroutine[Any, Any, T]) -> T:
-    """What the work gives. `SessionLost` ends it when the session is lost, or where it waits while that is lost."""
+    """Return the result of ``work``. Raise `SessionLost` if it has to wait and the session is lost by then."""
     result: list[T] = []
 
     async def run() -> None:
@@ -70,7 +73,8 @@ async def _until_lost(session: Session, work: Coroutine[Any, Any, None]) -> None
             await asyncio.wait([task, changed], return_when=asyncio.FIRST_COMPLETED)
         try:
             task.result()
-        except MetadataUnavailable as error:  # the store gave up in the turn in which the session was lost
+        # the store gave up in the turn of the event loop in which the session was lost
+        except MetadataUnavailable as error:
             if session.state is SessionState.LOST:
                 raise session_lost() from error
             raise
@@ -82,7 +86,7 @@ async def _until_lost(session: Session, work: Coroutine[Any, Any, None]) -> None
 
 
 class SessionBoundedMetadata:
-    """See the module. A `MetadataStore` for what clients and operators ask one broker among several."""
+    """A `MetadataStore` for the requests of clients and operators to one broker among several. See the module."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

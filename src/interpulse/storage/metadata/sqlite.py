@@ -1,12 +1,14 @@
 """`MetadataStore` on the standard library's sqlite3.
 
 One thread writes. It takes all waiting commits, checks and applies them one after another in a single transaction, and
-answers them after the one sync of that transaction; a conflict fails only its own commit. Single keys are read in the
-event loop, from a bounded cache of recent values or from the database (microseconds; readers never wait for the writer
-in WAL mode). Invariants:
+answers them after the one sync of that transaction. A conflict fails only its own commit. Single keys are read in the
+event loop, from a bounded cache of recent values or from the database (microseconds; in WAL mode readers never wait for
+the writer).
+
+Invariants:
 
 * The cache holds the newest values of the database, and never a key that a commit under way changes; such a key is read
-  from the database. So a key never goes back to an older value, and cached keys together with keys of one query are
+  from the database. So a key never goes back to an older value, and cached keys together with the keys of one query are
   one consistent read.
 * ``counter.version`` grows with every commit and is never set back, so versions never repeat.
 * ``ephemerals`` names the keys that are removed when the store is opened again.
@@ -35,12 +37,12 @@ from interpulse.storage.sessions import LastingSession
 __all__ = ["SqliteMetadataStore"]
 
 _FORMAT = 1
-_GROUP_MAX = 1000  # commits in one transaction; keeps the wait of the first one short
-_KEYS_PER_QUERY = 500  # below every SQLite's limit of bound variables
-_BEHIND_ALL = "\U0010ffff"  # follows every other character, and is in no name
-_KEY_LENGTH_REMEMBERED = 1_000  # names of 64 KB would fill the cache
-_VALUE_BYTES_REMEMBERED = 4096  # a larger value is read each time
-_KEYS_LISTED_AT_ONCE = 50  # a longer list is made in the lister's thread
+_GROUP_MAX = 1000  # commits in one transaction; bounds the wait of the first one
+_KEYS_PER_QUERY = 500  # below the limit of bound variables of every SQLite
+_BEHIND_ALL = "\U0010ffff"  # follows every other character, and occurs in no name
+_KEY_LENGTH_REMEMBERED = 1_000  # longer keys are not cached: names of 64 KB would fill the cache
+_VALUE_BYTES_REMEMBERED = 4096  # larger values are read each time
+_KEYS_LISTED_AT_ONCE = 50  # longer lists are read in the lister's thread
 
 _UNKNOWN = Versioned(b"", -1)
 _FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
@@ -85,7 +87,7 @@ class SqliteMetadataStore:
         self._loop = loop
         self._cache_entries_max = cache_entries_max
         self._cache: OrderedDict[str, Versioned | None] = OrderedDict()
-        self._changing: Counter[str] = Counter()  # how many commits under way change a key
+        self._changing: Counter[str] = Counter()  # commits under way, by the key that they change
         self._watches = Watches()
         self.meter = MetadataMeter()
         self.session = LastingSession()
@@ -99,7 +101,7 @@ class SqliteMetadataStore:
     async def open(
         cls, path: Path, *, cache_entries_max: int = 50_000, on_full: Callable[[str], None] = lambda problem: None
     ) -> SqliteMetadataStore:
-        """Open or create the file; its directory must exist. Raises `MetadataUnavailable`.
+        """Open or create the file; its directory must exist. Raise `MetadataUnavailable`.
 
         ``on_full`` is called with the problem when a commit fails because the disk is full.
         """
@@ -131,7 +133,7 @@ class SqliteMetadataStore:
         cached = self._cache.get
         for key, version in versions.items():
             value = cached(key, _UNKNOWN)
-            if (value and value[1]) != version:  # None: the key is absent; an index is faster than a name
+            if (value and value[1]) != version:  # None: the key is absent; value[1] is faster than value.version
                 return False
         return True
 
@@ -213,7 +215,7 @@ class SqliteMetadataStore:
         return {key: Versioned(value, version) for key, value, version in rows}
 
     def _finish(self, group: list[_Commit]) -> None:
-        """Answer commits whose transaction is over."""
+        """Answer the commits of a finished transaction."""
         full = next((commit.error for commit in group if isinstance(commit.error, MetadataFull)), None)
         if full is not None:
             self._on_full(str(full))
@@ -227,7 +229,7 @@ class SqliteMetadataStore:
                 self._watches.announce(change.key for change in commit.changes)
 
     def _settle(self, commit: _Commit, change: Change) -> None:
-        """One change is over. After the last one of its key, a successful commit's value is the newest."""
+        """Finish one change. After the last change of its key, a successful commit's value is the newest."""
         key = change.key
         self._changing[key] -= 1
         if not self._changing[key]:
@@ -244,7 +246,7 @@ def _answer(commit: _Commit) -> None:
 
 
 class _Writer:
-    """The one thread that writes."""
+    """The thread that writes."""
 
     def __init__(self, path: Path, finish: Callable[[list[_Commit]], object]) -> None:
         self._path = path
@@ -258,7 +260,7 @@ class _Writer:
         self._waiting.put(commit)
 
     def stop(self) -> None:
-        """Finish the submitted commits; returns when the thread has ended."""
+        """Finish the submitted commits, and return when the thread has ended."""
         self._waiting.put(None)
         self._thread.join()
 
@@ -289,7 +291,7 @@ class _Writer:
             self._write_apart(group, error)
 
     def _write_apart(self, group: list[_Commit], error: Exception) -> None:
-        """One commit cannot be stored: each is tried alone, so that the others are stored."""
+        """Try each commit alone after a failure, so that one that cannot be stored does not stop the others."""
         if len(group) == 1:
             group[0].error = error
             return
@@ -327,7 +329,7 @@ def _first_conflict(connection: sqlite3.Connection, expect: Mapping[str, int | N
 
 
 def _first_taken(connection: sqlite3.Connection, changes: Sequence[Change]) -> str | None:
-    """A key that is to be ephemeral, and is there and is not."""
+    """Return a key that is to become ephemeral but exists as an ordinary one."""
     for change in changes:
         if isinstance(change, Put) and change.ephemeral and connection.execute(_TAKEN, {"key": change.key}).fetchone():
             return change.key
@@ -356,14 +358,17 @@ def _prepare(path: Path) -> None:
 
 
 def _create_for_owner(path: Path) -> None:
-    """Nobody else reads it, nor the files that SQLite puts beside it. One that is there stays as it is."""
-    with suppress(OSError):  # SQLite says what is wrong
+    """Create the file, readable only by its owner; SQLite gives the files beside it the same mode.
+
+    An existing file stays.
+    """
+    with suppress(OSError):  # SQLite reports what is wrong
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 def _connect(path: Path) -> sqlite3.Connection:
     with _as_unavailable(path):
-        # Every connection stays with one thread, though not with the one that creates it.
+        # Each connection stays with one thread, although not with the thread that creates it.
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA synchronous = FULL")
@@ -390,7 +395,7 @@ def _scan(
 
 
 def _bounds(prefix: str) -> tuple[str, str]:
-    """The first key below ``prefix``, which ends with a slash, and the first key behind all of them."""
+    """Return the first key below ``prefix``, which ends with a slash, and the first key behind all of them."""
     return prefix, prefix[:-1] + "0"  # "0" follows "/"
 
 
@@ -407,7 +412,7 @@ def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
 
 @contextmanager
 def _as_unavailable(path: Path) -> Iterator[None]:
-    """Raise failures as errors of our seam, with the name of the file."""
+    """Translate errors of SQLite into those of the seam, with the name of the file."""
     try:
         yield
     except (sqlite3.Error, OSError, OverflowError) as error:

@@ -1,4 +1,4 @@
-"""The watches of metadata keys."""
+"""Watches of metadata keys."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ __all__ = ["Watches"]
 
 
 class Watches:
-    """Callbacks by key prefix, called in the order they were added."""
+    """Callbacks by key prefix, called in the order in which they were added."""
 
     def __init__(self) -> None:
         self._watches: dict[object, tuple[str, Callable[[str], None]]] = {}
 
     def add(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
-        """Begin a watch; the returned function ends it (again and again, if you like)."""
+        """Begin a watch and return the function that ends it. Calling that function again does nothing."""
         token = object()
         self._watches[token] = (prefix, callback)
 
@@ -24,7 +24,7 @@ class Watches:
         return cancel
 
     def announce(self, keys: Iterable[str]) -> None:
-        """Tell every watcher whose prefix fits."""
+        """Call every watcher whose prefix matches, once per key."""
         if not self._watches:
             return
         for key in keys:
@@ -33,6 +33,6 @@ class Watches:
                     callback(key)
 
     def announce_all(self) -> None:
-        """Tell every watcher its own prefix, since anything below it may have changed."""
+        """Call every watcher with its own prefix, since any key below it may have changed."""
         for prefix, callback in list(self._watches.values()):
             callback(prefix)

@@ -1,11 +1,11 @@
-"""The free space of the data directory: whether entries and metadata may be written.
+"""The free space of the data directory, which decides whether entries and metadata may be written.
 
 Messages leave a *reserve* to metadata, so that cursors, expiry, truncation and deletion, which free space, still work
 when messages are refused. The file system is measured each second, and after every write of as many bytes as it had
-above the reserve; never per message. A write that fails all the same is reported with `ran_out`.
+above the reserve; never per message. Other failed writes are reported with `ran_out`.
 
-From then on the directory counts as full, until a quarter more than the reserve is free, and a probe, written and
-synced as entries are, succeeds.
+From then on the directory counts as full, until the free space is a quarter above the reserve and a probe, written and
+synced like entries, succeeds.
 """
 
 from __future__ import annotations
@@ -27,30 +27,33 @@ __all__ = ["DiskSpace"]
 _log = logging.getLogger(__name__)
 
 _PROBE_BYTES: Final = 1024 * 1024
-"""Room for some groups of entries and the metadata that goes with them: with less, writing would end again at once."""
+"""Space for some groups of entries and their metadata. With less, writing would stop again immediately."""
 _MIB: Final = 1024 * 1024
 _HYSTERESIS: Final = 0.25
-"""So much more than the reserve there has to be again, so that producers are not let in and refused by turns."""
+"""The share above the reserve that must be free again, so that producers are not admitted and refused by turns."""
 _SHARE_MAX: Final = 10
-"""The reserve is at most this part of the file system: small ones are for messages as well."""
+"""The reserve is at most this fraction of the file system, since small file systems hold messages as well."""
 
 
 class DiskSpace:
-    """See the module. All of it is called in the event loop."""
+    """The state of the data directory's free space. Used only in the event loop. See the module."""
 
     def __init__(self, directory: Path, files: Files, reserve_bytes: int = 0) -> None:
-        """``files`` are those of the log. ``reserve_bytes`` is what messages leave free; 0 = nothing."""
+        """Watch a directory.
+
+        ``files`` are those of the log. ``reserve_bytes`` is the space that messages leave free; 0 = nothing.
+        """
         self.problem: str | None = None
         """The failed write, or the free space, in words; None while there is enough."""
         self.on_full: Callable[[], None] = lambda: None
-        """Called each time the room has run out."""
+        """Called each time the space has run out."""
         self._directory = directory
         self._files = files
         self._reserve_bytes = reserve_bytes
-        self._unmeasured_bytes: float = 0  # that messages may take before it is measured again
+        self._unmeasured_bytes: float = 0  # bytes that messages may take before the next measurement
 
     def ran_out(self, problem: str) -> None:
-        """Something could not be written, or must not be, for want of room."""
+        """Refuse producers, because a write failed or must not be tried for lack of space."""
         fresh, self.problem = self.problem is None, problem
         if fresh:
             _log.error(
@@ -62,7 +65,7 @@ class DiskSpace:
             self.on_full()
 
     def takes(self, size: int) -> None:
-        """Messages are about to take so many bytes."""
+        """Count ``size`` bytes that messages are about to take."""
         self._unmeasured_bytes -= size
         if self._unmeasured_bytes < 0 and self.problem is None:
             self._unmeasured_bytes = self._above_reserve() - size
@@ -70,17 +73,17 @@ class DiskSpace:
                 self.ran_out(self._told())
 
     def measure(self) -> None:
-        """Ask the file system whether there is more than the reserve."""
+        """Measure the file system, and refuse producers if less than the reserve is free."""
         if self._above_reserve() < 0:
             self.ran_out(self._told())
 
     def check(self) -> None:
-        """Raises NoRoomLeft while the directory is full."""
+        """Raise NoRoomLeft while the directory is full."""
         if self.problem is not None:
-            raise NoRoomLeft(f"The broker is out of room and takes no messages until there is: {self.problem}")
+            raise NoRoomLeft(f"The broker is out of room and accepts no messages until there is: {self.problem}")
 
     async def look_again(self) -> None:
-        """Measure; if the directory is full, find out whether it still is."""
+        """Measure again. If the directory is full, probe whether it still is."""
         if self.problem is None:
             self.measure()
             return
@@ -89,7 +92,7 @@ class DiskSpace:
         try:
             await asyncio.to_thread(self._probe)
         except OSError as error:
-            _log.debug("still no room directory=%s error=%s", self._directory, error)
+            _log.debug("disk is still full directory=%s error=%s", self._directory, error)
             return
         self.problem = None
         self._unmeasured_bytes = 0
@@ -102,15 +105,18 @@ class DiskSpace:
 
     @property
     def size_bytes(self) -> int:
-        """All of the file system."""
+        """The bytes of the whole file system."""
         return shutil.disk_usage(self._directory).total
 
     def _reserve(self, size: int) -> int:
-        """The bytes that messages leave free on a file system of this size."""
+        """Return the bytes that messages leave free on a file system of this size."""
         return min(self._reserve_bytes, size // _SHARE_MAX)
 
     def _above_reserve(self, times: float = 1) -> float:
-        """The room beyond so many times the reserve, from one look; without a reserve a failed write tells of none."""
+        """Return the space above the reserve times ``times``.
+
+        Without a reserve only failed writes show a lack of space.
+        """
         if not self._reserve_bytes:
             return sys.maxsize
         usage = shutil.disk_usage(self._directory)
@@ -125,11 +131,11 @@ class DiskSpace:
 
     def _probe(self) -> None:
         path = self._directory / "probe"
-        self._files.unlink(path)  # of a process that was killed
+        self._files.unlink(path)  # left by a process that was killed
         try:
             file = self._files.create(path)
             try:
-                file.write_durably(os.urandom(_PROBE_BYTES))  # nothing that a file system could squeeze
+                file.write_durably(os.urandom(_PROBE_BYTES))  # random, so that no file system can compress it
             finally:
                 file.close()
         finally:

@@ -1,4 +1,4 @@
-"""The store of all logs over segments on disk: opened, and rid of what no log has any more."""
+"""The log store over segments on disk: opened, and freed of ledgers without a log."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ async def open_log_store(
 ) -> TopicLogStore:
     """Open the logs in ``directory`` (created if absent), whose records are in ``metadata``.
 
-    ``on_full`` is told, in words, when entries could not be written for want of room; ``on_write`` the bytes of every
-    group of entries that is about to be written.
-
-    Raises `DataDirectoryUnusable` if the directory cannot be used or does not belong to this metadata store.
+    ``on_full`` is called with the problem when entries could not be written for lack of space, ``on_write`` with the
+    bytes of every group of entries that is about to be written. Raise `DataDirectoryUnusable` if the directory cannot
+    be used or belongs to another metadata store.
     """
     files = files or DiskFiles()
     ids = LedgerIds(metadata)
@@ -62,11 +61,13 @@ async def open_log_store(
 async def _take_dead_segments(
     directory: Path, metadata: MetadataStore, ids: LedgerIds, segments: SegmentSet
 ) -> list[Segment]:
-    """Drop the ledgers that no log has any more; the segments that hold nothing else."""
+    """Drop the ledgers without a log, and return the segments that held nothing else."""
     unreserved = await ids.first_unreserved()
     strangers = [ledger for ledger in segments.ledger_ids if ledger >= unreserved]
     if strangers:
-        reason = f"ledger {strangers[0]} is not one of this metadata store; was metadata.sqlite removed or replaced?"
+        reason = (
+            f"ledger {strangers[0]} does not belong to this metadata store; was metadata.sqlite removed or replaced?"
+        )
         raise DataDirectoryUnusable(str(directory), reason)
     owners = await living_ledgers(metadata, segments.ledger_ids)
     for ledger_id, name in owners.items():

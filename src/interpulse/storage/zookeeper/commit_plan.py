@@ -1,7 +1,8 @@
 """A commit as the steps of a multi.
 
 ZooKeeper has no step for "must be absent": such a key is created and, if it is not to be written, deleted again. It has
-none for "put, whatever there is" either: the plan follows what was known, and is made again if that was wrong.
+none for "put, whether it exists or not" either: the plan follows the cached nodes, and is made again if they were
+outdated.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ __all__ = ["Planned", "last_changes", "plan_commit"]
 
 
 class Planned(NamedTuple):
-    """One step; ``expected`` if its refusal says that an expectation of the commit does not hold."""
+    """One step. ``expected`` is True if its refusal means that an expectation of the commit does not hold."""
 
     step: Step
     expected: bool
 
 
 def last_changes(changes: Sequence[Change]) -> dict[str, Change]:
-    """Of several changes of one key only the last one counts."""
+    """Return the last change of each key: only that one counts."""
     return {change.key: change for change in changes}
 
 
@@ -47,10 +48,10 @@ def plan_commit(
     nodes: Mapping[str, CachedNode],
     session_id: int = 0,
 ) -> list[Planned]:
-    """The steps, in an order in which each finds what it needs.
+    """Return the steps in an order in which each finds what it needs.
 
-    ``nodes`` has every key, ``session_id`` is the session of ephemeral ones. Raises `CommitConflict` for an expectation
-    that they contradict, and for an ephemeral key that is there and not of this session.
+    ``nodes`` holds every key, ``session_id`` is the session of ephemeral keys. Raise `CommitConflict` if the nodes
+    contradict an expectation, or if an ephemeral key exists and is not of this session.
     """
     for key, version in expect.items():
         stored = nodes[key].stored
@@ -75,7 +76,7 @@ def plan_commit(
 
 
 def _above(key: str) -> Iterator[str]:
-    """Every key above: where one of these is absent, this one is."""
+    """Yield every key above. If one of them is absent, this key is too."""
     while key := key.rpartition("/")[0]:
         yield key
 

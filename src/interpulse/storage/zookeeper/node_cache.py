@@ -1,8 +1,8 @@
-"""What a store remembers of the tree, which notifications keep true.
+"""The cache of a store, kept up to date by notifications.
 
-A notification comes before every answer that could show the change, so what is remembered here is never behind what
-the session reads. But an answer that was under way may come behind a notification and be older than it. Therefore an
-answer is remembered only if its key was not told to have changed since the question.
+A notification comes before every answer that could show the change, so the cache is never older than the session's
+reads. But an answer may come behind a notification and be older than it. Therefore an answer is cached only if no
+change of its key was reported since the request.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from interpulse.storage.zookeeper.records import Node, Stat
 
 __all__ = ["NOT_CACHED", "CachedNode", "NodeCache", "cached_node"]
 
-_VALUE_BYTES_REMEMBERED: Final = 4096  # a larger value is read each time
+_VALUE_BYTES_REMEMBERED: Final = 4096  # larger values are read each time
 _KEY_LENGTH_REMEMBERED: Final = 1000
-_NAMES_MAX: Final = 200_000  # in all remembered lists
+_NAMES_MAX: Final = 200_000  # in all cached lists
 _CHANGES_MAX: Final = 10_000  # keys whose last change is remembered
 
 
 class CachedNode(NamedTuple):
-    """A node or its absence. The version of ``found`` is its ``mzxid``, ``version`` is ZooKeeper's own.
+    """A cached node, or its absence.
 
-    ``owner`` is the session it lives as long as, 0 for one that stays.
+    The version of ``stored`` is the node's ``mzxid``, ``version`` is ZooKeeper's own. ``owner`` is the session of an
+    ephemeral node, 0 for others.
     """
 
     stored: Versioned | None
@@ -43,7 +44,7 @@ NOT_CACHED: Final = CachedNode(Versioned(b"", -1), -1)
 
 
 def cached_node(node: Node | None) -> CachedNode:
-    """What an answer says."""
+    """Return the node of an answer."""
     return ABSENT if node is None else _node(node.value, node.stat)
 
 
@@ -52,54 +53,54 @@ def _node(value: bytes, stat: Stat) -> CachedNode:
 
 
 class NodeCache:
-    """Nodes and lists of children that were read or written last, below nodes that are watched."""
+    """The nodes and lists of children that were last read or written, below watched nodes."""
 
     def __init__(self, roots: Sequence[str], nodes_max: int) -> None:
         self._roots = tuple(root.rstrip("/") for root in roots)
         self._nodes_max = nodes_max
         self._nodes: OrderedDict[str, CachedNode] = OrderedDict()
         self._lists: OrderedDict[str, list[str]] = OrderedDict()
-        self._names = 0  # in the lists
-        self._changes: OrderedDict[str, _Change] = OrderedDict()  # the last one of a key
-        self._number = 0  # of the last change of all
-        self._forgotten = 0  # changes up to this number may not be among those remembered
+        self._names = 0  # names in the lists
+        self._changes: OrderedDict[str, _Change] = OrderedDict()  # the last change of a key
+        self._number = 0  # number of the last change
+        self._forgotten = 0  # changes up to this number may be missing in _changes
 
     @property
     def now(self) -> int:
-        """A moment, to be told to `remember` with what was asked then."""
+        """The current moment, to pass to `remember` with an answer to a request made now."""
         return self._number
 
     def covers(self, key: str) -> bool:
-        """Whether the key is watched."""
+        """Return True if the key is watched."""
         return any(key == root or key.startswith(root + "/") for root in self._roots)
 
     def node(self, key: str) -> CachedNode:
-        """`NOT_CACHED` if it is not remembered."""
+        """Return the cached node, `NOT_CACHED` if there is none."""
         return self._nodes.get(key, NOT_CACHED)
 
     def names(self, key: str) -> list[str] | None:
-        """The children, sorted; None if they are not remembered."""
+        """Return the sorted names of the cached children, None if they are not cached."""
         return self._lists.get(key)
 
     def remember(self, key: str, node: CachedNode, asked: int) -> None:
-        """The answer to what was asked at that moment."""
+        """Cache the answer to a request that was made at ``asked``."""
         if self.unchanged_since(key, asked) and self.covers(key):
             self._keep(key, node)
 
     def remember_written(self, key: str, value: bytes, stat: Stat) -> None:
-        """What a commit of our own left: the newest if its own notification was the last one of the key."""
+        """Cache the result of an own commit, if its notification was the last one of the key."""
         change = self._changes.get(key)
         if change is not None and change.zxid == stat.mzxid:
             self._keep(key, _node(value, stat))
 
     def remember_deleted(self, key: str, zxid: int) -> None:
-        """As `remember_written` for a node that is gone."""
+        """Cache the absence of a node deleted by an own commit, if its notification was the last one of the key."""
         change = self._changes.get(key)
         if change is not None and change.zxid == zxid:
             self._keep(key, ABSENT)
 
     def remember_names(self, key: str, names: list[str], asked: int) -> None:
-        """The sorted children, as they were asked for at that moment."""
+        """Cache the sorted names of the children, requested at ``asked``."""
         if self.unchanged_since(_listing(key), asked) and self.covers(key) and len(names) <= _NAMES_MAX:
             self._forget_names(key)
             self._lists[key] = names
@@ -108,12 +109,12 @@ class NodeCache:
                 self._names -= len(self._lists.popitem(last=False)[1])
 
     def unchanged_since(self, key: str, asked: int) -> bool:
-        """Whether no change of the key was told since; False where that is not remembered."""
+        """Return True if no change of the key was reported since ``asked``; False if that is not certain."""
         change = self._changes.get(key)
         return asked >= (self._forgotten if change is None else change.number)
 
     def changed(self, key: str, zxid: int, *, came_or_went: bool) -> None:
-        """A notification: what was remembered is not true any more."""
+        """Drop what a notification makes outdated."""
         self._note(key, zxid)
         self._nodes.pop(key, None)
         if came_or_went:
@@ -122,11 +123,11 @@ class NodeCache:
             self._forget_names(above)
 
     def forget(self, key: str) -> None:
-        """Read the key anew."""
+        """Drop the node, so that it is read again."""
         self._nodes.pop(key, None)
 
     def clear(self) -> None:
-        """Anything may have changed."""
+        """Drop everything, since anything may have changed."""
         self._number += 1
         self._forgotten = self._number
         self._changes.clear()
@@ -154,4 +155,4 @@ class NodeCache:
 
 
 def _listing(key: str) -> str:
-    return f"{key}//"  # no node has such a name
+    return f"{key}//"  # no node has this name

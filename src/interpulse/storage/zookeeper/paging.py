@@ -1,4 +1,4 @@
-"""The order of whole keys, from the names below each: ``a-b`` comes before ``a/b``, which comes before ``a0``."""
+"""The order of whole keys, computed from the names on each level: ``a-b`` < ``a/b`` < ``a0``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ __all__ = ["keys_after"]
 
 
 def keys_after(names: Sequence[str], beginning: str, after: str) -> Iterator[str]:
-    """What comes behind a place, of names in order that have this beginning.
+    """Yield the sorted names with this beginning that follow ``after``.
 
-    ``name`` stands for the key itself, ``name/`` for all that lies below it. Costs what is taken of it.
+    ``name`` stands for the key itself, ``name/`` for everything below it. The cost depends on the part that is
+    consumed.
     """
-    below: list[str] = []  # a heap of what lies below names that were given
+    below: list[str] = []  # a heap: subtrees of names that were yielded
     for length in range(1, len(after) + 1):
         name = after[:length]
         if _holds(names, name) and name.startswith(beginning) and _goes_on(f"{name}/", after):

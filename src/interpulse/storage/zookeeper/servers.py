@@ -1,4 +1,4 @@
-"""The servers of one ZooKeeper, as connect strings name them."""
+"""The servers of one ZooKeeper ensemble, as connect strings name them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Server(NamedTuple):
 
 
 class Servers(NamedTuple):
-    """All servers that may be asked, and the node that stands for the root (empty: the root itself)."""
+    """All servers that may be asked, and the node that acts as the root (empty: the root itself)."""
 
     servers: tuple[Server, ...]
     chroot: str = ""
@@ -30,7 +30,7 @@ class Servers(NamedTuple):
 
 
 def parse_servers(text: str) -> Servers:
-    """``host1:2181,host2:2181/chroot``, also with Pulsar's ``zk:`` in front. Raises ValueError for anything else."""
+    """Parse ``host1:2181,host2:2181/chroot``, with or without Pulsar's ``zk:`` in front. Raise ValueError."""
     addresses, slash, chroot = text.removeprefix("zk:").removeprefix("//").partition("/")
     chroot = "/" + chroot.strip("/") if slash and chroot.strip("/") else ""
     try:

@@ -1,18 +1,18 @@
-"""`MetadataStore` on ZooKeeper: keys are nodes, under the very paths that Pulsar's brokers use.
+"""`MetadataStore` on ZooKeeper: keys are nodes, under the same paths that Pulsar's brokers use.
 
-What is different from a store of our own (the suite over all stores has a test for each):
+Differences from a store of our own (the suite over all stores tests each):
 
-* A key needs the keys above it, so these come with it, with empty values, and stay when it goes. A key with an empty
-  value and a node that only holds others are the same thing.
-* A key with others below it is not deleted before them: that is a `CommitConflict`.
-* Versions are transaction ids, which never come twice. The servers compare only how often a node was written since its
-  creation: a key that was deleted, created again, and written as often *after* this session's last notification of it
-  is taken for the old one.
-* A page of `scan` costs a list of all names beside it, unless they are remembered.
+* A key needs the keys above it, so these are created with it, with empty values, and stay when it is deleted. A key
+  with an empty value and a node that only has children are the same.
+* A key with keys below it is not deleted before them: that is a `CommitConflict`.
+* Versions are transaction ids, which never repeat. The servers compare only the number of writes since the creation: a
+  key that was deleted, created again, and written as often *after* this session's last notification of it is taken for
+  the old one.
+* A page of `scan` costs a list of all sibling names, unless they are cached.
 * A commit is at most 900 KiB.
 
-Brokers of one cluster see each other's commits: those of others come as notifications, and after a lost connection
-every watch is called back with its own prefix, since anything may have changed.
+Brokers of one cluster see each other's commits as notifications. After a lost connection every watch is called back
+with its own prefix, since anything may have changed.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ WATCHED: Final = (
     "/namespace",
     "/schemas",
 )
-"""Where Pulsar's brokers, and ours, keep what our broker reads again and again."""
+"""Paths of Pulsar's brokers and ours that our broker reads again and again."""
 
 _ATTEMPTS_MAX: Final = 100
-_READ_BYTES_MAX: Final = 512 << 10  # of the keys of one question
+_READ_BYTES_MAX: Final = 512 << 10  # of the keys of one request
 _READ_KEYS_MAX: Final = 1000
 _CREATED, _DELETED, _CHANGED = 1, 2, 3
 _NO_NODE, _BAD_VERSION, _NODE_EXISTS, _NOT_EMPTY = -101, -103, -110, -111
 
 
 class KeysBelow(CommitConflict):
-    """A key cannot be deleted, since others are below it."""
+    """A key cannot be deleted, since other keys are below it."""
 
     def __str__(self) -> str:
-        return f"metadata key {self.key} has others below it, which have to be deleted before"
+        return f"metadata key {self.key} has keys below it; delete those first"
 
 
 class ZooKeeperMetadataStore:
@@ -81,9 +81,9 @@ class ZooKeeperMetadataStore:
     async def open(
         cls, client: ZooKeeperClient, *, watched: Sequence[str] = WATCHED, cache_entries_max: int = 50_000
     ) -> Self:
-        """A store that closes the client with itself, and remembers what lies below the watched keys.
+        """Return a store that caches everything below the watched keys, and closes the client when it is closed.
 
-        Raises `Unusable` if the servers are too old, or do not let us read there.
+        Raise `Unusable` if the servers are too old, or do not permit reads there.
         """
         store = cls(client, watched, cache_entries_max)
         for root in watched:
@@ -143,7 +143,7 @@ class ZooKeeperMetadataStore:
                     return
                 for key in keys:
                     self._cache.forget(key)
-        raise MetadataUnavailable(f"{keys[0]} keeps coming and going; gave up after {_ATTEMPTS_MAX} attempts")
+        raise MetadataUnavailable(f"{keys[0]} keeps appearing and disappearing; gave up after {_ATTEMPTS_MAX} attempts")
 
     async def create_sequential(self, prefix: str, value: bytes = b"") -> str:
         while True:
@@ -152,7 +152,7 @@ class ZooKeeperMetadataStore:
             except NoNode:
                 await self.client.create_parents(prefix)
             except OutcomeUnknown:
-                continue  # if it was created, it goes with the session, and its number is given to none
+                continue  # if it was created, it is removed with the session, and its number is not assigned again
 
     async def sync(self, key: str) -> None:
         await self.client.sync(key)
@@ -168,7 +168,7 @@ class ZooKeeperMetadataStore:
         self.session.close()
 
     async def _try(self, plan: list[Planned], wanted: Mapping[str, Change], mark: Mark) -> bool:
-        """Apply the plan; False if it has to be made again. Raises `CommitConflict`."""
+        """Apply the plan. Return False if it must be made again. Raise `CommitConflict`."""
         if not plan:
             return True
         steps = [planned.step for planned in plan]
@@ -187,14 +187,14 @@ class ZooKeeperMetadataStore:
         return True
 
     async def _learn_from(self, refused: StepsRefused, planned: Planned) -> None:
-        """Make the next plan a better one; raises `CommitConflict` if there is none."""
+        """Improve the next plan after a refusal. Raise `CommitConflict` if that is impossible."""
         operation, key = planned.step.operation, planned.step.request.path
         if refused.code == _NO_NODE and operation is CREATE:
             await self.client.create_parents(key)
             return
         if refused.code not in (_NO_NODE, _BAD_VERSION, _NODE_EXISTS, _NOT_EMPTY):
             raise refused
-        # The next read shows what the refusal rests on, also if this server lags behind.
+        # The next read shows the cause of the refusal, even if this server lags behind.
         await self.client.sync(key)
         if refused.code == _NOT_EMPTY:
             raise KeysBelow(key)
@@ -214,7 +214,7 @@ class ZooKeeperMetadataStore:
                 self._cache.remember_deleted(step.request.path, zxid)
 
     async def _nodes(self, keys: Sequence[str]) -> dict[str, CachedNode]:
-        """All keys as they are at one moment, from memory and from one question as far as that goes."""
+        """Return all keys as of one moment, from the cache and from one request if it is large enough."""
         for _ in range(_ATTEMPTS_MAX):
             asked = self._cache.now
             nodes = {key: self._cache.node(key) for key in keys}
@@ -246,7 +246,7 @@ class ZooKeeperMetadataStore:
         }
 
     async def _scan(self, above: str, prefix: str, after: str, limit: int, result: list[tuple[str, Versioned]]) -> None:
-        """Add what lies below ``above``, in the order of whole keys."""
+        """Add the keys below ``above`` to the result, in the order of whole keys."""
         start = f"{above}/"
         if after > start and not after.startswith(start):
             return
@@ -282,7 +282,7 @@ class ZooKeeperMetadataStore:
 
 
 def _questions(keys: Sequence[str]) -> Iterator[list[str]]:
-    """The keys in parts that one question has room for."""
+    """Split the keys into parts that fit into one request."""
     part: list[str] = []
     size = 0
     for key in keys:

@@ -559,7 +559,7 @@ async def test_entry_when_a_bookie_has_it_damaged_then_read_from_another(
     assert await read_all(client, writer.ledger_id) == payloads(10)
     third.damage(writer.ledger_id, 4)
     second.damage(writer.ledger_id, 4)
-    with pytest.raises(EntryDamaged, match=f"entry {writer.ledger_id}:4 is lost: .*it has other bytes"):
+    with pytest.raises(EntryDamaged, match=f"entry {writer.ledger_id}:4 is lost: .*its bytes are not those"):
         await read_all(client, writer.ledger_id)
 
 
@@ -626,7 +626,7 @@ async def test_entry_when_too_large_then_refused_and_the_ledger_goes_on(
 ) -> None:
     client = await connect()
     writer = await client.create(Q332)
-    with pytest.raises(EntryTooLarge, match=r"an entry of 5242880 bytes .* take, 5242784; divide it"):
+    with pytest.raises(EntryTooLarge, match=r"an entry of 5242880 bytes .* limit of bookies, 5242784; split it"):
         writer.append(bytes(5_242_880))
     assert await writer.add(bytes(5_242_880 - 96)) == 0
 

@@ -123,5 +123,5 @@ async def test_ids_when_used_up_then_refused(
 ) -> None:
     await store.create(NEW)
     zookeeper.nodes["/ledgers/idgen"].made = 2**31 - 1
-    with pytest.raises(BookKeeperError, match="ids have come to 2147483647"):
+    with pytest.raises(BookKeeperError, match="ids have reached 2147483647"):
         await store.create(NEW)

@@ -112,7 +112,7 @@ def test_value_that_is_no_record_is_refused(value: bytes) -> None:
 
 def test_compacted_ledger_is_not_written() -> None:
     compacted = CompactedLedger(1, 1, 1, 1, Position(1, 1))
-    with pytest.raises(ValueError, match="of its cursor"):
+    with pytest.raises(ValueError, match="record of a cursor names"):
         CODEC.encode(TopicRecord(compacted=compacted))
 
 

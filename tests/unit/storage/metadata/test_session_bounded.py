@@ -86,7 +86,7 @@ async def test_read_when_the_session_is_lost_meanwhile_then_ends_as_not_ready(
     assert store.asked == 1
     assert not reading.done()
     store.session.lose()
-    with pytest.raises(SessionLost, match="lost sight of the metadata store") as refused:
+    with pytest.raises(SessionLost, match="metadata store does not answer") as refused:
         await reading
     assert (refused.value.wire_code, refused.value.http_status) == (ServerError.ServiceNotReady, 503)
     assert refused.value.retriable

@@ -248,7 +248,7 @@ async def test_open_when_the_metadata_is_of_another_store_then_refused_naming_th
         await open_on(disk.healthy(), MemoryMetadataStore())
     assert str(refused.value) == (
         "data directory /data/log cannot be used: "
-        "ledger 1 is not one of this metadata store; was metadata.sqlite removed or replaced?"
+        "ledger 1 does not belong to this metadata store; was metadata.sqlite removed or replaced?"
     )
 
 

@@ -229,7 +229,7 @@ async def test_request_when_too_large_then_refused_and_the_connection_stays(
 ) -> None:
     client = await connect()
     events = Events(client)
-    with pytest.raises(CommitTooLarge, match=r"more than ZooKeeper takes at once, 921600: creating /a"):
+    with pytest.raises(CommitTooLarge, match=r"exceed the limit of one ZooKeeper request, 921600: creating /a"):
         await client.create("/a", bytes(1_000_000))
     await client.create("/a", bytes(900_000))
     assert events.seen == []

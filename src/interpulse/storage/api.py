@@ -373,7 +373,7 @@ class CompactedEntries(Protocol):
 
 
 class LogListener(Protocol):
-    """The recipient of the outcome of appends, called in the event loop once per group commit. Must not raise."""
+    """The recipient of the outcome of appends, called in the event loop at most once per group. Must not raise."""
 
     def on_durable(self, last: Position) -> None:
         """Report that every entry up to and including ``last`` is durable."""
@@ -391,9 +391,7 @@ class Log(Protocol):
 
     @property
     def written(self) -> WrittenEntries | None:
-        """The entries that became durable in the last full minute; None if the log wrote none and the minute began
-        before it.
-        """
+        """The entries that became durable in the last full minute; None if there are none since it began."""
 
     @property
     def write_rate(self) -> float:

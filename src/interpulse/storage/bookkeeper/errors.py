@@ -77,7 +77,7 @@ class NoLedger(_OfLedger):
 
 
 class LedgerUnusable(_OfLedger):
-    """This client cannot read ledgers of this kind."""
+    """The ledger is of a kind that this client cannot read."""
 
     text = "ledger {} cannot be used: {}"
     retriable = False

@@ -201,9 +201,7 @@ class LedgerReader:
         return bookies
 
     async def _ask(self, bookie_id: str, entry_id: int) -> Packet | str:
-        """Return the entry, or the reason; it starts with a question mark if the bookie may have the entry
-        nevertheless.
-        """
+        """Return the entry, or the reason, which starts with a question mark if the bookie may have the entry."""
         try:
             connection = await self._bookies.connect(bookie_id)
         except BookieAway as error:

@@ -61,7 +61,7 @@ class CursorRecord:
 
 
 def numbers_are_whole(cursor: str) -> bool:
-    """True for a replication cursor opened by policies, which close it when they no longer list its cluster."""
+    """Return True if each state of this cursor has all its numbers; other cursors keep numbers that it omits."""
     return cursor in (DEDUPLICATION_CURSOR, COMPACTION_CURSOR)
 
 

@@ -297,7 +297,8 @@ class FrameDecoder:
         (total_size,) = _U32.unpack_from(head)
         if not 4 < total_size <= self._frame_bytes_max:
             raise RemoteProtocolError(
-                _other_protocol(head[:4]) or f"frame of {total_size} bytes, allowed are 5 to {self._frame_bytes_max}"
+                _other_protocol(head[:4])
+                or f"frame of {total_size} bytes, the limits are 5 and {self._frame_bytes_max}"
             )
         if len(head) < 8:
             self._bytes_needed = 8

@@ -1,4 +1,4 @@
-"""A client that has authenticated to the proxy, which speaks for it to brokers."""
+"""An authenticated client of the proxy, which speaks for it to brokers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["AuthenticatedClient"]
 
 
 class AuthenticatedClient:
-    """One client, and the credentials that it has shown last."""
+    """One client, and the credentials that it showed last."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class AuthenticatedClient:
     async def of(
         cls, access: ProxyAccess, connect: pb.CommandConnect, certificate: PeerCertificate | None
     ) -> AuthenticatedClient:
-        """Who sends this CONNECT; raises BadCredentials."""
+        """Authenticate the sender of this CONNECT. Raise BadCredentials."""
         method, credentials = connect.auth_method_name or "none", connect.auth_data
         identity = await access.authentication.authenticate(method, credentials, certificate=certificate)
         return cls(access, identity, method, credentials, certificate)
@@ -45,11 +45,11 @@ class AuthenticatedClient:
 
     @property
     def credentials_forwarded(self) -> bool:
-        """Brokers check its credentials, too."""
+        """True if brokers check the client's credentials too."""
         return self._access.credentials_forwarded
 
     def watch(self, connection: WatchedConnection) -> None:
-        """Look at the credentials until `close`, and ask for new ones when they end."""
+        """Check the credentials until `close`, and ask for new ones when they expire."""
         self._watch = CredentialWatch(
             connection,
             self._access.authentication,
@@ -60,14 +60,17 @@ class AuthenticatedClient:
         )
 
     async def renew(self, method: str, credentials: bytes) -> None:
-        """Take new credentials; raises BadCredentials for bad ones and for those of another role."""
-        assert self._watch is not None, "nobody was asked for credentials"
+        """Accept new credentials. Raise BadCredentials if they are bad or prove another role."""
+        assert self._watch is not None, "the client was not asked for credentials"
         await self._watch.renew(method, credentials)
         if self.credentials_forwarded:
             self._method, self._credentials = method, credentials
 
     async def original(self, *, ended: bool = False) -> OriginalClient:
-        """What brokers hear of it. ``ended``: a broker asks for new credentials. Raises NotConnected if it has gone."""
+        """Return the client for brokers.
+
+        ``ended``: a broker asks for new credentials. Raise NotConnected if it has left.
+        """
         if not self.credentials_forwarded:
             return OriginalClient(self.role, PROXY_VERSION)
         if ended and self._watch is not None:
@@ -75,6 +78,6 @@ class AuthenticatedClient:
         return OriginalClient(self.role, PROXY_VERSION, self._method, self._credentials.decode(errors="replace"))
 
     def close(self) -> None:
-        """The connection is gone."""
+        """Stop, because the connection is closed."""
         if self._watch is not None:
             self._watch.close()

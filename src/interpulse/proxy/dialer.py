@@ -1,4 +1,4 @@
-"""Opens the broker's half of a data connection, after everything that could make the proxy an open relay is refused."""
+"""The broker's half of a data connection, opened only after every check against use as an open relay."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _logger = logging.getLogger(__name__)
 
 
 class TargetRefused(Exception):
-    """A client may not be connected there; ``str()`` says why, for the log."""
+    """Clients may not be connected to this address. ``str()`` gives the reason, for the log."""
 
 
 class TargetUnreachable(Exception):
-    """The broker cannot be connected to now; ``str()`` says why, for the log."""
+    """The broker cannot be connected now. ``str()`` gives the reason, for the log."""
 
 
 class Dialer:
@@ -36,7 +36,7 @@ class Dialer:
         self._kept_context = None if tls is None else KeptContext(tls)
 
     async def connect(self, endpoint: str, protocol: asyncio.Protocol) -> None:
-        """Connect ``protocol`` to the broker. Raises TargetRefused or TargetUnreachable."""
+        """Connect ``protocol`` to the broker. Raise TargetRefused or TargetUnreachable."""
         host, port = self._allowed(endpoint)
         try:
             async with asyncio.timeout(self._timeout_seconds):
@@ -59,12 +59,12 @@ class Dialer:
             raise TargetRefused(refusal)
         if not self._brokers.knows(endpoint):
             raise TargetRefused(
-                "it is no known broker: neither configured nor registered, and no broker has named it in a lookup"
+                "it is not a broker of the proxy: neither configured nor registered, nor named by a broker in a lookup"
             )
         return host, port
 
     async def _connect(self, host: str, port: int, protocol: asyncio.Protocol) -> None:
-        """To an address that the name resolves to now, so that what was checked is what is connected to."""
+        """Connect to the addresses that were checked, rather than resolving the name again."""
         loop = asyncio.get_running_loop()
         resolved = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         addresses = list(dict.fromkeys(str(info[4][0]) for info in resolved))

@@ -1,4 +1,4 @@
-"""The brokers that are registered in ZooKeeper, followed as they come and go."""
+"""The brokers registered in ZooKeeper, followed as they come and go."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _logger = logging.getLogger(__name__)
 
 _BROKERS: Final = "/loadbalance/brokers"
 _REREAD_SECONDS: Final = 30.0
-"""Watches tell of changes; a broker whose report was half written is read again after that."""
+"""The interval of further reads, for a broker whose report was incomplete. Watches report all other changes."""
 
 
 class RegisteredBrokers:
@@ -51,7 +51,7 @@ class RegisteredBrokers:
         tls: bool,
         session_timeout_ms: int,
     ) -> RegisteredBrokers:
-        """Connect, read, and keep reading. Raises ZooKeeperError or ValueError."""
+        """Connect, read, and keep reading. Raise ZooKeeperError or ValueError."""
         client = await ZooKeeperClient.connect(url, LinkConfig(session_timeout_ms=session_timeout_ms))
         followed = cls(client, on_change, tls=tls)
         client.on_watch_event(followed._on_change)
@@ -76,7 +76,7 @@ class RegisteredBrokers:
         self._changed.set()
 
     def _on_session(self, event: SessionEvent) -> None:
-        if event in (SessionEvent.RESUMED, SessionEvent.RENEWED):  # anything may have happened meanwhile
+        if event in (SessionEvent.RESUMED, SessionEvent.RENEWED):  # anything may have changed meanwhile
             self._changed.set()
 
     async def _follow(self) -> None:
@@ -87,9 +87,9 @@ class RegisteredBrokers:
             self._changed.clear()
             try:
                 await self._read()
-            except ZooKeeperError as error:  # the brokers known so far stay known
+            except ZooKeeperError as error:  # the last list stays valid
                 _logger.warning("registered brokers not read reason=%s", error)
-            except Exception:  # a fault of the proxy must not leave it with the brokers of today for ever
+            except Exception:  # a bug of the proxy must not freeze its list of brokers
                 _logger.exception("registered brokers not read")
 
     async def _read(self) -> None:
@@ -104,7 +104,7 @@ class RegisteredBrokers:
                 if node is not None:
                     brokers[broker_id] = registered_broker(node.value, tls=self._tls)
             except (ValueError, RecursionError) as error:
-                _logger.warning("registered broker left out broker=%s reason=%s", broker_id, error)
+                _logger.warning("registered broker ignored broker=%s reason=%s", broker_id, error)
         if brokers != self._registered:
             _logger.info("registered brokers count=%d brokers=%s", len(brokers), ", ".join(brokers) or "none")
             self._report(brokers)
@@ -112,7 +112,7 @@ class RegisteredBrokers:
 
 
 def registered_broker(report: bytes, *, tls: bool) -> RegisteredBroker:
-    """The addresses in the load report of a broker; raises ValueError if it has none that can be used."""
+    """Return the addresses in a broker's load report. Raise ValueError if it has no usable ones."""
     fields = json.loads(report)
     suffix = "Tls" if tls else ""
     if not isinstance(fields, dict):

@@ -92,6 +92,6 @@ async def test_good_when_the_client_cannot_be_asked_then_its_connection_ends(ask
     watched.now = 101
     with pytest.raises(NotConnected):
         await watched.watch.good()
-    assert watched.connection.dropped == ["credentials of app have ended"]
+    assert watched.connection.dropped == ["credentials of app have expired"]
     assert watched.connection.asked == []
     watched.watch.close()

@@ -98,6 +98,6 @@ def test_file_when_it_is_damaged_later_then_the_earlier_users_stay(
     users = PasswordFile(str(path))
     path.write_text("bob:\n# damaged")
     assert users.users() == {"bob": APR1}
-    assert "the earlier ones stay setting=basicAuthConf" in caplog.text
+    assert "the earlier ones are used setting=basicAuthConf" in caplog.text
     path.write_text(f"carol:{CRYPT}\n")
     assert users.users() == {"carol": CRYPT}

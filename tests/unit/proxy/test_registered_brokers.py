@@ -80,7 +80,7 @@ async def test_brokers_when_telling_fails_then_logged_and_told_again(caplog: pyt
     def fail_once(brokers: Mapping[str, RegisteredBroker]) -> None:
         told.append(brokers)
         if len(told) == 1:
-            raise RuntimeError("a fault of the proxy")
+            raise RuntimeError("a bug of the proxy")
 
     async with scripted_zookeeper() as zookeeper:
         where = await zookeeper.listen()
@@ -93,4 +93,4 @@ async def test_brokers_when_telling_fails_then_logged_and_told_again(caplog: pyt
         await eventually(lambda: set(told[-1]) == {"b:2", "b:12"})
         await brokers.close()
         await followed.stop()
-    assert "a fault of the proxy" in caplog.text
+    assert "a bug of the proxy" in caplog.text

@@ -74,7 +74,7 @@ def test_name_when_in_the_table_then_is_what_the_table_says(row: Row) -> None:
 
 
 def test_name_when_it_cannot_be_encoded_then_is_refused() -> None:
-    with pytest.raises(InvalidTopicName, match=r"'a\\udcff': it is not text"):
+    with pytest.raises(InvalidTopicName, match=r"'a\\udcff': it is not valid UTF-8"):
         TopicName.parse("a\udcff")
 
 

@@ -145,9 +145,9 @@ class Digest:
         start = self.front_size
         fronts = [bytes(raw[:start]) for raw in raws]
         heads = [front[: _HEAD.size] for front in fronts]
-        places = zip(repeat(ledger_id), range(first, first + len(raws)), strict=False)
+        expected = zip(repeat(ledger_id), range(first, first + len(raws)), strict=False)
         try:
-            in_place = [numbers[:2] for numbers in map(_HEAD.unpack, heads)] == list(places)
+            in_place = [numbers[:2] for numbers in map(_HEAD.unpack, heads)] == list(expected)
         except error:
             return None  # too short
         # Each copy is digested while it is still in the processor's cache.

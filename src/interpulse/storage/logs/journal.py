@@ -113,10 +113,9 @@ class Journal(Protocol):
         """Return the changes to commit with a record of the log that names other ledgers than before."""
 
     async def recover(self, ledger_id: int) -> Sealed | None:
-        """End a ledger for good, whichever process wrote it. No durable entry is lost. Return None if it does not
-        exist.
+        """End a ledger for good, whichever process wrote it. Return None if it does not exist.
 
-        Raise PersistenceError or MetadataError while the end cannot be determined.
+        No durable entry is lost. Raise PersistenceError or MetadataError while the end cannot be determined.
         """
 
     async def seal(self, ledger_id: int) -> Sealed:

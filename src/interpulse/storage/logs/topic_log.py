@@ -1,13 +1,14 @@
-"""One log, over any journal; all of them are in `topic_log_store`.
+"""One log, over any journal; `topic_log_store` has all logs.
 
-A journal keeps runs of entries per ledger (`SegmentJournal` on disk, `BookKeeperJournal` on bookies, `MemoryJournal`
-in memory). Everything else is here: which ledgers a log has, when it rolls, what it has promised. Invariants:
+A journal stores runs of entries per ledger (`SegmentJournal` on disk, `BookKeeperJournal` on bookies, `MemoryJournal`
+in memory). Everything else is here: the ledgers of a log, the time to roll, and the promises made.
+
+Invariants:
 
 * All of this runs in the event loop. The order of `append` calls is the order of the log.
-* A ledger takes entries only after its id stands durably in the record of its log.
+* A ledger accepts entries only after its id is durable in the record of its log.
 * A ledger's count is written into the record only when nothing of it is pending any more; a written count is final.
-* The newest ledger of the record is the one that this log began. Another one there says that another process opened
-  the log.
+* The newest ledger of the record is the one that this log began. Another one shows that another process opened the log.
 * Once fenced, a log never acknowledges anything again.
 """
 
@@ -46,18 +47,16 @@ __all__ = ["LogConfig", "LogOwner", "TopicLog"]
 
 _log = logging.getLogger(__name__)
 
-_AGAIN_S: Final = 1.0  # between attempts at what can wait, as the end of a full ledger
-_STALL_S: Final = 30.0  # how long entries wait for a record before the log has failed
-_SEAL_S: Final = (
-    5.0  # how long a log that is closed waits for the end of its ledger: the next one that opens it can too
-)
+_AGAIN_S: Final = 1.0  # between attempts at work that can wait, such as the end of a full ledger
+_STALL_S: Final = 30.0  # the longest wait of entries for a record before the log fails
+_SEAL_S: Final = 5.0  # how long closing waits for the end of the ledger, which the next opener can determine too
 
 _new_tuple = tuple.__new__  # Position(...) without the generated Python function around it
 
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """When a ledger ends, and how much is kept in memory. A full ledger ends once it is ``ledger_age_min_ms`` old."""
+    """The limits of ledgers and of the cache. A full ledger ends once it is ``ledger_age_min_ms`` old."""
 
     ledger_entries_max: int = 50_000  # managedLedgerMaxEntriesPerLedger
     ledger_bytes_max: int = 2048 * 1024 * 1024  # managedLedgerMaxSizePerLedgerMbytes
@@ -67,28 +66,28 @@ class LogConfig:
 
 
 class LogOwner(CompactedStore, Protocol):
-    """The store of all logs, as a log sees it."""
+    """The store of all logs, as seen by a log."""
 
     cache: TailCache
     config: LogConfig
     meter: WriteMeter
 
     def closed(self, log: TopicLog) -> None:
-        """The log is no longer in use."""
+        """Remove a log that is no longer in use."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run work without a caller; the store keeps it alive, and ends it when it is closed itself."""
+        """Run work without a caller. The store keeps it alive, and cancels it when the store is closed."""
 
 
-class _Nobody:
+class _NoListener:
     def on_durable(self, last: Position) -> None:
-        """Nobody listens."""
+        """Ignore the report."""
 
     def on_log_failed(self, error: Exception) -> None:
-        """Nobody listens."""
+        """Ignore the report."""
 
 
-_NOBODY: Final = _Nobody()
+_NO_LISTENER: Final = _NoListener()
 
 
 class TopicLog:
@@ -97,7 +96,7 @@ class TopicLog:
     def __init__(
         self, name: str, listener: LogListener, record: TopicRecord, store: LogOwner, newest: int | None
     ) -> None:
-        """``newest`` is the newest ledger of the stored record, which may have empty ones that ``record`` has not."""
+        """``newest`` is the newest ledger of the stored record, which may have empty ones that ``record`` lacks."""
         self._name = name
         self._newest = newest
         self._listener = listener
@@ -109,14 +108,14 @@ class TopicLog:
         self._end = record.terminated  # the last position of a terminated log
         self._refusal: Callable[[], LogFenced] | None = None if self._end is None else partial(LogTerminated, name)
         self._ledger_id, self._entry = self._last_or_current()
-        self._last_before_ledger = self._ledgers.last_position()  # appended, in an earlier ledger than the current one
-        self._last_durable = self.last_position  # the last durable one, also when it was trimmed meanwhile
+        self._last_before_ledger = self._ledgers.last_position()  # the last appended position in an earlier ledger
+        self._last_durable = self.last_position  # the last durable position, even if it was trimmed meanwhile
         self._pending: list[bytes] = []
         self._runs: list[Run] = []  # pending runs of ledgers that were rolled meanwhile
         self._queued = False
-        self._held = False  # the ledger of what is pending is not in the record yet
-        self._pending_since = 0.0  # when the oldest entry came that waits
-        self._writing_since: list[float] = []  # the same of those that are being written, a number per group
+        self._held = False  # True if the ledger of pending entries is not in the record yet
+        self._pending_since = 0.0  # the arrival of the oldest pending entry
+        self._writing_since: list[float] = []  # the same for entries being written, one number per group
         self._failure: Exception | None = None
         self._cause = FenceCause.FAILED
         self._waiters: list[tuple[Position, asyncio.Future[None]]] = []
@@ -184,19 +183,19 @@ class TopicLog:
         return _new_tuple(Position, (self._ledger_id, self._entry))
 
     def read_cached(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry] | None:
-        found = self._ledgers.at_or_after(start)
-        if found is None:
+        position = self._ledgers.at_or_after(start)
+        if position is None:
             return []
-        return self._tail.read(found, entries_max, bytes_max)
+        return self._tail.read(position, entries_max, bytes_max)
 
     async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
         result: list[LogEntry] = []
         position = self._ledgers.at_or_after(start)
         while position is not None and len(result) < entries_max and (bytes_max > 0 or not result):
             ledger, first = position
-            left = min(entries_max - len(result), self._ledgers.entries_of(ledger) - first)
+            remaining = min(entries_max - len(result), self._ledgers.entries_of(ledger) - first)
             try:
-                entries = await self._journal.read(self._name, ledger, first, left, bytes_max)
+                entries = await self._journal.read(self._name, ledger, first, remaining, bytes_max)
             except LedgerGone as error:
                 position = self._ledgers.at_or_after(position)
                 if position is None or position.ledger != ledger:
@@ -213,7 +212,7 @@ class TopicLog:
                 raise
             self._store.meter.read(self._name, len(entries))
             result += as_log_entries(ledger, first, entries)
-            if len(entries) < left:
+            if len(entries) < remaining:
                 break
             bytes_max -= sum(map(len, entries))
             position = self._ledgers.next_position(result[-1].position)
@@ -225,7 +224,7 @@ class TopicLog:
     def entries_between(self, after: Position, upto: Position) -> int:
         return self._ledgers.entries_between(after, upto)
 
-    # what the journal calls
+    # called by the journal
 
     def take_pending(self) -> list[Run]:
         runs, self._runs = self._runs, []
@@ -266,7 +265,7 @@ class TopicLog:
         self._listener.on_log_failed(error)
 
     def fence(self, reason: str, cause: FenceCause) -> None:
-        """Fence the log because its owner asked for it; the listener is not told."""
+        """Fence the log at its owner's request, without a report to the listener."""
         if self._failure is None:
             self._failure = LogFenced(self._name, reason, cause)
             self._cause = cause
@@ -296,28 +295,28 @@ class TopicLog:
                     await self._begin_held(new)
             except PulsarError as error:
                 if self._ledger_id != ended:
-                    self._journal.abandon(ended)  # nobody seals it now
+                    self._journal.abandon(ended)  # no caller seals it now
                 if isinstance(error, LogFenced | LogNotFound) and self._newest != new.ledger_id:
                     await self._journal.forget([new.ledger_id])
                 raise
         self._store.spawn(self._seal(ended))
 
     async def _begin_recorded(self, new: LedgerRecord) -> None:
-        """Go on in a ledger that is in the record; the next change writes the count of the one before."""
+        """Go on in a ledger that is in the record. The next change writes the count of its predecessor."""
         await self._write_record([*self._final_records(), new])
         self._check_usable()
         last = self._go_on_in(new)
         await self._durable(last)  # the next change finds the old ledger complete
 
     async def _begin_held(self, new: LedgerRecord) -> None:
-        """Go on in a ledger whose entries are held back until it is in the record, and the one before is complete."""
+        """Go on in a ledger whose entries are held back until it is in the record and its predecessor is complete."""
         self._check_usable()
         self._held = self._queued = True
         last = self._go_on_in(new)
         self._pending_since = begun = time.monotonic()
         await self._durable(last)
         while True:
-            self.check_open()  # a `terminate` waits for what is held back
+            self.check_open()  # a `terminate` waits for entries that are held back
             try:
                 await self._write_record(self._final_records())
                 break
@@ -336,7 +335,7 @@ class TopicLog:
             self._journal.enqueue(self)
 
     def _go_on_in(self, new: LedgerRecord) -> Position:
-        """Give out positions in a new ledger; the last one before it."""
+        """Assign positions in a new ledger. Return the last position before it."""
         last = self._last_before_ledger = self.last_appended
         if self._pending:
             self._runs.append(self._pending_run())
@@ -346,7 +345,7 @@ class TopicLog:
         return last
 
     async def _seal(self, ledger_id: int) -> None:
-        """End a ledger that takes no more entries; until it succeeds, whoever reads it from elsewhere recovers it."""
+        """End a ledger that accepts no more entries. Until that succeeds, other readers recover it."""
         while True:
             try:
                 await self._journal.seal(ledger_id)
@@ -383,9 +382,9 @@ class TopicLog:
             try:
                 await self._write_record(self._final_records())
             except PulsarError as error:
-                self._end = None  # it is not terminated, so it goes on, unless it failed meanwhile
+                self._end = None  # not terminated, so it goes on, unless it failed meanwhile
                 if not self._journal.counts_may_follow:
-                    self.failed(error)  # the commit may have been applied: who opens the log next reads the record
+                    self.failed(error)  # the commit may have been applied: the next opener of the log reads the record
                 self._refusal = None if self._failure is None else self._fenced(str(self._failure))
                 raise
         self._store.spawn(self._seal(self._ledger_id))
@@ -400,11 +399,11 @@ class TopicLog:
                 self._rolling.cancel()
                 await asyncio.wait([self._rolling])
         except LogFenced:
-            assert self._failure is not None, "the listener was told"
+            assert self._failure is not None, "the listener got the failure"
         finally:
             try:
                 async with self._changing:
-                    pass  # a change of the record under way must not overwrite one of the next open log
+                    pass  # a change of the record in progress must not overwrite one of the next opener
                 await self._seal_at_close()
             finally:
                 self.fence("closed", FenceCause.CLOSED)
@@ -429,12 +428,12 @@ class TopicLog:
             async with asyncio.timeout(_SEAL_S):
                 await self._journal.seal(self._ledger_id)
         except (PulsarError, TimeoutError) as error:
-            _log.info("ledger left to be recovered log=%s ledger=%d error=%s", self._name, self._ledger_id, error)
+            _log.info("ledger left for recovery log=%s ledger=%d error=%s", self._name, self._ledger_id, error)
 
     def let_go(self) -> None:
-        """It is not in use any more: give back the memory of cached entries, and do not keep the listener."""
+        """Release the memory of cached entries and the listener of a log that is no longer in use."""
         self._store.cache.remove(self._tail)
-        self._listener = _NOBODY
+        self._listener = _NO_LISTENER
 
     # parts
 
@@ -442,7 +441,7 @@ class TopicLog:
         return Run(self._ledger_id, self._entry + 1 - len(self._pending), self._pending)
 
     def check_open(self) -> None:
-        """A terminated log passes: it takes no entries, and is open all the same."""
+        """Raise unless the log is open. A terminated log passes: it accepts no entries, but is open."""
         if self._failure is not None:
             raise LogFenced(self._name, str(self._failure), self._cause)
 
@@ -487,7 +486,7 @@ class TopicLog:
         return (large and age_ms >= config.ledger_age_min_ms) or age_ms >= config.ledger_age_max_ms
 
     async def _roll_in_background(self) -> None:
-        """A full ledger grows on while it cannot end."""
+        """Roll a full ledger, which grows on until it can end."""
         while True:
             try:
                 await self.roll()
@@ -497,16 +496,16 @@ class TopicLog:
                 if not error.retriable or isinstance(error, LogNotFound):
                     self.failed(error)
                     return
-                _log.warning("full ledger grows on log=%s ledger=%d error=%s", self._name, self._ledger_id, error)
+                _log.warning("full ledger keeps growing log=%s ledger=%d error=%s", self._name, self._ledger_id, error)
                 await asyncio.sleep(_AGAIN_S)
-            except Exception as error:  # noqa: BLE001 - it ends the log, and the listener is told
+            except Exception as error:  # noqa: BLE001 - it ends the log, and the listener gets it
                 self.failed(error)
                 return
             else:
                 return
 
     def _final_records(self) -> list[LedgerRecord]:
-        """The list to write down: counts only where nothing can come any more."""
+        """Return the ledgers for the record, with counts only of those that are final."""
         rows = self._ledgers.records
         if self._end is not None:
             return list(rows)
@@ -530,6 +529,6 @@ class TopicLog:
 
 
 def _look_at(task: asyncio.Task[None]) -> None:
-    """Its caller may be gone; the log knows of its own failure."""
+    """Retrieve the outcome of a task whose caller may be gone; the log knows of its failure."""
     if not task.cancelled():
         task.exception()

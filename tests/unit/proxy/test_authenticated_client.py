@@ -45,7 +45,7 @@ def connect(credentials: bytes, method: str = "token") -> pb.CommandConnect:
 
 
 @pytest.mark.parametrize("forwarded", [True, False])
-async def test_client_when_it_is_known_then_brokers_hear_its_role_and_credentials_only_where_set(
+async def test_client_when_authenticated_then_brokers_get_role_and_forwarded_credentials(
     tmp_path: Any, forwarded: bool
 ) -> None:
     client = await AuthenticatedClient.of(access(tmp_path, forwarded=forwarded), connect(token("app")), None)

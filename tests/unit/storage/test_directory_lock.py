@@ -76,7 +76,7 @@ def test_errors_when_pickled_then_keep_their_fields() -> None:
     assert (unusable.directory, unusable.reason) == ("/d", "full")
 
 
-def test_acquire_unchanged_when_nobody_holds_it_then_writes_nothing_and_keeps_others_away(tmp_path: Path) -> None:
+def test_acquire_unchanged_when_free_then_locks_without_writing(tmp_path: Path) -> None:
     DirectoryLock.acquire(tmp_path).release()
     before = {path: path.stat().st_mtime_ns for path in (tmp_path, *tmp_path.iterdir())}
     with DirectoryLock.acquire_unchanged(tmp_path):

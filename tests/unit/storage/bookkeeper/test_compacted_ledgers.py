@@ -195,7 +195,7 @@ async def test_ledger_when_it_was_named_without_an_answer_then_it_and_the_old_on
     assert [each.entry for each in await kept(again)] == [b"payload 5"]
 
 
-async def test_ledgers_when_it_was_not_known_which_is_named_then_go_with_the_next_that_is(cluster: Cluster) -> None:
+async def test_ledgers_when_the_named_one_was_unknown_then_deleted_after_the_next_one(cluster: Cluster) -> None:
     log = await cluster.filled()
     await compact(log, 1, 4)
     tried = cluster.pointer.tried

@@ -79,7 +79,7 @@ async def test_ledger_when_deleted_then_gone_and_may_be_deleted_again(store: Led
         await store.write(ledger_id, NEW, 0)
 
 
-async def test_bookies_when_registered_then_known_also_after_they_go(
+async def test_bookies_when_registered_then_addresses_stay_known_after_they_leave(
     store: LedgerMetadataStore, nodes: ZooKeeperClient
 ) -> None:
     assert await store.writable_bookies() == []

@@ -43,7 +43,7 @@ def at(ledger: int, entry: int, *ranges: tuple[int, int, int], **more: Any) -> C
         ),
     ],
 )
-def test_states_when_united_then_have_what_either_acknowledged(
+def test_states_when_merged_then_have_the_acknowledgements_of_both(
     ours: CursorRecord, theirs: CursorRecord, both: CursorRecord
 ) -> None:
     assert merged(ours, theirs) == both
@@ -61,7 +61,7 @@ def test_states_when_united_then_have_what_either_acknowledged(
         (at(7, 3, (7, 5, 9)), at(7, 3, (7, 5, 6), (7, 7, 9)), True),
     ],
 )
-def test_state_when_something_acknowledged_waits_again_then_the_cursor_was_reset(
+def test_state_when_an_acknowledged_entry_waits_again_then_cursor_was_reset(
     before: CursorRecord, after: CursorRecord, continued: bool
 ) -> None:
     assert is_continued(before, after) is continued

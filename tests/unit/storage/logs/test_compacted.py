@@ -89,7 +89,7 @@ async def test_read_in_steps_meets_every_entry_once(bench: Bench) -> None:
     assert len(await log.compacted.read(EARLIEST, entries_max=9, bytes_max=1)) == 1, "at least one"
 
 
-async def test_first_finds_by_any_monotone_question(bench: Bench) -> None:
+async def test_first_when_the_predicate_is_monotone_then_first_match(bench: Bench) -> None:
     log = await filled(bench)
     entries = await compact(log, 1, 4, 5, 9)
     assert await log.compacted.first(lambda each: each.entry >= b"payload 5") == entries[2]
@@ -168,7 +168,7 @@ async def test_deletion_of_the_log_takes_the_compacted_ledger_along(bench: Bench
         await kept(log)
 
 
-async def test_log_deleted_and_made_again_while_it_is_compacted_gets_nothing_of_it(bench: Bench) -> None:
+async def test_log_when_recreated_during_compaction_then_has_no_compacted_ledger(bench: Bench) -> None:
     log = await filled(bench)
 
     async def source() -> AsyncIterator[Sequence[LogEntry]]:
@@ -291,7 +291,7 @@ async def test_ledger_writer_that_is_abandoned_writes_nothing_more() -> None:
     assert await journal.recover(7) is None
 
 
-async def test_ledger_writer_tells_a_failed_write() -> None:
+async def test_ledger_writer_when_a_write_fails_then_raises() -> None:
     writer = LedgerWriter(SlowJournal(), 7)
     task = asyncio.create_task(writer.write([b"x"]))
     await asyncio.sleep(0)

@@ -404,7 +404,7 @@ async def test_delete_when_record_vanished_before_roll_then_roll_does_not_bring_
     assert not await bench.store.exists(NAME)
 
 
-async def test_log_when_another_began_a_ledger_in_its_record_then_it_is_fenced_and_changes_nothing(
+async def test_log_when_another_process_began_a_ledger_then_fenced_without_changes(
     bench: Bench,
 ) -> None:
     for change in ("roll", "trim", "terminate"):
@@ -495,7 +495,7 @@ class Broken:
         return getattr(self._journal, name)
 
 
-async def test_log_when_a_write_fails_then_told_once_and_everything_waiting_is_refused(bench: Bench) -> None:
+async def test_log_when_a_write_fails_then_reported_once_and_pending_entries_fail(bench: Bench) -> None:
     log, listener = await bench.open()
     await fill(log, listener, b"a")
     log._journal = Broken(bench.store.journal)  # type: ignore[assignment]
@@ -575,7 +575,7 @@ async def test_close_when_a_roll_is_under_way_then_it_is_ended(bench: Bench) -> 
     assert await read_all(log) == [b"a"]
 
 
-async def test_record_when_log_changes_then_properties_of_others_are_kept(bench: Bench) -> None:
+async def test_record_when_log_changes_then_foreign_properties_stay(bench: Bench) -> None:
     key = f"/managed-ledgers/{NAME}"
     await bench.metadata.commit([Put(key, json.dumps({"ledgers": [], "properties": {"k": "v"}, "x": 1}).encode())])
     log, listener = await bench.open(create=False)

@@ -52,7 +52,7 @@ def test_record_of_a_real_broker_when_read_then_is_written_as_it_was(value: str,
     assert CODEC.encode(CODEC.decode(raw)) == raw
 
 
-def test_record_when_its_log_is_terminated_no_more_then_says_so() -> None:
+def test_record_when_the_termination_is_undone_then_has_none() -> None:
     ended = CODEC.decode(CODEC.encode(record(LedgerRecord(7, 0, 0, 0), terminated=Position(7, 4))))
     assert CODEC.decode(CODEC.encode(replace(ended, terminated=None))).terminated is None
 

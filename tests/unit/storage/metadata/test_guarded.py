@@ -55,7 +55,7 @@ async def test_commit_when_the_lock_is_gone_then_nothing_is_written(
     assert await store.get("/other") is None
 
 
-async def test_commit_when_another_has_the_lock_then_nothing_is_written_even_in_a_loop(
+async def test_commit_when_another_broker_has_the_lock_then_nothing_is_written(
     guarded: GuardedMetadata, store: MemoryMetadataStore, tree: MemoryTree
 ) -> None:
     store.expire_session()

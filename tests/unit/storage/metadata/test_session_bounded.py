@@ -101,7 +101,7 @@ async def test_read_when_the_session_is_lost_already_then_is_refused_at_once(
         await READS[name](bounded)
 
 
-async def test_read_when_it_needs_no_answer_then_is_given_after_the_session_too(
+async def test_read_when_cached_then_answered_after_the_session_is_lost(
     store: Silent, bounded: SessionBoundedMetadata
 ) -> None:
     store.answers.set()
@@ -115,7 +115,7 @@ async def test_read_when_it_needs_no_answer_then_is_given_after_the_session_too(
         assert found.value == b"1"
 
 
-async def test_read_when_answered_in_time_then_the_loss_after_it_ends_nothing(
+async def test_read_when_answered_in_time_then_a_later_loss_changes_nothing(
     store: Silent, bounded: SessionBoundedMetadata
 ) -> None:
     reading = asyncio.ensure_future(bounded.get("/a"))
@@ -147,7 +147,7 @@ async def test_commit_when_the_session_is_lost_then_waits_for_the_store(
     assert await bounded.get("/a")
 
 
-async def test_read_when_it_fails_then_that_is_told(store: Silent, bounded: SessionBoundedMetadata) -> None:
+async def test_read_when_it_fails_then_the_error_is_raised(store: Silent, bounded: SessionBoundedMetadata) -> None:
     store.answers.set()
     await store.close()
     with pytest.raises(MetadataUnavailable, match="closed"):
@@ -188,7 +188,7 @@ async def test_read_when_cancelled_then_the_store_is_not_waited_for(
     assert ended.is_set()
 
 
-async def test_read_when_it_is_begun_without_a_task_then_ends_all_the_same(
+async def test_read_when_begun_without_a_task_then_ends_nevertheless(
     store: Silent, bounded: SessionBoundedMetadata
 ) -> None:
     """As commands are whose answers are likely to be in memory."""
@@ -201,7 +201,7 @@ async def test_read_when_it_is_begun_without_a_task_then_ends_all_the_same(
 
 
 @pytest.mark.parametrize("name", READS)
-async def test_read_when_it_ends_what_was_begun_then_waits_for_the_store(
+async def test_read_when_part_of_cleanup_then_waits_for_the_store(
     store: Silent, bounded: SessionBoundedMetadata, name: str
 ) -> None:
     async def read() -> object:
@@ -235,7 +235,7 @@ async def test_read_when_the_session_is_lost_and_back_in_one_turn_then_waits_on(
     assert await reading is None
 
 
-async def test_what_ends_something_when_cancelled_then_its_work_is(
+async def test_cleanup_when_cancelled_then_its_work_is_cancelled(
     store: Silent, bounded: SessionBoundedMetadata
 ) -> None:
     ended: list[str] = []

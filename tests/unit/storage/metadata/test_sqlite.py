@@ -152,7 +152,7 @@ async def test_get_when_last_commit_failed_then_value_of_the_one_before(store: S
     assert found.value == b"1"
 
 
-async def test_commit_when_others_of_its_transaction_changed_what_it_expects_then_it_is_decided_on_that(
+async def test_commit_when_its_transaction_changed_an_expected_key_then_conflict(
     store: SqliteMetadataStore,
 ) -> None:
     await store.commit([Put("/a", b"1")])
@@ -170,7 +170,7 @@ async def test_commit_when_others_of_its_transaction_changed_what_it_expects_the
     assert {key: (value.value, value.version) for key, value in found.items()} == {"/a": (b"3", first.version + 2)}
 
 
-async def test_get_when_value_is_large_then_it_is_not_kept_in_memory(store: SqliteMetadataStore) -> None:
+async def test_get_when_value_is_large_then_not_cached(store: SqliteMetadataStore) -> None:
     await store.commit([Put("/large", b"x" * 5000)])
     found = await store.get("/large")
     assert found is not None

@@ -3,7 +3,7 @@ from __future__ import annotations
 from interpulse.storage.metadata.watches import Watches
 
 
-def test_announce_when_prefixes_differ_then_each_hears_its_own() -> None:
+def test_announce_when_prefixes_differ_then_each_watcher_gets_its_own() -> None:
     watches = Watches()
     heard: list[tuple[str, str]] = []
     watches.add("/a", lambda key: heard.append(("a", key)))

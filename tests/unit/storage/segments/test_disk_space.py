@@ -50,7 +50,7 @@ async def test_room_when_a_process_died_while_it_probed_then_its_file_is_removed
     assert (disk_space.problem, disk.names_now) == (None, {})
 
 
-def test_room_when_measured_then_what_the_file_system_says(tmp_path: Path) -> None:
+def test_room_when_measured_then_that_of_the_file_system(tmp_path: Path) -> None:
     disk_space = DiskSpace(tmp_path, SimulatedDisk())
     assert 0 < disk_space.free_bytes < disk_space.size_bytes
 
@@ -99,7 +99,7 @@ def disk_space_with(reserve_mib: int) -> DiskSpace:
         (10_000, 0, 0, False),
     ],
 )
-def test_room_when_less_than_the_reserve_is_left_then_full_and_small_file_systems_keep_a_tenth(
+def test_room_when_less_than_the_reserve_is_left_then_full(
     measured: Measured, total_mib: int, free_mib: int, reserve_mib: int, full: bool
 ) -> None:
     measured.total, measured.free = total_mib * MIB, free_mib * MIB
@@ -108,7 +108,7 @@ def test_room_when_less_than_the_reserve_is_left_then_full_and_small_file_system
     assert (disk_space.problem is not None) == full
 
 
-def test_room_when_messages_take_it_then_measured_only_where_what_was_above_the_reserve_is_taken(
+def test_room_when_messages_use_up_the_spare_space_then_measured_again(
     measured: Measured,
 ) -> None:
     disk_space = disk_space_with(64)
@@ -127,7 +127,7 @@ def test_room_when_messages_take_it_then_measured_only_where_what_was_above_the_
     assert told == [disk_space.problem]
 
 
-async def test_room_when_there_is_more_than_the_reserve_again_then_a_quarter_more_lets_producers_in(
+async def test_room_when_a_quarter_above_the_reserve_is_free_then_producers_are_admitted(
     measured: Measured,
 ) -> None:
     disk_space = disk_space_with(64)

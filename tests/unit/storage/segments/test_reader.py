@@ -44,7 +44,7 @@ async def test_read_when_record_is_intact_then_wanted_entries() -> None:
         ({"offset": 4000}, "cut off"),
     ],
 )
-async def test_read_when_the_index_says_otherwise_then_unreadable_there(wrong: dict[str, int], reason: str) -> None:
+async def test_read_when_the_index_differs_then_unreadable_record(wrong: dict[str, int], reason: str) -> None:
     disk, segments, row = disk_with(1)
     reader = SegmentReader(disk)
     other = row._replace(**wrong)
@@ -72,7 +72,7 @@ async def test_files_when_many_are_read_then_few_stay_open(monkeypatch: pytest.M
     assert [path.stem for path in reader._open] == []
 
 
-async def test_reader_when_it_has_much_to_do_then_one_thread_does_it_in_turn() -> None:
+async def test_reader_when_busy_then_one_thread_works_in_turn() -> None:
     reader, gate = SegmentReader(SimulatedDisk()), threading.Event()
     names = [
         asyncio.ensure_future(reader.run(lambda: gate.wait(60) and threading.current_thread().name)) for _ in range(3)

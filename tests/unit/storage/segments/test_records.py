@@ -65,14 +65,14 @@ def test_record_when_cut_anywhere_then_noticed() -> None:
             check_body(parse_record_head(content[:end], location(1, 20)), content[:end])
 
 
-def test_record_when_found_at_another_place_then_refused() -> None:
+def test_record_when_at_another_location_then_refused() -> None:
     content = encode(Run(1, 0, [b"abc"]), number=1, offset=20)
     for number, offset in [(2, 20), (1, 21), (1, 20 + 2**31)]:
         with pytest.raises(DamagedRecord, match="header"):
             parse_record_head(content, location(number, offset))
 
 
-def test_place_when_computed_then_as_documented() -> None:
+def test_location_when_computed_then_as_documented() -> None:
     assert [location(0, 20), location(1, 20), location(2, 5)] == [20, 0x9E3779B1 + 20, (2 * 0x9E3779B1 + 5) % 2**32]
     assert location(0, 2**32 + 7) == 7
 

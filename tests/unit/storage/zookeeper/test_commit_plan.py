@@ -32,7 +32,7 @@ def test_key_when_changed_or_expected_then_these_steps(
 
 
 @pytest.mark.parametrize(("expected", "node"), [(None, THERE), (70, GONE), (71, THERE), (69, THERE)])
-def test_expectation_when_what_is_known_contradicts_then_conflict(expected: int | None, node: CachedNode) -> None:
+def test_expectation_when_the_cache_contradicts_then_conflict(expected: int | None, node: CachedNode) -> None:
     with pytest.raises(CommitConflict, match="/a"):
         plan_commit({}, {"/a": expected}, {"/a": node})
 

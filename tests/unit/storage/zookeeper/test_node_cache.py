@@ -13,7 +13,7 @@ def stat(zxid: int) -> Stat:
     return Stat(1, zxid, 0, 0, 1, 0, 0, 0, 0, 0, 0)
 
 
-def test_answer_when_the_key_changed_since_the_question_then_not_remembered() -> None:
+def test_answer_when_the_key_changed_since_the_request_then_not_cached() -> None:
     cache = NodeCache(["/t"], 10)
     asked = cache.now
     cache.changed("/t/a", 7, came_or_went=False)
@@ -25,7 +25,7 @@ def test_answer_when_the_key_changed_since_the_question_then_not_remembered() ->
     assert cache.node("/t/a") == node(7)
 
 
-def test_list_when_a_child_comes_or_goes_then_forgotten() -> None:
+def test_list_when_a_child_comes_or_goes_then_dropped() -> None:
     cache = NodeCache(["/"], 10)
     cache.remember_names("/", ["a"], cache.now)
     cache.remember_names("/a", ["x"], cache.now)
@@ -38,7 +38,7 @@ def test_list_when_a_child_comes_or_goes_then_forgotten() -> None:
     assert cache.names("/a") == ["x"]
 
 
-def test_own_commit_when_another_one_followed_then_not_remembered() -> None:
+def test_own_commit_when_another_one_followed_then_not_cached() -> None:
     cache = NodeCache(["/t"], 10)
     cache.remember_written("/t/a", b"1", stat(5))  # a server that has not told: nothing is known to be the newest
     assert cache.node("/t/a") is NOT_CACHED
@@ -53,7 +53,7 @@ def test_own_commit_when_another_one_followed_then_not_remembered() -> None:
     assert cache.node("/t/a").stored is None
 
 
-def test_memory_when_full_then_the_oldest_goes_and_large_values_never_come() -> None:
+def test_cache_when_full_then_the_oldest_goes_and_large_values_are_skipped() -> None:
     cache = NodeCache(["/t"], 2)
     for key, value in [("/t/a", b""), ("/t/large", bytes(5000)), ("/t/b", b""), ("/t/c", b""), ("/other", b"")]:
         cache.remember(key, node(1, value), cache.now)
@@ -67,7 +67,7 @@ def test_memory_when_full_then_the_oldest_goes_and_large_values_never_come() -> 
     assert cache.node("/t/b") is NOT_CACHED
 
 
-def test_change_when_it_is_too_long_ago_to_be_remembered_then_counts_as_one_since() -> None:
+def test_change_when_too_old_to_be_remembered_then_counts_as_recent() -> None:
     cache = NodeCache(["/t"], 10)
     asked = cache.now
     for number in range(10_001):

@@ -132,7 +132,7 @@ async def test_get_when_the_key_is_not_watched_then_read_each_time(
         store.watch("/u/", print)
 
 
-async def test_memory_when_the_connection_breaks_then_empty_and_watches_are_told(
+async def test_cache_when_the_connection_breaks_then_empty_and_watches_are_called(
     scripted: ScriptedZooKeeper, store: ZooKeeperMetadataStore, other: ZooKeeperClient
 ) -> None:
     await store.commit([Put("/t/a", b"1")])
@@ -189,7 +189,7 @@ async def test_version_when_the_notification_of_a_new_key_is_still_under_way_the
     assert (await other.get("/t/a")).value == b"3"
 
 
-async def test_put_when_what_was_known_is_wrong_then_tried_again(
+async def test_put_when_the_cache_is_outdated_then_tried_again(
     store: ZooKeeperMetadataStore, other: ZooKeeperClient
 ) -> None:
     await store.commit([Put("/t/a", b"1")])

@@ -234,7 +234,7 @@ async def test_delete_when_log_is_damaged_then_it_can_be_made_anew(killed: Kille
 
 async def test_open_when_the_metadata_store_is_another_one_then_refused_and_nothing_removed(killed: Killed) -> None:
     disk = killed.copy()
-    with pytest.raises(DataDirectoryUnusable, match="not one of this metadata store"):
+    with pytest.raises(DataDirectoryUnusable, match="does not belong to this metadata store"):
         await open_log_store(DIRECTORY, MemoryMetadataStore(), files=disk)
     assert set(disk.names_now) == {SEGMENT, INDEX}
 

@@ -29,9 +29,9 @@ class AccessMeter:
     """Accepted and refused credentials since the program started."""
 
     successes: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By provider and method."""
+    """Accepted credentials, by provider and method."""
     failures: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """By provider, method and reason."""
+    """Refused credentials, by provider, method and reason."""
     expired_tokens: int = 0
     token_minutes: Histogram = field(default_factory=lambda: Histogram(_TOKEN_MINUTES))
     """The remaining lifetimes of accepted tokens that expire."""

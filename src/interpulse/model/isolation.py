@@ -25,7 +25,7 @@ class UnloadScope(StrEnum):
     ALL_MATCHING = "all_matching"
     """The namespaces that the policy names, or named before."""
     CHANGED = "changed"
-    """Those of them whose brokers may change; the default."""
+    """The matching namespaces whose brokers may change; the default."""
     NONE = "none"
     """No namespaces: they stay until they are unloaded."""
 

@@ -34,7 +34,7 @@ class ProxyMeter:
         self.binary_bytes = 0
         self.batch_lookup_topics = 0
         self.requests: Counter[int] = Counter()
-        """By type of command."""
+        """Requests, by type of command."""
         self.rejected: Counter[int] = Counter()
         """Requests without a permit."""
         self.dropped = DroppedConnections()

@@ -69,7 +69,7 @@ _STEPS: Final[Mapping[_State, Mapping[int | None, _Step]]] = {
         None: _Step.SKIP,
     },
 }
-"""By state and type of command; None stands for all other commands."""
+"""Steps by state and type of command; None stands for all other commands."""
 
 _NOT_HANDED_OUT: Final = frozenset(_STEPS[_State.CONNECTED]) - {None}
 """The commands that the protocol handles itself once the client is connected."""

@@ -276,7 +276,7 @@ def check_newest(name: str, record: TopicRecord, expected: Container[int | None]
 @lru_cache(maxsize=100)
 def decode_record(codec: TopicRecordCodec, name: str, value: bytes) -> TopicRecord:
     """Decode the record of a log. Raise `MetadataUnavailable` if that fails."""
-    # Opening a log reads its record and then changes the same bytes: hence the cache.
+    # Opening a log reads its record and then changes the same bytes, so the result is cached.
     try:
         return codec.decode(value)
     except _UNREADABLE as error:

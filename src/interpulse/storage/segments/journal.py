@@ -176,7 +176,7 @@ class SegmentJournal:
         for client, runs in group.clients:
             try:
                 client.committed(runs)
-            except Exception as fault:  # noqa: BLE001 - a fault in one log must not keep the others from being told
+            except Exception as fault:  # noqa: BLE001 - a bug in one log must not keep the others from their outcome
                 _log.exception("log failed after its entries were written")
                 client.failed(PersistenceError(f"broken after a write: {fault!r}"))
 

@@ -26,7 +26,7 @@ import uvloop
 from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
-from interpulse.storage.journals import TOPIC_LEDGER, Run
+from interpulse.storage.logs.journal import TOPIC_LEDGER, Run
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from tests.support.scripted_bookie import scripted_bookies
 from tests.support.scripted_zookeeper import scripted_zookeeper

@@ -1,4 +1,4 @@
-"""The compiled frame codec; `interpulse.wire.codec.Codec` says what each function does."""
+"""The compiled frame codec; `interpulse.wire.codec.Codec` describes each function."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,5 @@
-//! The frame codec as a Python module. `interpulse/wire/codec.py` says what each function does, and has its twin.
+//! The frame codec as a Python module. `interpulse/wire/codec.py` describes each function; `python_codec.py` is its
+//! twin.
 
 use interpulse_frames::{
     Answer, Delivery, Messages, Receipt, Split, Stamp, copy_payloads, count_of, last_of, measure_payloads,
@@ -263,7 +264,7 @@ fn encode_messages<'py>(
     Ok(pieces)
 }
 
-/// What was read. Nothing there can panic; if it does, the frame is left to protobuf, and the broker lives on.
+/// Returns what was read. Nothing there can panic; if it does, the frame is left to protobuf, and the broker goes on.
 fn guarded<R>(read: impl FnOnce() -> Option<R> + UnwindSafe) -> Option<R> {
     catch_unwind(read).ok().flatten()
 }
@@ -272,7 +273,7 @@ fn number_at(row: &Bound<'_, PyTuple>, index: usize) -> PyResult<u64> {
     number(&row.get_item(index)?)
 }
 
-/// A number of the wire: Python's from -2^63 to 2^64-1, those below zero as 2^64 minus their amount.
+/// Converts a Python number from -2^63 to 2^64-1 to the wire, negative ones as two's complement of 64 bits.
 fn number(value: &Bound<'_, PyAny>) -> PyResult<u64> {
     match value.extract::<i64>() {
         Ok(small) => Ok(small.cast_unsigned()),

@@ -8,10 +8,10 @@ from collections import deque
 from pathlib import Path
 
 from interpulse.model.ids import Position
-from interpulse.storage.lock import DirectoryLock
+from interpulse.storage.directory_lock import DirectoryLock
+from interpulse.storage.logs.topic_log import LogConfig, TopicLog
+from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 from interpulse.storage.segments.open import open_log_store
-from interpulse.storage.sqlite import SqliteMetadataStore
-from interpulse.storage.topic_log import LogConfig, TopicLog
 
 LOGS = 5
 PENDING_MAX = 100

@@ -13,12 +13,12 @@ from pathlib import Path
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import LATEST, Position
 from interpulse.storage.api import DataDirectoryUnusable
+from interpulse.storage.logs.topic_log import TopicLog
+from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments.files import Files
 from interpulse.storage.segments.journal import SegmentJournal
 from interpulse.storage.segments.open import open_log_store
-from interpulse.storage.topic_log import TopicLog
-from interpulse.storage.topic_log_store import TopicLogStore
 from tests.unit.storage.listeners import Listener, read_all
 
 DIRECTORY = Path("/data/log")

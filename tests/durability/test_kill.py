@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 from interpulse.storage.segments.open import open_log_store
-from interpulse.storage.sqlite import SqliteMetadataStore
 from tests.durability import kill_writer
 from tests.support.soak import SOAKING
 from tests.unit.storage.listeners import Listener, read_all

@@ -15,7 +15,7 @@ import pytest
 from interpulse.broker import metadata_paths as keys
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.storage.sqlite import SqliteMetadataStore
+from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 from tests.support.lifecycle_bench import disorder
 from tests.support.official_client import connected
 from tests.support.rest_client import Reply, call

@@ -9,13 +9,13 @@ import pytest
 from crc32c import crc32c
 
 from interpulse.storage.api import DataDirectoryUnusable, LogDamaged
+from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments import records
 from interpulse.storage.segments.index import Row, parse_index
 from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.segments.records import RECORD_HEAD, SEGMENT_HEAD
 from interpulse.storage.segments.segment_set import index_path, segment_path
-from interpulse.storage.topic_log_store import TopicLogStore
 from tests.durability.scenario import DIRECTORY, Life
 from tests.durability.simulated_disk import SimulatedDisk
 from tests.unit.storage.listeners import Listener, read_all
@@ -234,7 +234,7 @@ async def test_delete_when_log_is_damaged_then_it_can_be_made_anew(killed: Kille
 
 async def test_open_when_the_metadata_store_is_another_one_then_refused_and_nothing_removed(killed: Killed) -> None:
     disk = killed.copy()
-    with pytest.raises(DataDirectoryUnusable, match="not one of this metadata store"):
+    with pytest.raises(DataDirectoryUnusable, match="does not belong to this metadata store"):
         await open_log_store(DIRECTORY, MemoryMetadataStore(), files=disk)
     assert set(disk.names_now) == {SEGMENT, INDEX}
 

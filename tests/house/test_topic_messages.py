@@ -36,7 +36,7 @@ MODULES = (
     "interpulse.broker.binary.handlers",
     "interpulse.broker.binary.lookup",
     "interpulse.serving.permits",
-    "interpulse.storage.prompt",
+    "interpulse.storage.metadata.session_bounded",
     "interpulse.broker.binary.producers",
     "interpulse.broker.binary.topics",
     "interpulse.broker.rest.brokers",

@@ -23,9 +23,9 @@ from interpulse.client import Client, Consumer, Producer
 from interpulse.model.clusters import ClusterData
 from interpulse.storage.bookkeeper.replica import Replica
 from interpulse.storage.bookkeeper.writer import LedgerWriter
+from interpulse.storage.logs.topic_log import TopicLog
 from interpulse.storage.managed_ledger.cursor_codec import IN_RECORD, decode_record
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
-from interpulse.storage.topic_log import TopicLog
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from tests.support.rest_client import call
 from tests.support.scripted_bookie import scripted_bookies

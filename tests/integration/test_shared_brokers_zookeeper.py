@@ -26,7 +26,7 @@ from tests.support.waiting import eventually
 TOPIC = "persistent://public/default/t-0"
 NAME = TopicName.parse(TOPIC)
 
-LOST_SIGHT = "The broker has lost sight of the metadata store; it serves again when that answers"
+LOST_SIGHT = "The metadata store does not answer; the broker serves again when it does"
 
 T = TypeVar("T")
 
@@ -143,7 +143,7 @@ def refusal(answer: Any) -> tuple[int, str]:
 async def test_questions_when_zookeeper_is_silent_then_are_refused_at_the_deadline_and_at_once_after_it(
     zookeeper: ScriptedZooKeeper,
 ) -> None:
-    """Cluster 12.3, and 17, row 8."""
+    """Source: docs/reference/cluster-protocol.md#session-deadline."""
     loop, clock = asyncio.get_running_loop(), Clock()
     loop.set_default_executor(ThreadPoolExecutor(len(QUESTIONS) + 1))
     zookeeper.session_timeout_ms = 1000

@@ -11,10 +11,10 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.topics import deletion
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.storage.relocated import RelocatedMetadataStore
 from interpulse.storage.zookeeper import link
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.store import WATCHED, ZooKeeperMetadataStore
+from tests.integration.relocated_metadata import RelocatedMetadataStore
 from tests.support.rest_broker import RestBroker, rest_broker
 from tests.support.rest_client import call
 from tests.support.scripted_zookeeper import ScriptedZooKeeper, scripted_zookeeper

@@ -16,9 +16,9 @@ from interpulse.storage.bookkeeper.client import BookKeeperClient
 from interpulse.storage.bookkeeper.journal import BookKeeperJournal
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
+from interpulse.storage.logs.topic_log import LogConfig, TopicLog
+from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
-from interpulse.storage.topic_log import LogConfig, TopicLog
-from interpulse.storage.topic_log_store import TopicLogStore
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
 

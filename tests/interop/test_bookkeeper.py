@@ -24,7 +24,7 @@ from interpulse.storage.bookkeeper.ledger_metadata import LedgerState, Quorum
 from interpulse.storage.bookkeeper.packets import DigestType
 from interpulse.storage.bookkeeper.replica import ReplicaConfig
 from interpulse.storage.bookkeeper.writer import LedgerWriter, WriterConfig
-from interpulse.storage.topic_log import TopicLog
+from interpulse.storage.logs.topic_log import TopicLog
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from tests.durability.small_disk import disk_within, with_small_disk
 from tests.interop.java_ledgers import JavaLedgers, as_read

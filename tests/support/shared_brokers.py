@@ -17,8 +17,8 @@ from interpulse.clock import Clock
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.memory import MemoryJournal, MemoryLedgers, MemoryMetadataStore, MemoryTree, memory_log_store
+from interpulse.storage.metadata.guarded import GuardedMetadata
 
 __all__ = ["SharedBroker", "SharedBrokers", "shared_brokers"]
 

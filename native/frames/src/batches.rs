@@ -1,12 +1,12 @@
-//! Many messages in one entry: where the payload of each lies, and the payloads alone.
+//! Many messages in one entry: the bounds of their payloads, and the payloads alone.
 
 use crate::varints::{split_u32, take_small, take_varint};
 
 const PAYLOAD_SIZE: u8 = 0x18;
 const SEQUENCE_ID: u8 = 0x40;
 
-/// Where the payload of each message begins and ends, in a batch that begins at `start`; None if the metadata of one has
-/// more than its size and a number.
+/// Returns begin and end of each payload in a batch at `start`; None if the metadata of a message has more than its
+/// size and a sequence id.
 pub fn split_batch(data: &[u8], start: usize, count: usize) -> Option<Vec<u8>> {
     let mut bounds = Vec::new();
     let mut rest = data.get(start..)?;
@@ -34,8 +34,8 @@ fn plain_payload_bytes(metadata: &[u8]) -> Option<usize> {
 /// A batch, and the bounds of its payloads.
 pub type Split<'a> = (&'a [u8], &'a [u8]);
 
-/// How many bytes the payloads of all batches have, and where each of them begins and the last one ends when they stand
-/// behind each other. None if a payload lies outside its batch.
+/// Returns the bytes of all payloads, and the begin of each and the end of the last once they are joined. None if a
+/// payload is outside its batch.
 pub fn measure_payloads(batches: &[Split]) -> Option<(usize, Vec<u8>)> {
     let (mut end, mut offsets) = (0usize, Vec::new());
     put_place(&mut offsets, end)?;
@@ -46,7 +46,7 @@ pub fn measure_payloads(batches: &[Split]) -> Option<(usize, Vec<u8>)> {
     Some((end, offsets))
 }
 
-/// Write as many payloads behind each other as there is room for.
+/// Joins as many payloads as `out` has room for.
 pub fn copy_payloads(batches: &[Split], mut out: &mut [u8]) {
     for payload in payloads(batches).flatten() {
         let Some((room, rest)) = out.split_at_mut_checked(payload.len()) else { return };

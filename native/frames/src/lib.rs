@@ -1,8 +1,8 @@
-//! Frames of Pulsar's binary protocol: what travels by the thousand, read and written in runs.
+//! Frames of Pulsar's binary protocol: commands that are sent by the thousand, read and written in runs.
 //!
-//! Reading is fussy on purpose. A run ends before the first frame that is not exactly of the plain form below, be it cut
-//! off, too large, damaged or merely unusual: the caller reads that one with protobuf, which knows every form and has
-//! the errors. So no rule about wrong input is here, and no byte of a peer can make this fail.
+//! Reading is strict on purpose. A run ends before the first frame that is not exactly of the plain form below, whether
+//! it is cut off, too large, damaged or merely unusual. The caller reads that one with protobuf, which accepts every
+//! form and reports the errors. So this crate has no rule about wrong input, and no byte of a peer can make it fail.
 
 mod batches;
 mod metadata;

@@ -1,16 +1,16 @@
-//! The metadata of entries, as far as it is of the plain form that nearly every entry has.
+//! The metadata of entries, in the plain form of nearly every entry.
 
 use crate::CHECKSUM_MARK;
 use crate::varints::{put_field, put_varint, take_bytes, take_small, take_varint, varint_bytes};
 use crc32c::{crc32c, crc32c_append};
 
-/// The parts of an entry that begins with its checksum.
+/// The parts of an entry that starts with its checksum.
 pub struct Parts<'a> {
     pub metadata: &'a [u8],
     pub payload: &'a [u8],
 }
 
-/// None for an entry that begins with something else than its checksum, or is cut off.
+/// Returns None for an entry that starts with something else than its checksum, or is cut off.
 pub fn parts(entry: &[u8]) -> Option<Parts<'_>> {
     let (_checksum, rest) = entry.strip_prefix(&CHECKSUM_MARK)?.split_first_chunk::<4>()?;
     let (size, rest) = rest.split_first_chunk::<4>()?;
@@ -18,7 +18,7 @@ pub fn parts(entry: &[u8]) -> Option<Parts<'_>> {
     Some(Parts { metadata, payload })
 }
 
-/// Whether an entry begins with a checksum that fits its bytes.
+/// Returns true if an entry starts with a checksum that matches its bytes.
 pub fn fits_its_checksum(entry: &[u8]) -> bool {
     let Some((expected, sealed)) = entry.strip_prefix(&CHECKSUM_MARK).and_then(|rest| rest.split_first_chunk()) else {
         return false;
@@ -26,25 +26,25 @@ pub fn fits_its_checksum(entry: &[u8]) -> bool {
     crc32c(sealed) == u32::from_be_bytes(*expected)
 }
 
-/// What is read of plain metadata. Of a field that comes twice the last one counts.
+/// The fields read from plain metadata. The last one of a repeated field counts.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Plain<'a> {
     pub producer_name: &'a [u8],
     pub sequence_id: u64,
     pub highest_sequence_id: Option<u64>,
-    /// None: the entry is a single message and no batch.
+    /// None if the entry is a single message.
     pub batch_messages: Option<u64>,
     pub partition_key: Option<&'a [u8]>,
     pub ordering_key: &'a [u8],
     pub is_key_base64: bool,
     pub schema_version: Option<&'a [u8]>,
-    /// It came from another cluster, or names the clusters it is meant for.
+    /// True if it came from another cluster, or names its target clusters.
     pub is_replicated: bool,
     pub is_transactional: bool,
 }
 
 impl Plain<'_> {
-    /// The highest sequence id that is named; None where one is below zero, as Java reads it.
+    /// The highest sequence id; None if one is negative, as Java reads it.
     #[must_use]
     pub fn last_sequence_id(&self) -> Option<u64> {
         let last = self.highest_sequence_id.unwrap_or(0).max(self.sequence_id);
@@ -52,8 +52,8 @@ impl Plain<'_> {
     }
 }
 
-/// None for metadata that is damaged, lacks a required field, or has fields that few entries have: those of markers,
-/// chunks and encryption among them.
+/// Returns None for metadata that is damaged, lacks a required field, or has rare fields such as those of markers,
+/// chunks and encryption.
 #[must_use]
 pub fn plain(mut metadata: &[u8]) -> Option<Plain<'_>> {
     let (mut found, mut required) = (Plain::default(), 0);
@@ -93,14 +93,14 @@ pub fn plain(mut metadata: &[u8]) -> Option<Plain<'_>> {
     (required == 7).then_some(found)
 }
 
-/// The producer name of a plain entry, and the highest sequence id that it names.
+/// Returns the producer name of a plain entry, and its highest sequence id.
 #[must_use]
 pub fn last_of(entry: &[u8]) -> Option<(&str, u64)> {
     let found = plain(parts(entry)?.metadata)?;
     Some((std::str::from_utf8(found.producer_name).ok()?, found.last_sequence_id()?))
 }
 
-/// The messages of a plain entry.
+/// Returns the number of messages in a plain entry.
 #[must_use]
 pub fn count_of(entry: &[u8]) -> Option<u64> {
     Some(plain(parts(entry)?.metadata)?.batch_messages.unwrap_or(1))
@@ -114,20 +114,20 @@ fn plain_property(mut property: &[u8]) -> Option<()> {
     property.is_empty().then_some(())
 }
 
-/// What a copy of an entry says in addition, alike for all entries of one lane.
+/// The additional fields of copied entries, the same for all entries of one lane.
 #[derive(Debug, Clone, Copy)]
 pub struct Stamp<'a> {
-    /// Fields that stand before the sequence id.
+    /// The fields before the sequence id.
     pub constant: &'a [u8],
     /// The keys of the properties for the position, the producer name and the sequence id of the original.
     pub keys: [&'a [u8]; 3],
-    /// Versions of the schema on the source, each with the same on the target.
+    /// Schema versions on the source, with those on the target.
     pub schemas: &'a [(&'a [u8], &'a [u8])],
 }
 
 impl Stamp<'_> {
-    /// The copy to be stored, and how many messages it has; None for an entry that is not plain, was replicated, has a
-    /// transaction, or an unknown version of the schema.
+    /// Returns the copy to store, and its number of messages; None for an entry that is not plain, was replicated, has
+    /// a transaction, or an unknown schema version.
     #[must_use]
     pub fn copy(&self, entry: &[u8], (ledger, number): (u64, u64), sequence_id: u64) -> Option<(Vec<u8>, u64)> {
         let Parts { metadata, payload } = parts(entry)?;

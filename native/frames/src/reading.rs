@@ -1,71 +1,71 @@
-//! SEND, ACK, MESSAGE, `SEND_RECEIPT` and questions about topics, read in runs, and the keys of entries.
+//! SEND, ACK, MESSAGE, `SEND_RECEIPT` and requests about topics, read in runs, and the keys of entries.
 
 use crate::metadata::{fits_its_checksum, parts, plain};
 use crate::varints::{split_u32, take_bytes, take_varint};
 
-/// What stands before the size of the content: the type of the command and the tag of its field.
+/// The bytes before the size of the content: the type of the command and the tag of its field.
 const SEND: [u8; 3] = [0x08, 0x06, 0x32];
 const ACK: [u8; 3] = [0x08, 0x0a, 0x52];
 const MESSAGE: [u8; 3] = [0x08, 0x09, 0x4a];
 const RECEIPT: [u8; 3] = [0x08, 0x07, 0x3a];
 
-/// What two questions differ in: the envelope, and the tag and the default of their flag.
+/// The differences between two requests: the envelope, and the tag and the default of their flag.
 type Question = ([u8; 4], u8, bool);
 /// With `metadata_auto_creation_enabled`.
 const PARTITIONED_METADATA: Question = ([0x08, 0x15, 0xaa, 0x01], 0x30, true);
 /// With `authoritative`.
 const LOOKUP: Question = ([0x08, 0x17, 0xba, 0x01], 0x18, false);
 
-/// SENDs of one producer that follow each other: one message each, whole, no marker, with a checksum that fits.
+/// Consecutive SENDs of one producer: one whole message each, no marker, with a correct checksum.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sends<'a> {
     pub producer_id: u64,
     pub sequence_ids: Vec<u64>,
     pub entries: Vec<&'a [u8]>,
-    /// Where the bytes behind the run begin.
+    /// The end of the run.
     pub end: usize,
 }
 
-/// ACKs of one consumer that follow each other: individual, of whole entries, without an answer.
+/// Consecutive ACKs of one consumer: individual, of whole entries, without an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Acks {
     pub consumer_id: u64,
-    /// Ledger and entry of each; -1 travels as 2^64-1.
+    /// Ledger and entry of each; -1 is sent as 2^64-1.
     pub positions: Vec<(i64, i64)>,
     pub end: usize,
 }
 
-/// MESSAGEs to one consumer that follow each other: whole, delivered for the first time, with a checksum that fits.
+/// Consecutive MESSAGEs to one consumer: whole, delivered for the first time, with a correct checksum.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arrivals<'a> {
     pub consumer_id: u64,
     pub positions: Vec<(i64, i64)>,
     pub entries: Vec<&'a [u8]>,
-    /// How many messages each entry has.
+    /// The number of messages in each entry.
     pub counts: Vec<u64>,
     pub end: usize,
 }
 
-/// `SEND_RECEIPT`s to one producer that follow each other.
+/// Consecutive `SEND_RECEIPT`s to one producer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Receipts {
     pub producer_id: u64,
     pub sequence_ids: Vec<u64>,
-    /// Ledger and entry of each; -1 travels as 2^64-1.
+    /// Ledger and entry of each; -1 is sent as 2^64-1.
     pub positions: Vec<(i64, i64)>,
     pub end: usize,
 }
 
-/// `PARTITIONED_METADATA`s or LOOKUPs that follow each other, with the same flag: each names its topic and nothing else.
+/// Consecutive `PARTITIONED_METADATA`s or LOOKUPs with the same flag: each names its topic and nothing else.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Questions<'a> {
     pub flag: bool,
-    /// In their order; those about one topic that follow each other stand together, with their request ids.
+    /// The topics in order; consecutive requests about one topic are joined, with their request ids.
     pub topics: Vec<(&'a str, Vec<u64>)>,
     pub end: usize,
 }
 
-/// The run of SENDs that begins at `start`; None if the frame there is no plain SEND.
+/// Returns the run of SENDs at `start`; None if the frame there is no plain SEND.
 #[must_use]
 pub fn take_sends(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<Sends<'_>> {
     let (producer_id, sequence_id, entry, end) = send_at(data, start, frame_bytes_max)?;
@@ -81,7 +81,7 @@ pub fn take_sends(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<S
     Some(run)
 }
 
-/// The run of ACKs that begins at `start`; None if the frame there is no plain ACK.
+/// Returns the run of ACKs at `start`; None if the frame there is no plain ACK.
 #[must_use]
 pub fn take_acks(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<Acks> {
     let mut positions = Vec::new();
@@ -99,7 +99,7 @@ pub fn take_acks(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<Ac
     }
 }
 
-/// The run of MESSAGEs that begins at `start`; None if the frame there is no plain MESSAGE.
+/// Returns the run of MESSAGEs at `start`; None if the frame there is no plain MESSAGE.
 #[must_use]
 pub fn take_messages(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<Arrivals<'_>> {
     let mut run = Arrivals { consumer_id: 0, positions: vec![], entries: vec![], counts: vec![], end: start };
@@ -120,7 +120,7 @@ pub fn take_messages(data: &[u8], start: usize, frame_bytes_max: usize) -> Optio
     (!run.entries.is_empty()).then_some(run)
 }
 
-/// The run of receipts that begins at `start`; None if the frame there is no plain receipt.
+/// Returns the run of receipts at `start`; None if the frame there is no plain receipt.
 #[must_use]
 pub fn take_receipts(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<Receipts> {
     let mut run = Receipts { producer_id: 0, sequence_ids: vec![], positions: vec![], end: start };
@@ -139,7 +139,7 @@ pub fn take_receipts(data: &[u8], start: usize, frame_bytes_max: usize) -> Optio
     (!run.positions.is_empty()).then_some(run)
 }
 
-/// The run of questions that begins at `start`; None if the frame there is no plain question.
+/// Returns the run of requests at `start`; None if the frame there is no plain request.
 #[must_use]
 pub fn take_questions(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<Questions<'_>> {
     [PARTITIONED_METADATA, LOOKUP].iter().find_map(|kind| {
@@ -157,7 +157,8 @@ pub fn take_questions(data: &[u8], start: usize, frame_bytes_max: usize) -> Opti
     })
 }
 
-/// The ordering key of an entry, else its partition key; None for one without, in base64, or of an unusual form.
+/// Returns the ordering key of an entry, else its partition key; None without a key, for one in base64, or of an
+/// unusual form.
 #[must_use]
 pub fn sticky_key(entry: &[u8]) -> Option<&[u8]> {
     let found = plain(parts(entry)?.metadata)?;
@@ -201,7 +202,7 @@ fn question_at<'a>(
     Some((std::str::from_utf8(topic?).ok()?, request_id?, flag, end))
 }
 
-/// The command and the entry of a frame that is complete, and where the next one begins.
+/// Returns the command and the entry of a complete frame, and its end.
 fn frame_at(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<(&[u8], &[u8], usize)> {
     let (total_size, rest) = split_u32(data.get(start..)?)?;
     if total_size > frame_bytes_max {
@@ -212,14 +213,14 @@ fn frame_at(data: &[u8], start: usize, frame_bytes_max: usize) -> Option<(&[u8],
     Some((command, entry, start.checked_add(4)?.checked_add(total_size)?))
 }
 
-/// The content of a command that consists of its type and this content alone.
+/// Returns the content of a command that has only its type and this content.
 fn content_of<'a>(command: &'a [u8], envelope: &[u8]) -> Option<&'a [u8]> {
     let mut rest = command.strip_prefix(envelope)?;
     let size = take_varint(&mut rest)?;
     (u64::try_from(rest.len()).ok()? == size).then_some(rest)
 }
 
-/// Producer id and sequence id.
+/// Returns producer id and sequence id.
 fn plain_send(mut content: &[u8]) -> Option<(u64, u64)> {
     let (mut producer_id, mut sequence_id) = (None, None);
     while let Some((&tag, rest)) = content.split_first() {
@@ -236,7 +237,7 @@ fn plain_send(mut content: &[u8]) -> Option<(u64, u64)> {
     Some((producer_id?, sequence_id?))
 }
 
-/// The consumer id; the positions go to `into`, also those before something unusual.
+/// Returns the consumer id. Adds the positions to `into`, including those before an unusual one.
 fn plain_ack(mut content: &[u8], into: &mut Vec<(i64, i64)>) -> Option<u64> {
     let (mut consumer_id, mut individual) = (None, false);
     let named_before = into.len();
@@ -260,7 +261,7 @@ fn plain_ack(mut content: &[u8], into: &mut Vec<(i64, i64)>) -> Option<u64> {
     consumer_id
 }
 
-/// Ledger and entry of a message id that names no part of a batch and no chunk.
+/// Returns ledger and entry of a message id without batch index or chunk.
 fn whole_entry(mut message_id: &[u8]) -> Option<(i64, i64)> {
     let (mut ledger, mut entry) = (None, None);
     while let Some((&tag, rest)) = message_id.split_first() {
@@ -276,7 +277,7 @@ fn whole_entry(mut message_id: &[u8]) -> Option<(i64, i64)> {
     Some((ledger?, entry?))
 }
 
-/// The consumer id and the position of a message that is delivered whole, and for the first time.
+/// Returns the consumer id and the position of a message that is delivered whole, and for the first time.
 fn plain_message(mut content: &[u8]) -> Option<(u64, (i64, i64))> {
     let (mut consumer_id, mut position) = (None, None);
     while let Some((&tag, rest)) = content.split_first() {
@@ -291,7 +292,7 @@ fn plain_message(mut content: &[u8]) -> Option<(u64, (i64, i64))> {
     Some((consumer_id?, position?))
 }
 
-/// Producer id, sequence id and position.
+/// Returns producer id, sequence id and position.
 fn plain_receipt(mut content: &[u8]) -> Option<(u64, u64, (i64, i64))> {
     let (mut producer_id, mut sequence_id, mut position) = (None, None, None);
     while let Some((&tag, rest)) = content.split_first() {

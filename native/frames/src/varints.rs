@@ -1,4 +1,4 @@
-//! Numbers and bytes as protobuf writes them, and the sizes of frames.
+//! Numbers and bytes in protobuf's form, and the sizes of frames.
 
 pub fn take_bytes<'a>(data: &mut &'a [u8]) -> Option<&'a [u8]> {
     let size = take_small(data)?;
@@ -7,14 +7,14 @@ pub fn take_bytes<'a>(data: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(bytes)
 }
 
-/// A tag or a size. Those of needlessly many bytes are unusual, and too many bytes are an error.
+/// Reads a tag or a size. Those of needlessly many bytes are unusual, and too many bytes are an error.
 pub fn take_small(data: &mut &[u8]) -> Option<usize> {
     let before = data.len();
     let value = take_varint(data)?;
     if before.saturating_sub(data.len()) > 3 { None } else { usize::try_from(value).ok() }
 }
 
-/// A number of up to ten bytes; None if it is cut off or above 2^64-1.
+/// Reads a number of up to ten bytes; None if it is cut off or above 2^64-1.
 pub fn take_varint(data: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0u32..64).step_by(7) {

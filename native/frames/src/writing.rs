@@ -6,20 +6,20 @@ const RECEIPT: [u8; 3] = [0x08, 0x07, 0x3a];
 const MESSAGE: [u8; 3] = [0x08, 0x09, 0x4a];
 const SEND: [u8; 3] = [0x08, 0x06, 0x32];
 
-/// The largest content that is written here, but for MESSAGEs with acknowledged parts, is six numbers and their tags.
+/// The largest content written here, apart from MESSAGEs with acknowledged parts, is six numbers and their tags.
 const CONTENT_BYTES: usize = 80;
 
-/// One receipt; numbers below zero travel as 2^64 minus their amount.
+/// One receipt. Negative numbers are sent as two's complement of 64 bits.
 #[derive(Debug, Clone, Copy)]
 pub struct Receipt {
     pub sequence_id: u64,
-    /// 0 = the client sent none.
+    /// 0 if the client sent none.
     pub highest_sequence_id: u64,
     pub ledger: u64,
     pub entry: u64,
 }
 
-/// The frames of these receipts behind what is in `out`. `partition` None = the topic is none.
+/// Appends the frames of these receipts to `out`. `partition` is None if the topic is not partitioned.
 pub fn write_receipts(out: &mut Vec<u8>, producer_id: u64, partition: Option<u64>, receipts: &[Receipt]) {
     let mut content = Vec::with_capacity(CONTENT_BYTES);
     for receipt in receipts {
@@ -34,7 +34,7 @@ pub fn write_receipts(out: &mut Vec<u8>, producer_id: u64, partition: Option<u64
     }
 }
 
-/// Answers that are alike but for the request id, which stands between `before`, with its tag, and `after`.
+/// Answers that differ only in the request id, between `before` (which ends with its tag) and `after`.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
     /// The type of the command and the tag of its content.
@@ -44,7 +44,7 @@ pub struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// The frames that answer these requests, behind what is in `out`.
+    /// Appends the frames that answer these requests to `out`.
     pub fn write_all(&self, out: &mut Vec<u8>, request_ids: &[u64]) {
         let mut content = self.before.to_vec();
         for request_id in request_ids {
@@ -56,14 +56,14 @@ impl Answer<'_> {
     }
 }
 
-/// One entry on its way to a consumer.
+/// One delivery of an entry to a consumer.
 #[derive(Debug)]
 pub struct Delivery<'a> {
     pub ledger: u64,
     pub entry_id: u64,
     pub entry: &'a [u8],
     pub redelivery_count: u64,
-    /// The words of the messages that still wait.
+    /// The words of the unacknowledged messages.
     pub ack_set: &'a [u64],
 }
 
@@ -72,12 +72,12 @@ pub struct Delivery<'a> {
 pub struct Messages {
     pub consumer_id: u64,
     pub partition: Option<u64>,
-    /// The consumer epoch, for clients that gave one.
+    /// The consumer epoch, for clients that sent one.
     pub epoch: Option<u64>,
 }
 
 impl Messages {
-    /// The frame up to its entry, behind what is in `out`.
+    /// Appends the frame up to its entry to `out`.
     pub fn write_head(&self, out: &mut Vec<u8>, scratch: &mut Vec<u8>, delivery: &Delivery<'_>) {
         scratch.clear();
         put_field(scratch, 0x08, self.consumer_id);
@@ -95,7 +95,7 @@ impl Messages {
     }
 }
 
-/// The frame of a SEND up to its entry, behind what is in `out`; one of several messages has a highest sequence id too.
+/// Appends the frame of a SEND up to its entry to `out`; for several messages it has a highest sequence id too.
 pub fn write_send_head(out: &mut Vec<u8>, producer_id: u64, sequence_id: u64, messages: u64, entry_bytes: usize) {
     let mut content = Vec::with_capacity(CONTENT_BYTES);
     put_field(&mut content, 0x08, producer_id);
@@ -133,6 +133,6 @@ fn put_frame(out: &mut Vec<u8>, envelope: &[u8], content: &[u8], entry_bytes: us
 }
 
 fn put_u32(out: &mut Vec<u8>, value: usize) {
-    // A frame has five megabytes, and at most what a broker allows: an entry beyond that was never taken in.
+    // A frame has five megabytes, or the limit of a broker: a larger entry was never accepted.
     out.extend_from_slice(&u32::try_from(value).unwrap_or(u32::MAX).to_be_bytes());
 }

@@ -1,4 +1,4 @@
-//! Whatever a peer sends: a run of what is really there, or nothing. Best run with a sanitizer:
+//! Hostile bytes: every result is a run of the bytes that are there, or nothing. Best run with a sanitizer:
 //!
 //!     RUSTFLAGS=-Zsanitizer=address cargo +nightly test -p interpulse-frames --target x86_64-unknown-linux-gnu
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used)]
@@ -9,10 +9,10 @@ use interpulse_frames::{
 };
 use std::time::{Duration, Instant};
 
-/// How long bytes are made up; `FUZZ_SECONDS` in the environment asks for more.
+/// The time for random bytes; `FUZZ_SECONDS` in the environment asks for more.
 const SECONDS: u64 = 2;
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Chance(u64);
 
 impl Chance {
@@ -54,7 +54,7 @@ fn question(kind: u8, topic: &str, request_id: u8) -> Vec<u8> {
     frame(&[&[0x08, kind, tag, 0x01, size + 4, 0x0a, size], topic.as_bytes(), &[0x10, request_id]].concat(), &[])
 }
 
-/// The metadata of one message, in an entry whose checksum covers it.
+/// Returns the metadata of one message, in an entry with a correct checksum.
 fn whole_entry(payload: &[u8]) -> Vec<u8> {
     let metadata = b"\x0a\x01p\x10\x07\x18\x01\x22\x06\x0a\x01k\x12\x01v\x32\x03key\x92\x01\x00";
     entry(&[&[0, 0, 0, u8::try_from(metadata.len()).unwrap()], &metadata[..], payload].concat())
@@ -252,7 +252,7 @@ fn damaged_stream(chance: &mut Chance) -> Vec<u8> {
     data
 }
 
-/// How many runs begin somewhere in these bytes. What is not read is skipped, byte by byte.
+/// Returns the number of runs in these bytes. Unread bytes are skipped one by one.
 fn read_all(data: &[u8]) -> usize {
     let (mut start, mut found) = (0, 0);
     while start <= data.len() {

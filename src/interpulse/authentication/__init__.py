@@ -2,5 +2,5 @@
 
 `providers` builds it from the settings. `authentication` asks the providers of a method for an identity: `tokens`,
 whose keys `signing_keys` reads, `openid` with `issuer_keys`, `passwords`, and `certificates`. `credential_watch` asks a
-connected client for new credentials when those it has end.
+connected client for new credentials when its own expire.
 """

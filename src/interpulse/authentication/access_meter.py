@@ -1,4 +1,4 @@
-"""What metrics tell of the credentials of clients."""
+"""Metrics of authentication."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class CountedKeys(Protocol):
 
 @dataclass(slots=True)
 class AccessMeter:
-    """How often credentials were accepted or refused since the program started."""
+    """Accepted and refused credentials since the program started."""
 
     successes: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By provider and method."""
+    """Accepted credentials, by provider and method."""
     failures: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """By provider, method and reason."""
+    """Refused credentials, by provider, method and reason."""
     expired_tokens: int = 0
     token_minutes: Histogram = field(default_factory=lambda: Histogram(_TOKEN_MINUTES))
-    """How long the tokens were still good that were accepted and do expire."""
+    """The remaining lifetimes of accepted tokens that expire."""
     token_keys: CountedKeys | None = None
-    """The set of keys that tokens are verified with, if there is one."""
+    """The set of keys that verifies tokens, if there is one."""
 
     def write(self, page: Exposition, labels: str = "") -> None:
-        """Add it to a page, under Pulsar's names; ``labels`` are those of the program."""
+        """Add the metrics to a page, under Pulsar's names. ``labels`` are those of the program."""
         front = f"{labels}," if labels else ""
         text = "Clients and calls whose credentials were good."
         for (provider, method), count in self.successes.items():

@@ -16,7 +16,10 @@ __all__ = ["Authentication", "BadCredentials", "Identity", "PeerCertificate", "P
 
 
 class BadCredentials(AuthenticationError):
-    """Credentials are not accepted. Clients read ``str()``; ``detail`` is for the log and holds no secret."""
+    """The credentials are not accepted.
+
+    Clients read ``str()``; ``detail`` is for the log and holds no secret.
+    """
 
     def __init__(self, message: str = "Failed to authenticate", detail: str = "") -> None:
         super().__init__(message)
@@ -29,52 +32,52 @@ class Identity:
 
     role: str
     expires_at: float | None = None
-    """When the proof ends, in seconds since 1970; None = never."""
+    """The time at which the proof expires, in seconds since 1970; None = never."""
 
     revoked: Callable[[], bool] | None = field(default=None, compare=False, repr=False)
-    """Tells whether the proof has been taken back since; None = it cannot be."""
+    """Returns True once the proof was revoked; None if it cannot be."""
 
     renewable: bool = True
-    """Whether an open connection can bring a new proof; a certificate counts for the handshake alone."""
+    """True if an open connection can present a new proof. A certificate counts for the handshake alone."""
 
     @property
     def can_end(self) -> bool:
         return self.expires_at is not None or self.revoked is not None
 
     def has_ended(self, now: float) -> bool:
-        """``now`` in seconds since 1970."""
+        """Return True if the proof has expired or was revoked by ``now``, in seconds since 1970."""
         return (self.expires_at is not None and self.expires_at <= now) or (self.revoked is not None and self.revoked())
 
 
 @dataclass(frozen=True, slots=True)
 class PeerCertificate:
-    """What counts of a certificate that a client showed, and that the handshake has checked."""
+    """A client's certificate, verified by the handshake."""
 
     common_name: str
     expires_at: float | None = None
     """Seconds since 1970."""
     der: bytes = field(default=b"", repr=False)
-    """The certificate itself, for its other names."""
+    """The certificate itself, which has further names."""
 
 
 class Provider(Protocol):
     """One authentication method."""
 
     name: str
-    """As Pulsar names it, in settings and metrics."""
+    """The name in settings and metrics, as in Pulsar."""
     method: str
-    """As clients name it when they connect."""
+    """The method that clients name when they connect."""
 
     async def authenticate(self, credentials: bytes, certificate: PeerCertificate | None) -> Identity:
-        """Raises Refused. ``certificate`` is the one that the client showed to this program.
+        """Return the identity. Raise Refused.
 
-        Most providers wait for nothing, and answer in the turn of the loop that they are asked in.
+        ``certificate`` is the one that the client showed to this program. Most providers return without waiting.
         """
         ...
 
 
 class Refused(Exception):
-    """The error of a provider: ``reason`` as metrics count it, and the detail for the log."""
+    """The error of a provider: ``reason`` for metrics, and the detail for the log."""
 
     def __init__(self, reason: str, detail: str, *, expired: bool = False) -> None:
         super().__init__(detail)
@@ -83,7 +86,7 @@ class Refused(Exception):
 
 
 class Authentication:
-    """Asks the providers that the client's method belongs to."""
+    """The providers, by the client's method."""
 
     def __init__(
         self,
@@ -95,7 +98,7 @@ class Authentication:
     ) -> None:
         """``anonymous_role`` is the role of clients without credentials for a provider; empty = they are refused.
 
-        ``now`` gives seconds since 1970.
+        ``now`` returns seconds since 1970.
         """
         self._providers: dict[str, list[Provider]] = {}
         for provider in providers:
@@ -107,10 +110,10 @@ class Authentication:
     async def authenticate(
         self, method: str, credentials: bytes, *, certificate: PeerCertificate | None = None
     ) -> Identity:
-        """The identity behind these credentials; raises BadCredentials.
+        """Return the identity behind these credentials. Raise BadCredentials.
 
-        Providers of one method, as those of tokens and of OpenID Connect, are asked in the order of the settings until
-        one accepts. ``certificate`` is the one that the client showed to this program, None if it showed none.
+        Providers of one method, such as tokens and OpenID Connect, are asked in the order of the settings until one
+        accepts. ``certificate`` is the one that the client showed to this program, None if it showed none.
         """
         providers = self._providers.get(method)
         if providers is None:
@@ -132,12 +135,12 @@ class Authentication:
     async def authenticate_http(
         self, headers: Mapping[str, str], *, certificate: PeerCertificate | None = None
     ) -> Identity:
-        """The same for the headers of a call, which may come with any case of their names.
+        """Return the identity behind the headers of an HTTP call, whose names may have any case.
 
-        They win over the certificate.
+        They win over the certificate. Errors are those of `authenticate`.
         """
         scheme, _, credentials = headers.get("Authorization", "").partition(" ")
-        # Logs name the method. What stands in the place of an unknown scheme may be a token, so it is not taken over.
+        # Logs name the method. The text in place of an unknown scheme may be a token, so it is not logged.
         method = _METHODS_BY_SCHEME.get(scheme.lower(), "unknown" if scheme else "none")
         if not scheme and certificate is not None and _CERTIFICATE in self._providers:
             method = _CERTIFICATE
@@ -165,7 +168,7 @@ _METHODS_BY_SCHEME: Final = {"bearer": _TOKEN, "basic": _BASIC}
 
 
 def _decoded(method: str, sent: bytes) -> bytes:
-    """Credentials as they come over the binary protocol; HTTP wraps user and password in base64."""
+    """Return credentials in the form of the binary protocol; HTTP wraps user and password in base64."""
     if method != _BASIC:
         return sent
     try:

@@ -22,13 +22,13 @@ _KEYWORDS: Final = {
     NameOID.DOMAIN_COMPONENT: "DC",
     NameOID.USER_ID: "UID",
 }
-"""The attributes that RFC 2253 has a name for."""
+"""The attributes with a keyword in RFC 2253."""
 
 
 def certificate_name(der: bytes, source: str) -> str:
-    """Return the name of a certificate that ``tlsCertIdentitySource`` asks for, "" if it has none.
+    """Return the name that ``tlsCertIdentitySource`` selects, "" if the certificate has none.
 
-    Of several alternative names of one type it is the first. Raises ValueError for names that cannot be read.
+    Of several alternative names of one type the first counts. Raise ValueError for names that cannot be read.
     """
     return _SOURCES[source](x509.load_der_x509_certificate(der))
 
@@ -50,7 +50,7 @@ def _attribute(attribute: x509.NameAttribute[str | bytes]) -> str:
 
 
 def _encoded_value(attribute: x509.NameAttribute[str | bytes]) -> bytes:
-    """Return the value as the certificate has it: what follows the type in a name of this attribute alone."""
+    """Return the value in the certificate's encoding: the part behind the type in a name of this attribute alone."""
     name = x509.Name([attribute]).public_bytes()
     attributes, _ = _split(name)
     pair, _ = _split(_split(attributes)[0])
@@ -58,7 +58,7 @@ def _encoded_value(attribute: x509.NameAttribute[str | bytes]) -> bytes:
 
 
 def _split(der: bytes) -> tuple[bytes, bytes]:
-    """Return the content of the first element, and what follows it."""
+    """Return the content of the first element, and the bytes behind it."""
     length, start = der[1], 2
     if length >= 0x80:
         start += length & 0x7F

@@ -1,7 +1,6 @@
-"""Authentication by the certificate that a client showed when its connection began.
+"""Authentication by the certificate that a client showed in the handshake, which verified it.
 
-The handshake has checked it; what counts here is one of its names, of which rules may make the role. Clients send
-nothing besides.
+One of its names is the role, or rules derive the role from the name. Clients send nothing else.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ class CertificateProvider:
     method = "tls"
 
     def __init__(self, source: str = _COMMON_NAME, mapping: PrincipalMapping | None = None) -> None:
-        """``source`` is one of `ProviderSettings.tls_cert_identity_source`; without a mapping the name is the role."""
+        """``source`` is one of `ProviderSettings.tls_cert_identity_source`. Without a mapping the name is the role."""
         self._source = source
         self._mapping = mapping or PrincipalMapping("")
 
     async def authenticate(self, credentials: bytes, certificate: PeerCertificate | None) -> Identity:
-        """Return the role of the certificate, until the certificate ends; what the client sends does not count."""
+        """Return the role of the certificate, until it expires. Sent credentials are ignored."""
         if certificate is None:
             raise Refused("INVALID_CERTS", "the connection is not inside TLS, or its client showed no certificate")
         name = self._name(certificate)
@@ -46,7 +45,7 @@ class CertificateProvider:
         if self._source == _COMMON_NAME:
             name = certificate.common_name
         else:
-            from interpulse.authentication.certificate_names import certificate_name  # loaded where it is asked for
+            from interpulse.authentication.certificate_names import certificate_name  # loaded only where it is needed
 
             try:
                 name = certificate_name(certificate.der, self._source)
@@ -67,7 +66,7 @@ class _Encrypted(Protocol):
 def peer_certificate(connection: _Encrypted) -> PeerCertificate | None:
     """Return the checked certificate of a client, with its most specific common name ("" = none); None without one."""
     shown = connection.get_extra_info("peercert")
-    if not shown:  # one that nothing checked is empty here
+    if not shown:  # a certificate that was not verified is empty here
         return None
     names = [value for part in shown.get("subject", ()) for key, value in part if key == "commonName"]
     end = shown.get("notAfter")

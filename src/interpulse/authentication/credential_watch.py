@@ -1,9 +1,8 @@
 """The credentials of one client while its connection is open.
 
-Credentials that can end, by a date or because they are taken back, are looked at every
-``authenticationRefreshCheckSeconds``: the client is asked for new ones over the same connection, which is closed if
-none come until the next look, or if they are those of another role. What cannot be shown again, as a certificate, ends
-the connection.
+Credentials that can expire or be revoked are checked every ``authenticationRefreshCheckSeconds``. The client is then
+asked for new ones over the same connection. The connection is closed if none come until the next check, or if they
+prove another role. Credentials that cannot be presented again, such as a certificate, end the connection.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ __all__ = ["CredentialWatch", "WatchedConnection"]
 
 
 class WatchedConnection(Protocol):
-    """What is needed of the connection."""
+    """The methods of a connection that a watch needs."""
 
     @property
     def lost(self) -> bool:
-        """Whether it is closed."""
+        """True once the connection is closed."""
 
     @property
     def accepts_auth_challenge(self) -> bool:
-        """The client can be asked for new credentials."""
+        """True if the client can be asked for new credentials."""
 
     def challenge(self, auth_method: str) -> None:
         """Ask the client for new credentials."""
@@ -38,7 +37,7 @@ class WatchedConnection(Protocol):
 
 
 class CredentialWatch:
-    """Looks at the credentials of one client from its greeting on, until `close`."""
+    """Checks the credentials of one client from its greeting on, until `close`."""
 
     def __init__(
         self,
@@ -51,9 +50,9 @@ class CredentialWatch:
         certificate: PeerCertificate | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """``check_seconds`` 0: they are never looked at. ``certificate``: the one that the client showed.
+        """``check_seconds`` 0: credentials are never checked.
 
-        ``now`` gives seconds since 1970, in which credentials end.
+        ``certificate`` is the client's. ``now`` returns seconds since 1970, in which credentials expire.
         """
         self._connection = connection
         self._authentication = authentication
@@ -69,7 +68,7 @@ class CredentialWatch:
         self._watch()
 
     async def renew(self, method: str, credentials: bytes) -> None:
-        """Take new credentials; raises BadCredentials for bad ones and for those of another role."""
+        """Accept new credentials. Raise BadCredentials if they are bad or prove another role."""
         identity = await self._authentication.authenticate(method, credentials, certificate=self._certificate)
         if identity.role != self._identity.role:
             raise BadCredentials(detail=f"new credentials are those of {identity.role}, not of {self._identity.role}")
@@ -79,9 +78,9 @@ class CredentialWatch:
         self._watch()
 
     async def good(self) -> None:
-        """Return once the credentials are good, which the client is asked for if they have ended.
+        """Return once the credentials are valid, after asking the client for new ones if they have expired.
 
-        Raises NotConnected if the connection is closed instead.
+        Raise NotConnected if the connection is closed instead.
         """
         if not self._identity.has_ended(self._now()):
             return
@@ -92,9 +91,9 @@ class CredentialWatch:
         await renewed
 
     def close(self) -> None:
-        """The connection is gone."""
+        """Stop, because the connection is closed."""
         self._stop()
-        self._release(NotConnected("the client has gone without new credentials"))
+        self._release(NotConnected("the client left without new credentials"))
 
     def _watch(self) -> None:
         self._stop()
@@ -108,19 +107,19 @@ class CredentialWatch:
 
     def _release(self, error: NotConnected | None) -> None:
         waiting, self._waiting = self._waiting, []
-        for each in waiting:
-            if each.done():
+        for waiter in waiting:
+            if waiter.done():
                 continue
             if error is None:
-                each.set_result(None)
+                waiter.set_result(None)
             else:
-                each.set_exception(error)
+                waiter.set_exception(error)
 
     def _check(self) -> None:
         if self._identity.has_ended(self._now()):
             askable = self._identity.renewable and self._connection.accepts_auth_challenge
             if self._challenged or not askable:
-                self._connection.drop(f"credentials of {self._identity.role} have ended")
+                self._connection.drop(f"credentials of {self._identity.role} have expired")
                 self._release(NotConnected("the client has no new credentials"))
                 return
             self._challenged = True

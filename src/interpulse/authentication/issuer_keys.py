@@ -1,7 +1,7 @@
-"""The keys that an issuer of OpenID Connect publishes: fetched when first needed, kept, and fetched anew.
+"""The keys that an issuer of OpenID Connect publishes: fetched on demand, cached, and refreshed.
 
-One question at a time goes to an issuer, however many clients wait, and not more than one a second while it fails. Keys
-that are old are asked for anew by one client, while all others are served with what is there.
+An issuer gets one request at a time, however many clients wait, and at most one a second while it fails. One client
+refreshes old keys, while all others are served from the cache.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DISCOVERY: Final = "/.well-known/openid-configuration"
 
 
 class IssuerUnavailable(Exception):
-    """A key cannot be found; ``str()`` says why, for the log."""
+    """A key cannot be fetched; ``str()`` gives the reason, for the log."""
 
 
 class IssuerKeys:
@@ -46,10 +46,10 @@ class IssuerKeys:
         missing_seconds: float = 300,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Keys older than ``refresh_seconds`` are fetched anew, older than ``expiry_seconds`` they are not used.
+        """``refresh_seconds`` and ``expiry_seconds`` are the ages at which keys are fetched again, and expire.
 
-        For an id that is not among them they are fetched anew once in ``missing_seconds``: an issuer that changed its
-        keys signs by the new ones at once.
+        An unknown id makes them fetched again once in ``missing_seconds``: an issuer that changed its keys signs with
+        the new ones immediately.
         """
         self._issuer = issuer
         self._documents = documents
@@ -65,17 +65,17 @@ class IssuerKeys:
         self._failure = ""
 
     async def find(self, key_id: str) -> VerifyingKey:
-        """The key of that id. Raises IssuerUnavailable."""
+        """Return the key with this id. Raise IssuerUnavailable."""
         if self._is_due(key_id) and not (self._fetching.locked() and key_id in self._usable()):
             async with self._fetching:
                 if self._is_due(key_id):
                     await self._fetch()
-        found = self._usable().get(key_id)
-        if found is None:
+        key = self._usable().get(key_id)
+        if key is None:
             raise IssuerUnavailable(
                 self._failure or f"the issuer {self._issuer} publishes no key {key_id[:100]!r} that can be used here"
             )
-        return found
+        return key
 
     def _usable(self) -> dict[str, VerifyingKey]:
         return self._keys if self._age() < self._expiry_seconds else {}
@@ -92,8 +92,9 @@ class IssuerKeys:
         )
 
     async def _fetch(self) -> None:
-        """A failure is remembered and told; keys that are there stay."""
-        await asyncio.sleep(0)  # a timeout needs a task, and what is started eagerly has one from its first wait on
+        """Fetch the keys. A failure is logged and remembered; cached keys stay."""
+        # a timeout needs a task, and an eagerly started coroutine has one from its first wait on
+        await asyncio.sleep(0)
         try:
             keys = await self._published()
         except (PulsarError, jwt.PyJWTError, IssuerUnavailable) as error:
@@ -115,21 +116,21 @@ class IssuerKeys:
         if not isinstance(listed, list):
             raise IssuerUnavailable(f"{url} lists no keys")
         keys: dict[str, VerifyingKey] = {}
-        for each in listed[:_KEYS_MAX]:
-            key = _public_key(each)
+        for entry in listed[:_KEYS_MAX]:
+            key = _public_key(entry)
             if key is not None:
-                keys[each["kid"]] = key
+                keys[entry["kid"]] = key
         return keys
 
 
 def _public_key(described: object) -> VerifyingKey | None:
-    """None for a key that is for something else than signing, or of a kind that is not accepted."""
+    """Return the key, None if it is not for signatures or of a kind that is not accepted."""
     if not isinstance(described, dict) or not isinstance(described.get("kid"), str):
         return None
     if described.get("use", "sig") != "sig":
         return None
     try:
-        found = verifying_key(described)
+        key = verifying_key(described)
     except UnusableKey:
         return None
-    return None if isinstance(found.key, bytes) else found
+    return None if isinstance(key.key, bytes) else key

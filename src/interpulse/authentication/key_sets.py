@@ -1,4 +1,4 @@
-"""JSON Web Key Sets (RFC 7517): keys that verify tokens, each with its id and the algorithms it is accepted for."""
+"""JSON Web Key Sets (RFC 7517): keys that verify tokens, each with its id and accepted algorithms."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ __all__ = ["KeySet", "VerifyingKey", "json_key", "read_key_set", "verifying_key"
 _logger = logging.getLogger(__name__)
 
 _MANY: Final = 10
-"""Above this a token without an id costs more than a rotation of keys asks for."""
+"""More keys than a rotation needs; a token without an id would have to try them all."""
 
 
 class VerifyingKey(NamedTuple):
-    """A key, and the signature algorithms that are accepted with it: none other, whatever a token says of itself."""
+    """A key, and the signature algorithms that are accepted with it, whatever a token claims."""
 
     key: bytes | PublicKey
     signatures: tuple[str, ...]
 
 
 def verifying_key(described: Mapping[str, Any]) -> VerifyingKey:
-    """Return a key of a set; raises UnusableKey. A key that names its algorithm is for that one alone."""
+    """Return a key of a set. Raise UnusableKey.
+
+    A key that names its algorithm is for that one alone.
+    """
     try:
         key = jwt.PyJWK({name: value for name, value in described.items() if name != "alg"}).key
-    except (jwt.PyJWTError, ValueError, TypeError) as error:  # numbers and letters that make no key
+    except (jwt.PyJWTError, ValueError, TypeError) as error:  # numbers and letters that form no key
         raise UnusableKey(f"it is not a key of RSA, of a curve, or a secret (kty RSA, EC or oct): {error}") from None
     if isinstance(key, bytes):
         secret_key(key)
@@ -50,9 +53,9 @@ def verifying_key(described: Mapping[str, Any]) -> VerifyingKey:
 
 
 def read_key_set(content: bytes) -> dict[str, VerifyingKey]:
-    """Return the keys of a set by their ids; those for something else than signatures are left out.
+    """Return the keys of a set by their ids, without keys that are not for signatures.
 
-    Raises UnusableKey, which names the key, if one cannot be used, and if none is left.
+    Raise UnusableKey with the key if one cannot be used, or if none remains.
     """
     try:
         listed = json.loads(content)["keys"]
@@ -61,10 +64,10 @@ def read_key_set(content: bytes) -> dict[str, VerifyingKey]:
     if not isinstance(listed, list):
         raise UnusableKey('it is not a JSON Web Key Set: {"keys": [...]}')
     keys: dict[str, VerifyingKey] = {}
-    for place, described in enumerate(listed, 1):
+    for number, described in enumerate(listed, 1):
         key_id = described.get("kid") if isinstance(described, dict) else None
         if not isinstance(key_id, str) or not key_id:
-            raise UnusableKey(f"key {place} of the set has no kid, by which tokens name it")
+            raise UnusableKey(f"key {number} of the set has no kid, by which tokens name it")
         if key_id in keys:
             raise UnusableKey(f"two keys of the set have the kid {key_id!r}")
         if described.get("use", "sig") != "sig":
@@ -79,7 +82,7 @@ def read_key_set(content: bytes) -> dict[str, VerifyingKey]:
 
 
 def json_key(key: bytes | PublicKey, key_id: str) -> dict[str, Any]:
-    """Return a key as an entry of a set, with the first of the algorithms that it is for where it has but one."""
+    """Return a key as an entry of a set, with its algorithm if it is for only one."""
     fitting = signatures(key)
     described = jwt.get_algorithm_by_name(fitting[0]).to_jwk(key, as_dict=True)
     described.pop("key_ops", None)
@@ -90,20 +93,20 @@ class KeySet:
     """The keys of ``tokenValidationKeysJwks``, read again when their file changes (PIP-490)."""
 
     def __init__(self, source: str, refresh_seconds: int, now: Callable[[], float] = time.monotonic) -> None:
-        """``source`` is ``file:...``, ``data:...``, a path or base64; it is looked at once in ``refresh_seconds``.
+        """Read the set from ``source``: ``file:...``, ``data:...``, a path or base64.
 
-        0 seconds: never again. Raises UnusableKey.
+        The source is checked again once in ``refresh_seconds``; 0: never. Raise UnusableKey.
         """
         self._source = source
         self._refresh_seconds = refresh_seconds
         self._now = now
         self._looked_at = now()
         self.failures = 0
-        """Number of changes of the file that could not be read."""
+        """The number of changed files that could not be read."""
         self._read()
 
     def keys(self) -> Mapping[str, VerifyingKey]:
-        """Return the keys of now, by their ids; a set that cannot be read changes nothing, and the log says so."""
+        """Return the current keys by their ids. A set that cannot be read is logged and changes nothing."""
         if self._refresh_seconds and self._now() >= self._looked_at + self._refresh_seconds:
             self._looked_at = self._now()
             if file_stamp(self._source) != self._stamp:
@@ -115,12 +118,12 @@ class KeySet:
             self._read()
         except UnusableKey as error:
             self.failures += 1
-            _logger.error("keys not read, the earlier ones stay setting=tokenValidationKeysJwks reason=%s", error)
+            _logger.error("keys not read, the earlier ones are used setting=tokenValidationKeysJwks reason=%s", error)
         else:
             _logger.info("keys read setting=tokenValidationKeysJwks keys=%s", ",".join(self._keys))
 
     def _read(self) -> None:
-        """Take over the whole set, or nothing of it."""
+        """Take over the whole set, or nothing."""
         stamp = file_stamp(self._source)
         self._keys = read_key_set(read_key(self._source))
         self._stamp = stamp

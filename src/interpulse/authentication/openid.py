@@ -1,4 +1,4 @@
-"""Tokens of issuers of OpenID Connect: who they prove, by keys that the issuers publish."""
+"""Tokens of OpenID Connect issuers, verified with the keys that the issuers publish."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from interpulse.authentication.signing_keys import PublicKey
 __all__ = ["OpenIdProvider"]
 
 _SIGNATURES: Final = frozenset({"RS256", "RS384", "RS512", "ES256", "ES384", "ES512"})
-"""Those of Pulsar, all asymmetric: with a secret one, whoever can read the public key could sign."""
+"""Pulsar's algorithms, all asymmetric: with a symmetric one, anyone who has the public key could sign."""
 
 _OPTIONS: Final[Options] = {"require": ["exp", "iat", "sub"], "verify_jti": False}
 _TEXT_MAX: Final = 64 * 1024
 
 
 class OpenIdProvider:
-    """Pulsar's AuthenticationProviderOpenID. Clients call its tokens by the same method as others."""
+    """Pulsar's AuthenticationProviderOpenID. Clients use the same method as for other tokens."""
 
     name = "AuthenticationProviderOpenID"
     method = "token"
@@ -35,7 +35,7 @@ class OpenIdProvider:
         role_claim: str = "sub",
         leeway_seconds: int = 0,
     ) -> None:
-        """``keys`` are those of each issuer that is trusted; a token has to be for one of ``audiences``."""
+        """``keys`` has the keys of each trusted issuer. A token must be for one of ``audiences``."""
         self._keys = keys
         self._audiences = list(audiences)
         self._role_claim = role_claim
@@ -56,10 +56,10 @@ class OpenIdProvider:
         try:
             return float(expiry) + self._leeway_seconds
         except OverflowError:
-            raise Refused("INVALID_JWT_CLAIM", "the token expires at no time that there will be") from None
+            raise Refused("INVALID_JWT_CLAIM", "the expiry of the token is not a valid time") from None
 
     def _unverified(self, credentials: bytes) -> tuple[str, str, str, str]:
-        """The token, and what it says of its issuer, its key and its signature."""
+        """Return the token, and its unverified issuer, key id and algorithm."""
         if len(credentials) > _TEXT_MAX:
             raise Refused("ERROR_DECODING_JWT", f"the token is longer than {_TEXT_MAX} bytes")
         try:
@@ -96,7 +96,7 @@ class OpenIdProvider:
             raise Refused("INVALID_JWT_CLAIM", f"the token is not valid: {error}"[:300]) from None
 
     def _role(self, claims: Mapping[str, Any]) -> str:
-        """The role; of several the first, as in Pulsar."""
+        """Return the role; the first of several, as in Pulsar."""
         value = claims.get(self._role_claim)
         role = value[0] if isinstance(value, list) and value else value
         if not isinstance(role, str) or not role:

@@ -1,7 +1,7 @@
-"""Users and passwords, from a file of htpasswd.
+"""Users and passwords from an htpasswd file.
 
-Hashing takes milliseconds and is done in a thread, a few at a time; what was right once is known from then on by a
-keyed digest of it, until the line of the user changes.
+Hashing takes milliseconds and runs in a thread, a few at a time. A correct password is cached as a keyed digest, until
+the user's line changes.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ __all__ = ["PasswordFile", "PasswordProvider", "UnusablePasswords", "read_passwo
 _logger = logging.getLogger(__name__)
 
 _SCHEMES: Final = ("apr_md5_crypt", "des_crypt", "md5_crypt", "sha256_crypt", "sha512_crypt")
-"""``$apr1$`` and the crypt of two letters are those of Pulsar, the others those of crypt(3)."""
+"""``$apr1$`` and the two-letter crypt are Pulsar's; the others are those of crypt(3)."""
 
 _HASHED_AT_ONCE: Final = 2
 _WAITING_MAX: Final = 200
-"""More clients than this, each with another password, are an attack: they are refused without being looked at."""
+"""More clients than this, each with another password, are an attack: they are refused without a check."""
 _KNOWN_MAX: Final = 1000
 _BYTES_MAX: Final = 4096
 
 
 class UnusablePasswords(ValueError):
-    """The users cannot be read; ``str()`` names the line and shows no hash."""
+    """The users cannot be read. ``str()`` names the line and shows no hash."""
 
 
 def read_passwords(content: bytes) -> dict[str, str]:
-    """The hash of each user; raises UnusablePasswords. Empty lines and those that begin with # are left out."""
+    """Return the hash of each user, without empty lines and comments. Raise UnusablePasswords."""
     users: dict[str, str] = {}
     for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
         text = line.strip()
@@ -57,23 +57,26 @@ def read_passwords(content: bytes) -> dict[str, str]:
 
 
 class PasswordFile:
-    """The users of ``basicAuthConf``, read again when its file changed."""
+    """The users of ``basicAuthConf``, read again when the file changes."""
 
     def __init__(self, source: str) -> None:
-        """``source`` is ``file:...``, ``data:...``, a path or base64. Raises UnusableKey and UnusablePasswords."""
+        """Read the users.
+
+        ``source`` is ``file:...``, ``data:...``, a path or base64. Raise UnusableKey or UnusablePasswords.
+        """
         self._source = source
         self._stamp = file_stamp(source)
         self._users = read_passwords(read_key(source))
 
     def users(self) -> Mapping[str, str]:
-        """The hash of each user now; a file that cannot be read changes nothing, and the log tells."""
+        """Return the current hash of each user. A file that cannot be read is logged and changes nothing."""
         stamp = file_stamp(self._source)
         if stamp != self._stamp:
             self._stamp = stamp
             try:
                 self._users = read_passwords(read_key(self._source))
             except (UnusableKey, UnusablePasswords) as error:
-                _logger.error("users cannot be read, the earlier ones stay setting=basicAuthConf error=%s", error)
+                _logger.error("users cannot be read, the earlier ones are used setting=basicAuthConf error=%s", error)
             else:
                 _logger.info("users read again setting=basicAuthConf users=%d", len(self._users))
         return self._users
@@ -89,12 +92,13 @@ class PasswordProvider:
         self._users = users
         self._context = CryptContext(_SCHEMES)
         self._digest_key = secrets.token_bytes(32)
-        self._known: OrderedDict[bytes, str] = OrderedDict()  # what was right, and the hash that it was right for
+        # digests of correct passwords, and the hashes that they matched
+        self._known: OrderedDict[bytes, str] = OrderedDict()
         self._hashing = asyncio.Semaphore(_HASHED_AT_ONCE)
         self._waiting = 0
 
     async def authenticate(self, credentials: bytes, certificate: PeerCertificate | None) -> Identity:
-        """``credentials`` are ``user:password``."""
+        """Return the user as the role. ``credentials`` are ``user:password``."""
         user, password = _user_and_password(credentials)
         stored = self._users().get(user)
         digest = hmac.digest(self._digest_key, credentials, hashlib.sha256)
@@ -105,9 +109,9 @@ class PasswordProvider:
         return Identity(user, revoked=lambda: self._users().get(user) != stored)
 
     async def _is_right(self, password: str, stored: str | None) -> bool:
-        """An unknown user takes as long as a wrong password."""
+        """Return True if the password is correct. An unknown user takes as long as a wrong password."""
         if self._waiting >= _WAITING_MAX:
-            raise Refused("BUSY", f"{_WAITING_MAX} passwords wait to be looked at")
+            raise Refused("BUSY", f"{_WAITING_MAX} passwords wait to be checked")
         self._waiting += 1
         try:
             async with self._hashing:
@@ -121,7 +125,7 @@ class PasswordProvider:
                 self._context.dummy_verify()
                 return False
             return bool(self._context.verify(password, stored))
-        except ValueError:  # a password that no hash is made of
+        except ValueError:  # no hash can be made of this password
             return False
 
     def _remember(self, digest: bytes, stored: str) -> None:

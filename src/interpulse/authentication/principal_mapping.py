@@ -1,7 +1,7 @@
-"""The rules that make a role of a name in a certificate, in the notation of Apache Kafka (PIP-485, KIP-371).
+"""Rules that derive a role from a name in a certificate, in the notation of Apache Kafka (PIP-485, KIP-371).
 
-``RULE:pattern/replacement/[LU]``: a pattern that matches the whole name, and the role that its groups make, in lower or
-upper case if the rule says so. ``DEFAULT``: the name itself. The first rule that matches decides. Patterns are those of
+``RULE:pattern/replacement/[LU]``: a pattern that matches the whole name, and the role made of its groups, in lower or
+upper case if the rule asks for it. ``DEFAULT``: the name itself. The first matching rule decides. Patterns are those of
 RE2, so that no name takes long to match.
 """
 
@@ -15,27 +15,27 @@ __all__ = ["PrincipalMapping", "UnusableRules"]
 
 _DEFAULT: Final = "DEFAULT"
 _BETWEEN_RULES: Final = re.compile(r"\s*,\s*(?=RULE:|DEFAULT\s*(?:,|$))")
-"""Patterns hold commas too, as those between the parts of a distinguished name."""
+"""Patterns contain commas too, such as those between the parts of a distinguished name."""
 _RULE: Final = re.compile(r"RULE:(?P<pattern>(?:\\.|[^\\])+)/(?P<replacement>(?:\\.|[^\\/])*)/(?P<case>[LU]?)")
-"""The last two slashes that are not escaped end pattern and replacement: patterns may have slashes, as URIs do."""
+"""The last two unescaped slashes end pattern and replacement: patterns may contain slashes, as URIs do."""
 _PIECE: Final = re.compile(r"\\(?P<literal>.)|\$(?P<group>[0-9]+)|(?P<text>[^\\$]+)")
 _CASES: Final[dict[str, Callable[[str], str]]] = {"L": str.lower, "U": str.upper, "": str}
 
 
 class UnusableRules(ValueError):
-    """The rules cannot be read; ``str()`` names the rule and says what is wrong with it."""
+    """The rules cannot be read. ``str()`` names the rule and the problem."""
 
 
 class PrincipalMapping:
     """An ordered list of rules."""
 
     def __init__(self, text: str) -> None:
-        """Without rules the name is the role. Raises UnusableRules."""
+        """Parse the rules. Without rules the name is the role. Raise UnusableRules."""
         rules = _BETWEEN_RULES.split(text.strip()) if text.strip() else [_DEFAULT]
         self._rules = [_rule(rule) for rule in rules]
 
     def role(self, name: str) -> str | None:
-        """Return the role of a name; None if no rule matches it, or if the one that matches leaves nothing of it."""
+        """Return the role of a name; None if no rule matches, or if the matching rule leaves it empty."""
         for rule in self._rules:
             role = rule(name)
             if role is not None:
@@ -65,7 +65,7 @@ def _pattern(text: str) -> Any:
     import re2  # loaded with the first rule: most programs have none
 
     options = re2.Options()
-    options.log_errors = False  # the error says it; the library would write to stderr
+    options.log_errors = False  # the error has the text; the library would write it to stderr
     try:
         return re2.compile(text, options)
     except re2.error as error:
@@ -75,7 +75,7 @@ def _pattern(text: str) -> Any:
 
 
 def _pieces(rule: str, replacement: str, groups: int) -> list[str | int]:
-    """Return the texts and the numbers of groups that a replacement consists of."""
+    """Return the texts and group numbers of a replacement."""
     pieces: list[str | int] = []
     at = 0
     while at < len(replacement):

@@ -1,4 +1,4 @@
-"""What settings say of the clients that a program knows; their keys are Pulsar's, the same for broker and proxy."""
+"""Settings about the clients of a program. The keys are Pulsar's, the same for broker and proxy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ProviderSettings"]
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """Those of a program that checks credentials, which adds its own."""
+    """The settings of a program that checks credentials, to which it adds its own."""
 
     tls_trust_certs_file_path: str = setting("", "Authorities of clients (PEM).")
     tls_cert_identity_source: str = setting(
@@ -22,7 +22,7 @@ class ProviderSettings:
     )
     tls_auth_principal_mapping_rules: str = setting(
         "",
-        "Rules that make the role of that name, as RULE:pattern/replacement/[LU] or DEFAULT with commas between them; "
+        "Rules that derive the role from that name, as comma-separated RULE:pattern/replacement/[LU] or DEFAULT; "
         "empty = the name is the role.",
     )
     authentication_providers: str = setting(
@@ -40,17 +40,17 @@ class ProviderSettings:
         secret=True,
     )
     token_validation_keys_refresh_seconds: int = setting(
-        0, "How often the file of this set is looked at for changes, in seconds; 0 = never.", least=0
+        0, "Interval at which the file of this set is checked for changes, in seconds; 0 = never.", least=0
     )
     token_require_kid: bool = setting(
         False,
-        "Tokens have to name a key of this set (kid); otherwise those that name none of it are tried with all keys.",
+        "Tokens must name a key of this set (kid); otherwise tokens that name none are tried with all keys.",
     )
     token_auth_claim: str = setting("", "Claim of a token that holds the role; empty = sub.")
-    token_audience_claim: str = setting("", "Claim of a token that has to hold tokenAudience; empty = none.")
-    token_audience: str = setting("", "Audience of the tokens that are accepted.")
+    token_audience_claim: str = setting("", "Claim of a token that must contain tokenAudience; empty = none.")
+    token_audience: str = setting("", "Audience of accepted tokens.")
     token_allowed_clock_skew_seconds: int = setting(
-        0, "How long a token stays valid after it has expired, in seconds.", least=0
+        0, "Time for which an expired token stays valid, in seconds.", least=0
     )
     basic_auth_conf: str = setting(
         "",
@@ -63,55 +63,55 @@ class ProviderSettings:
         key="openIDAllowedTokenIssuers",
     )
     open_id_allowed_audiences: str = setting(
-        "", "Audiences of such tokens; a token has to name one.", key="openIDAllowedAudiences"
+        "", "Audiences of such tokens; a token must name one.", key="openIDAllowedAudiences"
     )
     open_id_role_claim: str = setting("sub", "Claim of such a token that holds the role.", key="openIDRoleClaim")
     open_id_accepted_time_leeway_seconds: int = setting(
         0,
-        "By how much the clocks of issuers may differ from the one here, in seconds.",
+        "Accepted difference of the issuers' clocks from the local one, in seconds.",
         least=0,
         key="openIDAcceptedTimeLeewaySeconds",
     )
     open_id_token_issuer_trust_certs_file_path: str = setting(
         "",
-        "Certificates that those of issuers are checked against (PEM); empty = those of the system.",
+        "Authorities for the certificates of issuers (PEM); empty = those of the system.",
         key="openIDTokenIssuerTrustCertsFilePath",
     )
     open_id_require_issuers_use_https: bool = setting(
-        True, "Issuers are called by https:// alone.", key="openIDRequireIssuersUseHttps"
+        True, "Issuers are called only by https://.", key="openIDRequireIssuersUseHttps"
     )
     open_id_cache_refresh_after_write_seconds: int = setting(
         18 * 3600,
-        "After how long the keys of an issuer are fetched anew, in seconds.",
+        "Age at which the keys of an issuer are fetched again, in seconds.",
         least=1,
         key="openIDCacheRefreshAfterWriteSeconds",
     )
     open_id_cache_expiration_seconds: int = setting(
         24 * 3600,
-        "How long keys of an issuer are used that cannot be fetched anew, in seconds.",
+        "Age up to which keys are used if the issuer cannot be reached, in seconds.",
         least=1,
         key="openIDCacheExpirationSeconds",
     )
     open_id_key_id_cache_miss_refresh_seconds: int = setting(
         300,
-        "How often keys are fetched anew because a token names one that is not among them, in seconds.",
+        "Interval at which keys are fetched again because a token names an unknown one, in seconds.",
         least=1,
         key="openIDKeyIdCacheMissRefreshSeconds",
     )
     open_id_http_connection_timeout_millis: int = setting(
         10_000,
-        "How long connecting to an issuer may take, in milliseconds.",
+        "Longest wait for a connection to an issuer, in milliseconds.",
         least=1,
         key="openIDHttpConnectionTimeoutMillis",
     )
     open_id_http_read_timeout_millis: int = setting(
         10_000,
-        "How long the answer of an issuer may take, in milliseconds.",
+        "Longest wait for the answer of an issuer, in milliseconds.",
         least=1,
         key="openIDHttpReadTimeoutMillis",
     )
     authentication_refresh_check_seconds: int = setting(
         60,
-        "How often clients whose credentials have ended are asked for new ones, in seconds; 0 = never.",
+        "Interval at which clients with expired credentials are asked for new ones, in seconds; 0 = never.",
         least=0,
     )

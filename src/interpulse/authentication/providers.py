@@ -1,4 +1,4 @@
-"""Authentication built from settings; unusable ones are refused with key and remedy."""
+"""Authentication built from settings. Unusable settings are refused with key and remedy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Key = TypeVar("Key")
 
 
 def build_authentication(config: ProviderSettings) -> Authentication:
-    """Ask all the providers that the settings name. Raises PreconditionFailed for settings that cannot be used."""
+    """Return authentication by all providers that the settings name. Raise PreconditionFailed for unusable settings."""
     meter = AccessMeter()
     return Authentication(_providers(config, meter), anonymous_role=config.anonymous_user_role, meter=meter)
 
@@ -37,7 +37,7 @@ def _providers(config: ProviderSettings, meter: AccessMeter) -> list[Provider]:
 
 
 def _provider(name: str, config: ProviderSettings, meter: AccessMeter) -> Provider:
-    """Java class names are known by their last part."""
+    """Return a provider by the last part of its Java class name."""
     simple = name.rpartition(".")[2]
     make = _MAKERS.get(simple)
     if make is None:
@@ -48,7 +48,7 @@ def _provider(name: str, config: ProviderSettings, meter: AccessMeter) -> Provid
 
 
 def _token_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
-    from interpulse.authentication.tokens import TokenProvider, TokenVerifier  # what is not asked for is not loaded
+    from interpulse.authentication.tokens import TokenProvider, TokenVerifier  # loaded only where they are needed
 
     if config.token_audience_claim and not config.token_audience:
         raise PreconditionFailed(
@@ -115,7 +115,7 @@ def _openid_provider(config: ProviderSettings, meter: AccessMeter) -> Provider:
             "AuthenticationProviderOpenID needs openIDAllowedTokenIssuers, whose tokens are accepted, and "
             "openIDAllowedAudiences, what they have to be for"
         )
-    insecure = [each for each in issuers if not each.startswith("https://")]
+    insecure = [issuer for issuer in issuers if not issuer.startswith("https://")]
     if config.open_id_require_issuers_use_https and insecure:
         raise PreconditionFailed(
             f"openIDAllowedTokenIssuers={','.join(insecure)} does not begin with https://, and "
@@ -164,7 +164,10 @@ def _token_keys(config: ProviderSettings) -> KeySet | None:
 
 
 def _token_key(config: ProviderSettings) -> bytes | PublicKey | None:
-    """The secret key wins over the public one, as in Pulsar. Errors never show what was given: it may be the key."""
+    """Return the key. The secret key wins over the public one, as in Pulsar.
+
+    Errors never show the setting: it may be the key.
+    """
     from interpulse.authentication.signing_keys import public_key, read_key, secret_key, signatures
 
     if config.token_secret_key:

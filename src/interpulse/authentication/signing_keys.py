@@ -1,4 +1,4 @@
-"""Keys for tokens: where Pulsar's configuration says they are, and which signatures fit which key."""
+"""Keys for tokens: their sources in Pulsar's configuration, and the algorithms of each."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PublicKey = RSAPublicKey | EllipticCurvePublicKey
 PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey
 
 _SECRET_SIGNATURES: Final = {"HS256": 32, "HS384": 48, "HS512": 64}
-"""The bytes a secret needs: shorter ones are easier to guess than the signature."""
+"""The least bytes of a secret: a shorter one is easier to guess than the signature."""
 _RSA_SIGNATURES: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _CURVE_SIGNATURES: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _CURVES: Final = {"secp256r1": SECP256R1(), "secp384r1": SECP384R1(), "secp521r1": SECP521R1()}
@@ -54,11 +54,11 @@ _RSA_BITS_MIN: Final = 2048
 
 
 class UnusableKey(ValueError):
-    """The key cannot be read, or is none for tokens; ``str()`` says why, without showing it."""
+    """The key cannot be read, or is not one for tokens. ``str()`` gives the reason without showing the key."""
 
 
 def read_key(source: str) -> bytes:
-    """The bytes of a key given as ``file:...``, ``data:...``, the path of a file, or base64. Raises UnusableKey."""
+    """Return the bytes of a key given as ``file:...``, ``data:...``, a path, or base64. Raise UnusableKey."""
     if source.startswith("data:"):
         return _data(source)
     path = _path(source)
@@ -68,7 +68,7 @@ def read_key(source: str) -> bytes:
 
 
 def file_stamp(source: str) -> tuple[int, ...] | None:
-    """Changes when the file that `read_key` reads does; None where it reads none, or none that is there."""
+    """Return a value that changes with the file of `read_key`; None if there is no file."""
     path = None if source.startswith("data:") else _path(source)
     try:
         return None if path is None else (path.stat().st_mtime_ns, path.stat().st_size, path.stat().st_ino)
@@ -77,7 +77,7 @@ def file_stamp(source: str) -> tuple[int, ...] | None:
 
 
 def secret_key(raw: bytes) -> bytes:
-    """A key that signs and verifies; raises UnusableKey for one that is too short."""
+    """Return a key that signs and verifies. Raise UnusableKey if it is too short."""
     if len(raw) < min(_SECRET_SIGNATURES.values()):
         raise UnusableKey(
             f"a secret key needs at least 32 bytes, this one has {len(raw)}; make one with tokens create-secret-key"
@@ -86,7 +86,7 @@ def secret_key(raw: bytes) -> bytes:
 
 
 def public_key(raw: bytes) -> PublicKey:
-    """A key that verifies, in the DER form of `tokens create-key-pair`; raises UnusableKey."""
+    """Return a key that verifies, from the DER form of `tokens create-key-pair`. Raise UnusableKey."""
     try:
         key = load_der_public_key(raw)
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -99,7 +99,7 @@ def public_key(raw: bytes) -> PublicKey:
 
 
 def private_key(raw: bytes) -> PrivateKey:
-    """A key that signs, in the DER form of `tokens create-key-pair`; raises UnusableKey."""
+    """Return a key that signs, from the DER form of `tokens create-key-pair`. Raise UnusableKey."""
     try:
         key = load_der_private_key(raw, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -112,7 +112,7 @@ def private_key(raw: bytes) -> PrivateKey:
 
 
 def new_key_pair(signature: str) -> tuple[bytes, bytes]:
-    """A new private and its public key, in DER form, for one signature algorithm."""
+    """Create a private key and its public key, in DER form, for one signature algorithm."""
     curve = next((curve for curve, name in _CURVE_SIGNATURES.items() if name == signature), None)
     pair: PrivateKey = generate_rsa(65537, _RSA_BITS_MIN) if curve is None else generate_curve(_CURVES[curve])
     return (
@@ -122,7 +122,7 @@ def new_key_pair(signature: str) -> tuple[bytes, bytes]:
 
 
 def signatures(key: bytes | PublicKey) -> tuple[str, ...]:
-    """The signature algorithms a key is for. No other may be accepted with it, whatever a token says of itself."""
+    """Return the signature algorithms of a key. No other is accepted with it, whatever a token claims."""
     if isinstance(key, bytes):
         return tuple(name for name, bytes_min in _SECRET_SIGNATURES.items() if len(key) >= bytes_min)
     if isinstance(key, EllipticCurvePublicKey):
@@ -150,7 +150,7 @@ def _path(source: str) -> Path | None:
 def _is_file(text: str) -> bool:
     try:
         return Path(text).is_file()
-    except (OSError, ValueError):  # too long for a path, or holding a null
+    except (OSError, ValueError):  # too long for a path, or containing a null character
         return False
 
 

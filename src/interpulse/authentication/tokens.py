@@ -1,4 +1,4 @@
-"""Tokens (JWT): verifying what clients bring, and making new ones."""
+"""Tokens (JWT): verification and creation."""
 
 from __future__ import annotations
 
@@ -19,32 +19,35 @@ __all__ = ["BadToken", "ExpiredToken", "Token", "TokenProvider", "TokenVerifier"
 _SUBJECT: Final = "sub"
 _AUDIENCE: Final = "aud"
 _TEXTS: Final = (_SUBJECT, "iss", "jti")
-# What Pulsar's own verification does not look at; a token that it takes is taken here.
+# Checks that Pulsar's own verification omits: a token that it accepts is accepted here.
 _OPTIONS: Final[Options] = {"verify_aud": False, "verify_iat": False, "verify_sub": False, "verify_jti": False}
 
 
 class BadToken(Exception):
-    """The token is not accepted. ``str()`` is for the log, never for the client; it does not show the token."""
+    """The token is not accepted.
+
+    ``str()`` is for the log, never for the client, and does not show the token.
+    """
 
     reason = "INVALID_TOKEN"
 
 
 class ExpiredToken(BadToken):
-    """It was good once."""
+    """The token has expired."""
 
 
 class _OtherKey(BadToken):
-    """The signature is not one of this key."""
+    """The signature was not made with this key."""
 
 
 class UnknownKey(BadToken):
-    """It names no key by which it could be verified."""
+    """The token names no key that could verify it."""
 
     reason = "INVALID_TOKEN_KID"
 
 
 class WrongAudience(BadToken):
-    """Its audience is another one."""
+    """The token is for another audience."""
 
     reason = "INVALID_AUDIENCES"
 
@@ -72,10 +75,10 @@ class TokenVerifier:
         audience: str = "",
         clock_skew_seconds: int = 0,
     ) -> None:
-        """``audience_claim`` names where a token must name ``audience``; empty = nowhere.
+        """``audience_claim`` names the claim that must contain ``audience``; empty = none.
 
-        ``key_id_required``: a token has to name a key of the set. Otherwise one that names none of them is tried with
-        all keys.
+        ``key_id_required``: a token must name a key of the set. Otherwise a token that names none is tried with all
+        keys.
         """
         self._keys = () if key is None else (VerifyingKey(key, signatures(key)),)
         self._key_set = key_set
@@ -86,7 +89,7 @@ class TokenVerifier:
         self._clock_skew_seconds = clock_skew_seconds
 
     def verify(self, text: str) -> Token:
-        """The role of the token; raises BadToken."""
+        """Return the claims of a verified token. Raise BadToken."""
         claims = self._claims(text)
         _check_texts(claims)
         self._check_audience(claims)
@@ -107,7 +110,7 @@ class TokenVerifier:
             raise unknown if key_id else error from None
 
     def _verified_by_any(self, text: str, keys: Iterable[VerifyingKey]) -> dict[str, Any]:
-        """Return the claims if the signature is of one of the keys; raises BadToken."""
+        """Return the claims if one of the keys made the signature. Raise BadToken."""
         refusal = BadToken("there is no key to verify the token with")
         for key in keys:
             try:
@@ -132,10 +135,10 @@ class TokenVerifier:
         try:
             return None if expiry is None else float(expiry) + self._clock_skew_seconds
         except OverflowError:
-            raise BadToken("the token expires at no time that there will be") from None
+            raise BadToken("the expiry of the token is not a valid time") from None
 
     def _role(self, claims: Mapping[str, Any]) -> str:
-        """The role; of several the first, as in Pulsar, where another claim than ``sub`` has them."""
+        """Return the role; of several in a claim other than ``sub`` the first, as in Pulsar."""
         value = claims.get(self._role_claim)
         role = value[0] if isinstance(value, list) and value else value
         if not isinstance(role, str) or not role:
@@ -151,7 +154,7 @@ class TokenVerifier:
 
 
 def _key_id(text: str) -> str:
-    """Return the id of the key that the token names, "" if it names none. Raises BadToken."""
+    """Return the id of the key that the token names, "" if it names none. Raise BadToken."""
     try:
         return str(jwt.get_unverified_header(text).get("kid", ""))
     except jwt.PyJWTError as error:
@@ -159,16 +162,16 @@ def _key_id(text: str) -> str:
 
 
 def _check_texts(claims: Mapping[str, Any]) -> None:
-    """Refuse registered claims of another type than RFC 7519 gives them, as Pulsar does: a list of subjects is none."""
+    """Refuse registered claims of another type than in RFC 7519, as Pulsar does: a list of subjects is none."""
     audience = claims.get(_AUDIENCE)
     audiences = audience if isinstance(audience, list) else [audience]
     for name, values in (*((name, [claims.get(name)]) for name in _TEXTS), (_AUDIENCE, audiences)):
         if not all(isinstance(value, str | None) for value in values):
-            raise BadToken(f"the claim {name} of the token is no text")
+            raise BadToken(f"the claim {name} of the token is not a text")
 
 
 class TokenProvider:
-    """Tokens, over the binary protocol as they are, over HTTP as ``Authorization: Bearer``."""
+    """The provider of tokens, sent as they are in the binary protocol and as ``Authorization: Bearer`` over HTTP."""
 
     name = "AuthenticationProviderToken"
     method = "token"
@@ -194,16 +197,16 @@ def create_token(
     expires_in_seconds: int | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> str:
-    """A new token. ``signature`` is one of the algorithms the key is for."""
+    """Create a token. ``signature`` is one of the key's algorithms."""
     claims: dict[str, Any] = {_SUBJECT: subject}
     if expires_in_seconds is not None:
         claims["exp"] = int(time.time()) + expires_in_seconds
-    # Pulsar's tokens carry no type; a header that is None is left out.
+    # Pulsar's tokens have no type; a header that is None is left out.
     return jwt.encode(claims, key, algorithm=signature, headers={"typ": None, **(headers or {})})
 
 
 def show_token(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and claims, not verified; raises BadToken if it is no token."""
+    """Return header and claims without verifying them. Raise BadToken if the text is no token."""
     try:
         return jwt.get_unverified_header(text), jwt.decode(text, options={"verify_signature": False})
     except jwt.PyJWTError as error:

@@ -85,8 +85,8 @@ from interpulse.serving.listening import CannotListen
 from interpulse.serving.permits import LookupPermits
 from interpulse.serving.tls import ExpiryLog
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.disk_space import DiskSpace
-from interpulse.storage.prompt import PromptMetadata
+from interpulse.storage.metadata.session_bounded import SessionBoundedMetadata
+from interpulse.storage.segments.disk_space import DiskSpace
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -212,7 +212,7 @@ class BrokerApp:
 
         self.stores = await self._open_stores(self.config, opened)
         metadata = self.stores.metadata
-        self.asked: MetadataStore = metadata if self.stores.guarded is None else PromptMetadata(metadata)
+        self.asked: MetadataStore = metadata if self.stores.guarded is None else SessionBoundedMetadata(metadata)
         await self._bootstrap()
         self.this_broker = this_broker(self.addresses)
         listeners = services.listeners.by_name or {INTERNAL_LISTENER: self.addresses}

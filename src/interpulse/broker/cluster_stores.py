@@ -19,12 +19,12 @@ from interpulse.storage.bookkeeper.journal import BookKeeperJournal
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.bookkeeper.packets import DigestType
-from interpulse.storage.guarded import GuardedMetadata
-from interpulse.storage.lock import DirectoryLock
+from interpulse.storage.directory_lock import DirectoryLock
+from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
 from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
-from interpulse.storage.prompt import PromptMetadata
-from interpulse.storage.topic_log_store import TopicLogStore
+from interpulse.storage.metadata.guarded import GuardedMetadata
+from interpulse.storage.metadata.session_bounded import SessionBoundedMetadata
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.link import LinkConfig
 from interpulse.storage.zookeeper.servers import Servers, parse_servers
@@ -72,7 +72,7 @@ async def in_cluster(config: BrokerConfig, opened: AsyncExitStack) -> Stores:
         layout=IN_CLUSTER,
         cursors=cursors,
         follow_persistence=quorums.follow,
-        schemas=LedgerSchemas(PromptMetadata(metadata), bookkeeper, quorum),
+        schemas=LedgerSchemas(SessionBoundedMetadata(metadata), bookkeeper, quorum),
         metadata_meter=metadata.meter,
         entry_bytes_max=bookkeeper.entry_bytes_max - _ADDED_BYTES_MAX,
     )

@@ -1,6 +1,7 @@
 """What differs between the metadata of a broker that is alone and those of a cluster, which have Pulsar's own layout.
 
-It is chosen with the stores, and handed to whoever reads or writes one of these records. Source: cluster 4.2.
+It is chosen with the stores, and passed to the code that reads or writes these records.
+Source: docs/reference/cluster-protocol.md#one-broker-alone.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from typing import Final
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.storage.cursors.cursor_records import JSON_CURSORS, CursorCodec
+from interpulse.storage.logs.topic_records import JSON_RECORDS, TopicRecordCodec
 from interpulse.storage.managed_ledger.cursor_codec import PulsarCursors
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
-from interpulse.storage.topic_records import JSON_RECORDS, TopicRecordCodec
 
 __all__ = ["ALONE", "IN_CLUSTER", "Layout"]
 

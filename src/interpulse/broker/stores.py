@@ -17,15 +17,15 @@ from interpulse.broker.topics.schema_store import SchemaStore
 from interpulse.model.policies.messaging_policies import Persistence
 from interpulse.storage.api import MetadataStore
 from interpulse.storage.cursors.cursor_store import CursorStore
-from interpulse.storage.disk_space import DiskSpace
-from interpulse.storage.guarded import GuardedMetadata
-from interpulse.storage.lock import DirectoryLock
+from interpulse.storage.directory_lock import DirectoryLock
+from interpulse.storage.logs.topic_log import LogConfig
+from interpulse.storage.logs.topic_log_store import TopicLogStore
+from interpulse.storage.metadata.guarded import GuardedMetadata
+from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 from interpulse.storage.meters.metadata_meter import MetadataMeter
+from interpulse.storage.segments.disk_space import DiskSpace
 from interpulse.storage.segments.files import DiskFiles, Files
 from interpulse.storage.segments.open import open_log_store
-from interpulse.storage.sqlite import SqliteMetadataStore
-from interpulse.storage.topic_log import LogConfig
-from interpulse.storage.topic_log_store import TopicLogStore
 from interpulse.wire.frames import FRAME_OVERHEAD
 
 __all__ = ["OpenStores", "Stores", "in_data_directory", "log_config"]

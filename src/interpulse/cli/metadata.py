@@ -77,8 +77,8 @@ async def _with_store(data_dir: Path, call: Callable[[MetadataStore], Coroutine[
 @asynccontextmanager
 async def _open_store(data_dir: Path) -> AsyncIterator[MetadataStore]:
     from interpulse.storage.api import DataDirectoryInUse
-    from interpulse.storage.lock import DirectoryLock
-    from interpulse.storage.sqlite import SqliteMetadataStore
+    from interpulse.storage.directory_lock import DirectoryLock
+    from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 
     path = data_dir / _STORE_FILE
     if not path.is_file():

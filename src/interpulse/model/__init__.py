@@ -1,1 +1,4 @@
-"""Values and their JSON: names, ids, policies, schemas, changes, errors. No IO, no import of ours."""
+"""Values and their JSON: names, ids, policies, schemas, changes, errors.
+
+Imports nothing else of the package; does no IO.
+"""

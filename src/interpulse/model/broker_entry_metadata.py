@@ -1,4 +1,4 @@
-"""Broker entry metadata, in front of the entries of persistent topics: ``brokerEntryMetadataInterceptors``."""
+"""Broker entry metadata in front of the entries of persistent topics: ``brokerEntryMetadataInterceptors``."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _INDEX: Final = "org.apache.pulsar.common.intercept.AppendIndexMetadataIntercept
 _TIME: Final = "org.apache.pulsar.common.intercept.AppendBrokerTimestampMetadataInterceptor"
 
 INTERCEPTOR_CLASSES: Final = (_INDEX, _TIME)
-"""The Java classes of which ``brokerEntryMetadataInterceptors`` may name some."""
+"""The Java classes that ``brokerEntryMetadataInterceptors`` may name."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerEntryFields:
-    """What is put in front of entries."""
+    """The fields in front of entries."""
 
     timed: bool = False
     indexed: bool = False
 
     @classmethod
     def named(cls, classes: str) -> Self | None:
-        """By the names of Java classes, with commas between them; None if there are none."""
+        """Return the fields for comma-separated names of Java classes; None if there are none."""
         listed = classes.split(",")
         return cls(timed=_TIME in listed, indexed=_INDEX in listed) if classes else None

@@ -1,6 +1,7 @@
-"""Brokers of one cluster as they stand in its metadata: their addresses, the locks of bundles, and load reports.
+"""Metadata of the brokers of one cluster: their addresses, the locks of bundles, and load reports.
 
-The JSON is what Apache Pulsar's brokers write and read: NamespaceEphemeralData, LocalBrokerData (cluster 11.1, 11.5).
+The JSON is that of Apache Pulsar's brokers: NamespaceEphemeralData, LocalBrokerData.
+Source: docs/reference/cluster-protocol.md#locks, docs/reference/cluster-protocol.md#load-report.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ __all__ = [
 ]
 
 INTERNAL_LISTENER: Final = "internal"
-"""The listener of a broker that names none, as Pulsar calls it."""
+"""The listener of a broker that names none, as in Pulsar."""
 
 _OURS: Final = "interpulse"
 _NO_LIMIT: Final = -1000.0
-"""The bandwidth of a network card whose speed is not known."""
+"""The bandwidth of a network card of unknown speed."""
 
 
 def address_for(plain: str, encrypted: str, *, tls: bool) -> str:
-    """One of two addresses for a caller that has to be inside TLS, or else takes what there is; "" = none."""
+    """Return the encrypted address for a caller that needs TLS, else the first one that exists; "" = none."""
     return encrypted if tls or not plain else plain
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerAddresses:
-    """How clients of one listener reach a broker. "" = not offered."""
+    """The addresses of a broker on one listener. "" = not offered."""
 
     service_url: str = ""
     service_url_tls: str = ""
@@ -45,7 +46,7 @@ class ListenerAddresses:
     web_url_tls: str = ""
 
     def filled_by(self, other: ListenerAddresses) -> ListenerAddresses:
-        """These, with the addresses of another where one is missing here."""
+        """Return these addresses, with missing ones taken from another listener."""
         return ListenerAddresses(
             self.service_url or other.service_url,
             self.service_url_tls or other.service_url_tls,
@@ -54,15 +55,15 @@ class ListenerAddresses:
         )
 
     def service(self, *, tls: bool) -> str:
-        """The address of the binary protocol for a caller, see `address_for`."""
+        """Return the address of the binary protocol for a caller; see `address_for`."""
         return address_for(self.service_url, self.service_url_tls, tls=tls)
 
     def web(self, *, tls: bool) -> str:
-        """The same of the web service."""
+        """Return the address of the web service for a caller; see `address_for`."""
         return address_for(self.web_url, self.web_url_tls, tls=tls)
 
     def to_json(self) -> dict[str, str]:
-        """Pulsar's JSON of an advertised listener."""
+        """Return Pulsar's JSON of an advertised listener."""
         urls = {
             "brokerServiceUrl": self.service_url,
             "brokerServiceUrlTls": self.service_url_tls,
@@ -79,27 +80,27 @@ class ListenerAddresses:
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddresses:
-    """A broker and how it is reached, also by listeners. Its id is ``host:port`` of its web service."""
+    """A broker with its addresses, by listener. Its id is ``host:port`` of its web service."""
 
     broker_id: str
     addresses: ListenerAddresses
     listeners: Mapping[str, ListenerAddresses] = field(default_factory=dict)
 
     def listeners_json(self) -> dict[str, dict[str, str]]:
-        """Pulsar's ``advertisedListeners``."""
-        return {name: each.to_json() for name, each in self.listeners.items()}
+        """Return Pulsar's ``advertisedListeners``."""
+        return {name: addresses.to_json() for name, addresses in self.listeners.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class BundleLock:
-    """The value of the node that says which broker owns a bundle. The node goes with that broker's session."""
+    """The value of the node that names the owner of a bundle. The node is removed with the owner's session."""
 
     broker: BrokerAddresses
     disabled: bool = False
-    """The owner is giving the bundle away: nobody is sent there."""
+    """True while the owner gives the bundle away: no client is sent there."""
 
     def dump(self) -> bytes:
-        """NamespaceEphemeralData, compact."""
+        """Return the compact JSON of NamespaceEphemeralData."""
         urls = self.broker.addresses
         body: dict[str, Any] = {"brokerId": self.broker.broker_id, "nativeUrl": urls.service_url}
         if urls.service_url_tls:
@@ -111,7 +112,7 @@ class BundleLock:
 
     @classmethod
     def load(cls, value: bytes) -> Self:
-        """Raises ValueError for anything else."""
+        """Parse the value. Raise ValueError."""
         body = _object(value)
         urls = (body.get(key) or "" for key in ("nativeUrl", "nativeUrlTls", "httpUrl", "httpUrlTls"))
         addresses = ListenerAddresses(*map(str, urls))
@@ -122,7 +123,7 @@ class BundleLock:
 
 @dataclass(frozen=True, slots=True)
 class BundleLoad:
-    """What a bundle makes its broker do: messages and bytes per second, and what is loaded."""
+    """The load of a bundle: messages and bytes per second, and loaded topics, producers and consumers."""
 
     topics: int = 0
     producers: int = 0
@@ -133,7 +134,7 @@ class BundleLoad:
     throughput_out: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """NamespaceBundleStats."""
+        """Return the JSON of NamespaceBundleStats."""
         return {
             "msgRateIn": self.rate_in,
             "msgThroughputIn": self.throughput_in,
@@ -148,31 +149,31 @@ class BundleLoad:
 
 @dataclass(frozen=True, slots=True)
 class BrokerLoad:
-    """How much a broker serves at a moment, by bundles ``tenant/namespace/range``, and what that takes."""
+    """The momentary load of a broker: by bundles ``tenant/namespace/range``, and its resources."""
 
     bundles: Mapping[str, BundleLoad] = field(default_factory=dict)
     cpu_percent: float = 0.0
-    """Of one core."""
+    """In per cent of one core."""
     cores: int = 1
     memory_mib: float = 0.0
     memory_limit_mib: float = 0.0
-    """That of the machine; 0 = not known."""
+    """The memory of the machine; 0 = unknown."""
 
     @property
     def all(self) -> BundleLoad:
-        """The sum of its bundles."""
+        """The sum over all bundles."""
         return BundleLoad(*map(sum, zip(*map(astuple, self.bundles.values()), strict=True)))
 
     @property
     def usage(self) -> float:
-        """The share in use of what is used most, 0 to 1."""
+        """The highest used share of any resource, 0 to 1."""
         memory = self.memory_mib / self.memory_limit_mib if self.memory_limit_mib else 0.0
         return max(self.cpu_percent / 100 / self.cores, memory)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What makes a broker exist for the others. The speed of the network and memory outside the heap are not known."""
+    """The record by which a broker exists for the others. Network speed and off-heap memory are unknown."""
 
     broker: BrokerAddresses
     version: str = ""
@@ -184,7 +185,7 @@ class LoadReport:
         return _OURS in self.version
 
     def dump(self, load: BrokerLoad, *, started_ms: int, now_ms: int) -> bytes:
-        """LocalBrokerData, compact."""
+        """Return the compact JSON of LocalBrokerData."""
         urls, served = self.broker.addresses, load.all
         body: dict[str, Any] = {"brokerId": self.broker.broker_id, "webServiceUrl": urls.web_url}
         if urls.web_url_tls:
@@ -205,7 +206,7 @@ class LoadReport:
             "msgRateIn": served.rate_in,
             "msgRateOut": served.rate_out,
             "lastUpdate": now_ms,
-            "lastStats": {bundle: each.to_json() for bundle, each in load.bundles.items()},
+            "lastStats": {bundle: usage.to_json() for bundle, usage in load.bundles.items()},
             "numTopics": served.topics,
             "numBundles": len(load.bundles),
             "numConsumers": served.consumers,
@@ -225,7 +226,7 @@ class LoadReport:
 
     @classmethod
     def load(cls, broker_id: str, value: bytes) -> Self:
-        """The part of a report that we look at. Raises ValueError for what is none."""
+        """Parse the fields of a report that we use. Raise ValueError."""
         body = _object(value)
         keys = ("pulsarServiceUrl", "pulsarServiceUrlTls", "webServiceUrl", "webServiceUrlTls")
         addresses = ListenerAddresses(*(str(body.get(key) or "") for key in keys))
@@ -234,7 +235,7 @@ class LoadReport:
 
 
 def leader_in(value: bytes) -> str | None:
-    """The id of the leading broker; None if there is none in the value."""
+    """Return the id of the leading broker; None if the value names none."""
     try:
         return str(_object(value).get("brokerId") or "") or None
     except ValueError:
@@ -244,7 +245,7 @@ def leader_in(value: bytes) -> str | None:
 def _listeners(body: Any) -> dict[str, ListenerAddresses]:
     if not isinstance(body, dict):
         return {}
-    return {str(name): ListenerAddresses.from_json(each) for name, each in body.items() if isinstance(each, dict)}
+    return {str(name): ListenerAddresses.from_json(value) for name, value in body.items() if isinstance(value, dict)}
 
 
 def _object(value: bytes) -> dict[str, Any]:

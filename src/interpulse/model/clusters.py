@@ -1,4 +1,4 @@
-"""Clusters and tenants as the admin API shows them."""
+"""Clusters and tenants in the form of the admin API."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ JAVA_KEYS: Final = frozenset(
         "brokerClientSslFactoryPluginParams",
     }
 )
-"""Key stores and plug-ins that only Java can use: kept for the tools that wrote them."""
+"""Key stores and plug-ins that only Java can use, preserved for the tools that wrote them."""
 
 
 def shown_address(url: str) -> str:
-    """An address as it stands in messages, logs and status: without the user and password that it may hold."""
+    """Return an address for messages, logs and status, without user and password."""
     return re.sub("//.*@", "//***@", url)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterData:
-    """How other clusters reach a cluster. Fields that are None were never set."""
+    """The addresses of a cluster for other clusters. Fields that are None were never set."""
 
     service_url: str | None = None
     service_url_tls: str | None = None
@@ -70,7 +70,7 @@ class ClusterData:
     other: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Pulsar's JSON; fields that were never set are left out."""
+        """Return Pulsar's JSON without the fields that were never set."""
         body: dict[str, Any] = dict(self.other)
         for name, key in _CLUSTER_KEYS.items():
             value = getattr(self, name)
@@ -80,7 +80,7 @@ class ClusterData:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> ClusterData:
-        """Read Pulsar's JSON; unknown fields are ignored, as Pulsar's clients do."""
+        """Parse Pulsar's JSON. Unknown fields are ignored, as in Pulsar's clients."""
         values: dict[str, Any] = {}
         for name, key in _CLUSTER_KEYS.items():
             value = body.get(key)
@@ -93,29 +93,29 @@ class ClusterData:
 
     @classmethod
     def load(cls, raw: bytes) -> ClusterData:
-        """A stored record; fields that have no meaning here come back as they were stored."""
+        """Parse a stored record. Fields without a meaning here are preserved."""
         body = json.loads(raw)
-        known = {*_CLUSTER_KEYS.values()}
-        other = {key: value for key, value in body.items() if key not in known and value is not None}
+        named_keys = {*_CLUSTER_KEYS.values()}
+        other = {key: value for key, value in body.items() if key not in named_keys and value is not None}
         return replace(cls.from_json(body), other=other)
 
 
 @dataclass(frozen=True, slots=True)
 class TenantInfo:
-    """Who administers a tenant, and on which clusters it may have namespaces."""
+    """The administrators of a tenant, and the clusters that its namespaces may use."""
 
     admin_roles: tuple[str, ...] = ()
     allowed_clusters: tuple[str, ...] = ()
     other: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of a stored record that have no meaning here."""
+    """Fields of a stored record without a meaning here."""
 
     def to_json(self) -> dict[str, Any]:
-        known = {"adminRoles": sorted(self.admin_roles), "allowedClusters": sorted(self.allowed_clusters)}
-        return dict(self.other) | known
+        fields = {"adminRoles": sorted(self.admin_roles), "allowedClusters": sorted(self.allowed_clusters)}
+        return dict(self.other) | fields
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TenantInfo:
-        """Read Pulsar's JSON; both are sets, whatever is repeated."""
+        """Parse Pulsar's JSON. Repeated values count once."""
         roles, clusters = (sorted(set(body.get(key) or ())) for key in ("adminRoles", "allowedClusters"))
         other = {key: value for key, value in body.items() if key not in ("adminRoles", "allowedClusters")}
         return cls(tuple(roles), tuple(clusters), other)
@@ -130,7 +130,7 @@ class TenantInfo:
 
 @dataclass(frozen=True, slots=True)
 class FailureDomain:
-    """Brokers of one cluster that fail together, by their ``host:port``."""
+    """Brokers of one cluster that fail together, by ``host:port``."""
 
     brokers: tuple[str, ...] = ()
 

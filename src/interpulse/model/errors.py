@@ -156,20 +156,20 @@ class UnknownError(PulsarError):
 
 
 class MetadataError(PulsarError):
-    """The metadata store could not answer, or holds something that cannot be used."""
+    """The metadata store could not answer, or holds an unusable record."""
 
     wire_code = ServerError.MetadataError
     retriable = True
 
 
 class NamespaceElsewhere(MetadataError):
-    """The namespace is on other clusters, and none of them is a peer that clients could be sent to."""
+    """The namespace is on other clusters, and none of them is a peer to which clients could be sent."""
 
     http_status = 412
 
 
 class PersistenceError(PulsarError):
-    """An entry could not be made durable or be read back; nothing of it is acknowledged."""
+    """An entry could not be made durable or read; it is not acknowledged."""
 
     wire_code = ServerError.PersistenceError
     retriable = True
@@ -183,7 +183,7 @@ class AuthenticationError(PulsarError):
 
 
 class CertificateError(AuthenticationError):
-    """The certificate a client shows cannot be used, or is not accepted; the sentence names file and remedy."""
+    """The certificate of a client cannot be used, or is not accepted. The text names file and remedy."""
 
 
 class AuthorizationError(PulsarError):
@@ -194,7 +194,7 @@ class AuthorizationError(PulsarError):
 
 
 class Unauthorized(AuthorizationError):
-    """The role may not do this; over HTTP the status Pulsar has for topics, tenants and clusters."""
+    """The role may not do this, with the HTTP status that Pulsar has for topics, tenants and clusters."""
 
     http_status = 401
 
@@ -204,7 +204,7 @@ class Forbidden(AuthorizationError):
 
 
 class ConsumerBusy(PulsarError):
-    """The subscription does not take this consumer now."""
+    """The subscription accepts no further consumer now."""
 
     wire_code = ServerError.ConsumerBusy
     http_status = 409
@@ -218,7 +218,7 @@ class ConsumerAssignError(PulsarError):
 
 
 class ConsumerNotFound(PulsarError):
-    """No such consumer on this connection."""
+    """The connection has no such consumer."""
 
     wire_code = ServerError.ConsumerNotFound
     http_status = 404
@@ -233,7 +233,7 @@ class ServiceNotReady(PulsarError):
 
 
 class UnknownListener(ServiceNotReady):
-    """The broker has no listener of this name; HTTP lookup calls that an error of the server."""
+    """The broker has no listener of this name. HTTP lookup treats that as an error of the server."""
 
     http_status = 500
 
@@ -261,7 +261,7 @@ class ProducerFenced(PulsarError):
 
 
 class QuotaExceededError(PulsarError):
-    """The backlog quota holds producers back."""
+    """The backlog quota makes producers wait."""
 
     wire_code = ServerError.ProducerBlockedQuotaExceededError
     http_status = 412
@@ -277,7 +277,8 @@ class QuotaExceededException(PulsarError):
 class NoRoomLeft(QuotaExceededException):
     """The broker cannot store messages until its disk has room.
 
-    To official clients it is a quota: with this code alone they fail what waits at once, and come back by themselves.
+    For official clients it is a quota: only with this code do they fail pending messages immediately and reconnect by
+    themselves.
     """
 
     http_status = 503
@@ -298,7 +299,7 @@ class UnsupportedVersion(PulsarError):
 
 
 class NotFound(PulsarError):
-    """Something named does not exist."""
+    """A named thing does not exist."""
 
     wire_code = ServerError.TopicNotFound
     http_status = 404
@@ -309,7 +310,7 @@ class TopicNotFound(NotFound):
 
 
 class PartitionedTopicNotFound(TopicNotFound):
-    """There is no partition metadata under this name."""
+    """No partition metadata has this name."""
 
 
 class NamespaceNotFound(NotFound):
@@ -329,7 +330,7 @@ class SchemaNotFound(NotFound):
 
 
 class PolicyNotFound(NotFound):
-    """Nothing is set under this name."""
+    """No policy is set under this name."""
 
 
 class SubscriptionNotFound(NotFound):
@@ -339,7 +340,7 @@ class SubscriptionNotFound(NotFound):
 
 
 class Conflict(PulsarError):
-    """What exists stands in the way."""
+    """An existing resource conflicts with the request."""
 
     wire_code = ServerError.NotAllowedError
     http_status = 409
@@ -350,7 +351,7 @@ class AlreadyExists(Conflict):
 
 
 class NotEmpty(Conflict):
-    """It still holds something and was not forced."""
+    """The resource is not empty, and deletion was not forced."""
 
 
 class NotAllowed(PulsarError):
@@ -361,7 +362,7 @@ class NotAllowed(PulsarError):
 
 
 class Inconsistency(StrEnum):
-    """In which way a topic and its partition metadata disagree (PIP-414, its three refusals)."""
+    """The three ways in which a topic and its partition metadata disagree (PIP-414)."""
 
     METADATA_MISSING = "metadata_missing"
     PARTITION_BEYOND_METADATA = "partition_beyond_metadata"
@@ -371,7 +372,7 @@ class Inconsistency(StrEnum):
 class TopicInconsistent(NotAllowed):
     """A topic and its partition metadata disagree (PIP-414).
 
-    ``kind`` and ``topic`` say how and which, where the rule raises it; an error that came over the wire is text alone.
+    ``kind`` and ``topic`` are set where the rule raises it; an error from the wire has only a text.
     """
 
     def __init__(self, message: str = "", kind: Inconsistency | None = None, topic: str = "") -> None:
@@ -381,13 +382,13 @@ class TopicInconsistent(NotAllowed):
 
 
 class OperationNotAllowed(NotAllowed):
-    """There is such an operation, but not for this kind of topic."""
+    """The operation exists, but not for this kind of topic."""
 
     http_status = 405
 
 
 class TopicLimitReached(NotAllowed):
-    """The namespace has as many topics as it may have."""
+    """The namespace has reached its limit of topics."""
 
     http_status = 412
 
@@ -405,7 +406,7 @@ class ExpansionAboveMaximum(NotAllowed):
 
 
 class RequestTooLarge(NotAllowed):
-    """The request asks for more in one go than the broker gives; smaller ones are answered."""
+    """The request asks for more than the broker returns at once. Smaller requests are answered."""
 
     http_status = 413
 
@@ -425,42 +426,42 @@ class InvalidRequest(PulsarError):
 
 
 class PreconditionFailed(PulsarError):
-    """The request is well formed but its value, or the state it meets, is not acceptable."""
+    """The request is well formed, but its value or the current state does not allow it."""
 
     wire_code = ServerError.NotAllowedError
     http_status = 412
 
 
 class Unprocessable(PulsarError):
-    """The body can be read but not used."""
+    """The body can be parsed but not used."""
 
     wire_code = ServerError.NotAllowedError
     http_status = 422
 
 
 class NotImplementedYet(PulsarError):
-    """Real Pulsar has this operation, this broker does not."""
+    """Pulsar has this operation, this broker does not."""
 
     wire_code = ServerError.NotAllowedError
     http_status = 501
 
 
 class TopicTerminated(PulsarError):
-    """The topic takes no more messages."""
+    """The topic accepts no more messages."""
 
     wire_code = ServerError.TopicTerminatedError
     http_status = 412
 
 
 class IncompatibleSchema(PulsarError):
-    """The schema does not fit the ones the topic already has."""
+    """The schema is not compatible with the existing ones of the topic."""
 
     wire_code = ServerError.IncompatibleSchema
     http_status = 409
 
 
 class InvalidSchemaDefinition(IncompatibleSchema):
-    """The definition of a schema is none of its type."""
+    """The definition of a schema is invalid for its type."""
 
     http_status = 422
 
@@ -485,15 +486,15 @@ class OperationTimeout(PulsarError):
 
 
 class NotSupported(PulsarError):
-    """The broker is too old for what was asked, or the client does not offer it."""
+    """The broker is too old for the request, or the client does not offer it."""
 
 
 class CryptoError(PulsarError):
-    """A message could not be encrypted or decrypted: a key is missing, unusable or another one."""
+    """A message could not be encrypted or decrypted: a key is missing, unusable or wrong."""
 
 
 class DataLoss(PulsarError):
-    """Entries that were still to be read are no longer stored."""
+    """Unread entries are no longer stored."""
 
 
 class AlreadyClosed(PulsarError):

@@ -1,4 +1,4 @@
-"""The extras of the package, as sentences about something missing name them."""
+"""Installation commands for the extras of the package, for texts about a missing one."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ __all__ = ["pip_install"]
 
 
 def pip_install(extra: str) -> str:
-    """The command that brings an extra: from where packages come from, or from a checkout."""
+    """Return the command that installs an extra, from the index or in a checkout."""
     return f"pip install 'interpulse[{extra}]', or '.[{extra}]' in a checkout"

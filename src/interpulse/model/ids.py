@@ -1,4 +1,4 @@
-"""Positions and message ids: how they are ordered and written down."""
+"""Positions and message ids: their order and their text form."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["EARLIEST", "LATEST", "ChunkMessageId", "MessageId", "Position"]
 
 
 class Position(NamedTuple):
-    """The address of one entry: ledger, then entry within it. Compared as a pair.
+    """The address of one entry: its ledger, and its number there. Compared as a pair.
 
-    ``Position(ledger, -1)`` stands before the first entry of that ledger.
+    ``Position(ledger, -1)`` is before the first entry of that ledger.
     """
 
     ledger: int
@@ -23,7 +23,7 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Position:
-        """Read the form ``ledger:entry``; raises ValueError for anything else."""
+        """Parse the form ``ledger:entry``. Raise ValueError."""
         ledger, separator, entry = text.partition(":")
         if not separator:
             raise ValueError(f"not a position: {text!r}, expected ledger:entry")
@@ -31,14 +31,14 @@ class Position(NamedTuple):
 
 
 EARLIEST = Position(-1, -1)
-"""Before every entry of every topic."""
+"""The position before every entry of every topic."""
 
 LATEST = Position(LONG_MAX, LONG_MAX)
-"""After every entry of every topic."""
+"""The position after every entry of every topic."""
 
 
 class MessageId(NamedTuple):
-    """The address of one message: its entry, the partition it lies in, and its index inside a batch (-1 = no batch)."""
+    """The address of one message: its entry, its partition, and its index inside a batch (-1 = no batch)."""
 
     ledger: int
     entry: int
@@ -46,18 +46,18 @@ class MessageId(NamedTuple):
     batch_index: int = -1
 
     @classmethod
-    def of(cls, place: MessageId | Position) -> MessageId:
-        """A message id as it is; of a position, that entry."""
-        return place if isinstance(place, MessageId) else cls(*place)
+    def of(cls, position: MessageId | Position) -> MessageId:
+        """Return a message id; a position becomes the id of its entry."""
+        return position if isinstance(position, MessageId) else cls(*position)
 
     @property
     def position(self) -> Position:
-        """The entry that holds this message, the last one of a message sent in chunks."""
+        """The entry that holds this message, the last one of a chunked message."""
         return Position(self.ledger, self.entry)
 
     @property
     def first_chunk(self) -> Position | None:
-        """Where a message sent in chunks begins, so that all of it can be read again; None for any other."""
+        """The first entry of a chunked message, so that all of it can be read again; None for others."""
         return None
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class MessageId(NamedTuple):
 
 
 class ChunkMessageId(MessageId):
-    """The address of a message sent in chunks: its last entry, and the first one as well.
+    """The address of a chunked message: its last entry, and the first one as well.
 
     It equals, and is ordered like, the plain id of the last entry.
     """

@@ -1,4 +1,4 @@
-"""Namespace isolation policies: which brokers of a cluster may serve which namespaces, as the metadata have them.
+"""Namespace isolation policies: the brokers of a cluster that may serve a namespace, as stored in the metadata.
 
 The JSON is Pulsar's NamespaceIsolationData and BrokerNamespaceIsolationData.
 """
@@ -16,43 +16,45 @@ from interpulse.model.numbers import read_integer
 __all__ = ["MIN_AVAILABLE", "BrokerIsolation", "IsolationPolicies", "IsolationPolicy", "UnloadScope", "load_policies"]
 
 MIN_AVAILABLE: Final = "min_available"
-"""The only type of fail-over that Pulsar has."""
+"""The only fail-over type of Pulsar."""
 
 
 class UnloadScope(StrEnum):
-    """Which namespaces are unloaded when a policy is set."""
+    """The namespaces that are unloaded when a policy is set."""
 
     ALL_MATCHING = "all_matching"
-    """Those that the policy names, or named before."""
+    """The namespaces that the policy names, or named before."""
     CHANGED = "changed"
-    """Those of them whose brokers may be others than before; the default."""
+    """The matching namespaces whose brokers may change; the default."""
     NONE = "none"
-    """None: they stay until they are unloaded."""
+    """No namespaces: they stay until they are unloaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsolationPolicy:
-    """Namespaces and the brokers that may serve them, all by regular expressions that match the whole text."""
+    """Namespaces and the brokers that may serve them, as regular expressions that match the whole text."""
 
     namespaces: tuple[str, ...]
     """Expressions of ``tenant/namespace``."""
     primary: tuple[str, ...]
-    """Expressions of host names; brokers that one matches serve these namespaces and no others."""
+    """Expressions of host names. Matching brokers serve these namespaces and no others."""
     secondary: tuple[str, ...] = ()
-    """Expressions of host names; such brokers help while there are fewer than ``min_limit`` primary ones."""
+    """Expressions of host names. Matching brokers help while there are fewer than ``min_limit`` primary ones."""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """Of the fail-over: ``min_limit``, and ``usage_threshold``, which has no effect in Pulsar's brokers either."""
+    """Parameters of the fail-over: ``min_limit``, and ``usage_threshold``, which has no effect in Pulsar's brokers
+    either.
+    """
     policy_type: str = MIN_AVAILABLE
     unload_scope: str | None = None
     """An `UnloadScope`; None = the default."""
 
     @property
     def min_limit(self) -> int | None:
-        """With fewer primary brokers the secondary ones serve too; None if it is no integer."""
+        """The least number of primary brokers without help of secondary ones; None if it is no integer."""
         return read_integer(self.parameters.get("min_limit"))
 
     def to_json(self) -> dict[str, Any]:
-        """Pulsar's JSON."""
+        """Return Pulsar's JSON."""
         body: dict[str, Any] = {
             "namespaces": list(self.namespaces),
             "primary": list(self.primary),
@@ -63,7 +65,7 @@ class IsolationPolicy:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> IsolationPolicy:
-        """Read Pulsar's JSON; unknown fields are ignored, as Pulsar's clients do."""
+        """Parse Pulsar's JSON. Unknown fields are ignored, as in Pulsar's clients."""
         failover = body.get("auto_failover_policy") or {}
         scope = body.get("unload_scope")
         names, primary, secondary = (tuple(body.get(key) or ()) for key in ("namespaces", "primary", "secondary"))
@@ -73,32 +75,32 @@ class IsolationPolicy:
 
 
 IsolationPolicies = Mapping[str, IsolationPolicy]
-"""Those of a cluster by name, in the order of the record: the first that names a namespace counts."""
+"""The policies of a cluster by name, in the order of the record: the first that names a namespace counts."""
 
 
 def load_policies(raw: bytes) -> dict[str, IsolationPolicy]:
-    """A stored record. Raises ValueError for what is none."""
+    """Parse a stored record. Raise ValueError."""
     body = json.loads(raw or b"{}")
     try:
-        return {name: IsolationPolicy.from_json(each) for name, each in body.items()}
+        return {name: IsolationPolicy.from_json(policy) for name, policy in body.items()}
     except (AttributeError, TypeError) as error:
         raise ValueError(f"no isolation policies: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerIsolation:
-    """A broker and the namespaces that isolation policies give it."""
+    """A broker, and the namespaces that isolation policies assign to it."""
 
     broker: str
     policy: str | None = None
-    """The last policy that names the broker; None if none does."""
+    """The last policy that names the broker; None if there is none."""
     namespaces: tuple[str, ...] = ()
-    """The expressions of all that name it."""
+    """The expressions of all policies that name it."""
     primary: bool = False
-    """What the broker is to the last one."""
+    """True if the last policy names it as a primary broker."""
 
     def to_json(self) -> dict[str, Any]:
-        """Pulsar's JSON."""
+        """Return Pulsar's JSON."""
         named = {} if self.policy is None else {"policyName": self.policy}
         return {
             "brokerName": self.broker,
@@ -109,6 +111,6 @@ class BrokerIsolation:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> BrokerIsolation:
-        """Read Pulsar's JSON. Raises KeyError without a name."""
+        """Parse Pulsar's JSON. Raise KeyError without a name."""
         namespaces = tuple(body.get("namespaceRegex") or ())
         return cls(body["brokerName"], body.get("policyName"), namespaces, bool(body.get("primary")))

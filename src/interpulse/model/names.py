@@ -1,7 +1,7 @@
 """Topic and namespace names: parsing, formatting, partition suffixes, system names.
 
-The rules are Pulsar's, with three decisions of ours: domains are lower-cased, four-part names of the old cluster form
-are refused with the three-part form shown, and a name whose base part is empty (``-partition-3``) is refused.
+The rules are Pulsar's, with three decisions of ours: domains are lower-cased; four-part names of the old cluster form
+are refused, and the error shows the three-part form; names with an empty base part (``-partition-3``) are refused.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ PERSISTENT: Final = "persistent"
 NON_PERSISTENT: Final = "non-persistent"
 
 is_entity_name = re.compile(r"[A-Za-z0-9_\-=:.]+", re.ASCII).fullmatch
-"""Whether clusters, tenants and namespaces may have such a name."""
+"""Returns a match for names that clusters, tenants and namespaces may have."""
 
 _CANONICAL_INDEX = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 _HOST_AND_PORT = re.compile(r"[^:]+:[0-9]+", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PARTITION_SUFFIX: Final = "-partition-"
-_TRIMMED: Final = "".join(map(chr, range(0x21)))  # what String.trim takes away, in all Java clients
-# What Character.isWhitespace knows: unlike str.isspace no blanks that keep words together.
+_TRIMMED: Final = "".join(map(chr, range(0x21)))  # the characters that String.trim removes, in all Java clients
+# The characters of Java's Character.isWhitespace: unlike str.isspace, without no-break spaces.
 _WHITESPACE: Final = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a"
     "\u2028\u2029\u205f\u3000"
 )
 _LENGTH_KEPT_MAX: Final = 512
-"""Longer names are legal, but parsed each time: a hundred thousand of them would not be a small thing to remember."""
+"""Longer names are legal, but parsed each time: caching a hundred thousand of them would take too much memory."""
 _CREATED_LENGTH_MAX: Final = 4_000
-"""Of the encoded path: web servers take lines of 8 KB, and a subscription's name may stand behind the topic's."""
+"""The limit of the encoded path: web servers accept lines of 8 KB, and a subscription's name may follow the topic's."""
 _TRANSACTION_SNAPSHOTS: Final = (
     "__transaction_buffer_snapshot",
     "__transaction_buffer_snapshot_segments",
     "__transaction_buffer_snapshot_indexes",
 )
-"""A namespace with transactions has one of them; they tell which messages were given up."""
+"""A namespace with transactions has one of these topics, which record the aborted messages."""
 _PENDING_ACKNOWLEDGEMENTS: Final = "__transaction_pending_ack"
 CHANGE_EVENTS: Final = "__change_events"
-"""The local name of the topic that tells policies of the topics of its namespace."""
+"""The local name of the topic that carries the topic policies of its namespace."""
 _SYSTEM_LOCAL_NAMES: Final = frozenset({CHANGE_EVENTS, *_TRANSACTION_SNAPSHOTS})
 
 
@@ -67,7 +67,7 @@ T = TypeVar("T")
 
 
 class _Kept(Generic[T]):
-    """`functools.cached_property` without a lock, which before Python 3.12 takes longer than all that is kept here."""
+    """A `functools.cached_property` without the lock of Python before 3.12, which costs more than these values."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self._compute = compute
@@ -87,12 +87,12 @@ class _Kept(Generic[T]):
 
 
 def encode_local_name(local_name: str) -> str:
-    """The form a local topic name takes in REST paths and metadata keys (Java's form encoding: blank is ``+``)."""
+    """Return a local topic name as in REST paths and metadata keys (Java's form encoding: blank is ``+``)."""
     return quote_plus(local_name, safe="*").replace("~", "%7E")
 
 
 def decode_local_name(encoded: str) -> str:
-    """The inverse of :func:`encode_local_name`."""
+    """Return the local name of an encoded one; see :func:`encode_local_name`."""
     return unquote_plus(encoded)
 
 
@@ -105,7 +105,7 @@ class NamespaceName:
 
     @classmethod
     def parse(cls, text: str) -> NamespaceName:
-        """Read ``tenant/namespace``; raises InvalidTopicName."""
+        """Parse ``tenant/namespace``. Raise InvalidTopicName."""
         parts = text.split("/")
         if len(parts) == 3:
             raise InvalidTopicName(
@@ -118,7 +118,7 @@ class NamespaceName:
 
     @classmethod
     def of(cls, tenant: str, local: str) -> NamespaceName:
-        """Join two checked parts; raises InvalidTopicName if one holds a character that is not allowed."""
+        """Join two checked parts. Raise InvalidTopicName if one has a character that is not allowed."""
         for part in (tenant, local):
             if not is_entity_name(part):
                 raise InvalidTopicName(
@@ -130,7 +130,7 @@ class NamespaceName:
         return self._text
 
     def __hash__(self) -> int:
-        return hash(self._text)  # as that of a topic's name
+        return hash(self._text)  # a string caches its hash, as in a topic's name
 
     @_Kept
     def _text(self) -> str:
@@ -138,12 +138,12 @@ class NamespaceName:
 
     @property
     def is_heartbeat(self) -> bool:
-        """A broker's own health-check namespace, ``pulsar/host:port``."""
+        """True for a broker's own health-check namespace, ``pulsar/host:port``."""
         return self.tenant == "pulsar" and _HOST_AND_PORT.fullmatch(self.local) is not None
 
     @property
     def is_system(self) -> bool:
-        """``pulsar/system``, heartbeat and SLA-monitor namespaces."""
+        """True for ``pulsar/system``, heartbeat and SLA-monitor namespaces."""
         sla_monitor = self.tenant == "sla-monitor" and _HOST_AND_PORT.fullmatch(self.local) is not None
         return (self.tenant == "pulsar" and self.local == "system") or self.is_heartbeat or sla_monitor
 
@@ -154,7 +154,7 @@ SYSTEM_NAMESPACE: Final = NamespaceName("pulsar", "system")
 
 @dataclass(frozen=True)
 class TopicName:
-    """One complete topic name. ``str()`` gives ``persistent://tenant/namespace/local``."""
+    """One complete topic name. ``str()`` returns ``persistent://tenant/namespace/local``."""
 
     domain: Domain
     tenant: str
@@ -163,12 +163,12 @@ class TopicName:
 
     @classmethod
     def parse(cls, text: str) -> TopicName:
-        """Read a short or complete name; raises InvalidTopicName, whose message names the text and the reason."""
+        """Parse a short or complete name. Raise InvalidTopicName with the text and the reason."""
         return _parse(text) if len(text) <= _LENGTH_KEPT_MAX else _parsed(text)
 
     @classmethod
     def of(cls, domain: str, tenant: str, namespace: str, local_name: str) -> TopicName:
-        """Join four parts, for example of a REST path (already decoded); raises InvalidTopicName."""
+        """Join four decoded parts, for example of a REST path. Raise InvalidTopicName."""
         text = f"{domain}://{tenant}/{namespace}/{local_name}"
         return _checked(text, domain, tenant, namespace, local_name)
 
@@ -176,7 +176,7 @@ class TopicName:
         return self._text
 
     def __hash__(self) -> int:
-        return hash(self._text)  # a string remembers its hash; names are keys everywhere
+        return hash(self._text)  # a string caches its hash, and names are keys everywhere
 
     @_Kept
     def _text(self) -> str:
@@ -192,29 +192,29 @@ class TopicName:
 
     @_Kept
     def encoded(self) -> str:
-        """The local name as it stands in REST paths and metadata keys."""
+        """Return the local name as in REST paths and metadata keys."""
         encoded = encode_local_name(self.local_name)
-        return self.local_name if encoded == self.local_name else encoded  # most names are one string then
+        return self.local_name if encoded == self.local_name else encoded  # shares the string of most names
 
     @_Kept
     def log_name(self) -> str:
-        """Where the topic record lies below ``/managed-ledgers``: ``tenant/namespace/domain/encoded``."""
+        """Return the path of the topic record below ``/managed-ledgers``: ``tenant/namespace/domain/encoded``."""
         return f"{self.tenant}/{self.namespace}/{self.domain}/{self.encoded}"
 
     @classmethod
     def from_log_name(cls, log_name: str) -> TopicName:
-        """The inverse of :attr:`log_name`."""
+        """Parse a log name; see :attr:`log_name`."""
         tenant, namespace, domain, encoded = log_name.split("/")
         return cls.of(domain, tenant, namespace, decode_local_name(encoded))
 
     @property
     def rest_path(self) -> str:
-        """``persistent/tenant/namespace/encoded``, the part after ``/admin/v2/``."""
+        """The part of a REST path after ``/admin/v2/``: ``persistent/tenant/namespace/encoded``."""
         return f"{self.domain}/{self.tenant}/{self.namespace}/{self.encoded}"
 
     @_Kept
     def partition_index(self) -> int:
-        """The number after the last ``-partition-`` in canonical form, else -1."""
+        """Return the number after the last ``-partition-`` in canonical form, else -1."""
         _, separator, digits = self.local_name.rpartition(_PARTITION_SUFFIX)
         if not separator or not _CANONICAL_INDEX.fullmatch(digits) or int(digits) > INT_MAX:
             return -1
@@ -226,8 +226,8 @@ class TopicName:
 
     @property
     def base(self) -> TopicName:
-        """The partitioned topic this is a partition of; itself if it is not a partition."""
-        return self._parent if self.is_partition else self  # a name that kept itself would not be freed
+        """The partitioned topic of a partition; the topic itself if it is no partition."""
+        return self._parent if self.is_partition else self  # a reference to itself would keep the name from being freed
 
     @_Kept
     def _parent(self) -> TopicName:
@@ -236,7 +236,7 @@ class TopicName:
         return base(self.domain, self.tenant, self.namespace, local_name)
 
     def partition(self, index: int) -> TopicName:
-        """The name of partition ``index``; itself if it already ends with that suffix."""
+        """Return the name of partition ``index``; the name itself if it already has that suffix."""
         suffix = f"{_PARTITION_SUFFIX}{index}"
         if self.local_name.endswith(suffix):
             return self
@@ -248,11 +248,11 @@ class TopicName:
         return f"{self.tenant}/{self.namespace}/{self.base.encoded}"
 
     def transaction_topics(self, subscriptions: Iterable[str]) -> list[TopicName]:
-        """The topics of which there is at least one if messages were published or acknowledged in transactions here."""
-        pending = (f"{self.local_name}-{each}{_PENDING_ACKNOWLEDGEMENTS}" for each in subscriptions)
-        first_partitions = (f"{each}{_PARTITION_SUFFIX}0" for each in _TRANSACTION_SNAPSHOTS)
+        """Return topics of which at least one exists if this topic was ever used in transactions."""
+        pending = (f"{self.local_name}-{subscription}{_PENDING_ACKNOWLEDGEMENTS}" for subscription in subscriptions)
+        first_partitions = (f"{snapshot}{_PARTITION_SUFFIX}0" for snapshot in _TRANSACTION_SNAPSHOTS)
         names = (*_TRANSACTION_SNAPSHOTS, *first_partitions, *pending)
-        return [TopicName.of(self.domain, self.tenant, self.namespace, each) for each in names]
+        return [TopicName.of(self.domain, self.tenant, self.namespace, name) for name in names]
 
     @property
     def is_transaction_internal(self) -> bool:
@@ -263,7 +263,10 @@ class TopicName:
 
     @_Kept
     def is_system(self) -> bool:
-        """Hidden from lists and exempt from limits and schema policies, but not from the consistency check."""
+        """Return True for topics hidden from lists and exempt from limits and schema policies.
+
+        The consistency check covers them too.
+        """
         return (
             self.namespace_name.is_system
             or self.base.local_name in _SYSTEM_LOCAL_NAMES
@@ -272,7 +275,7 @@ class TopicName:
 
     @property
     def is_dead_letter_or_retry(self) -> bool:
-        """A dead-letter or retry topic: always created non-partitioned."""
+        """True for a dead-letter or retry topic, which is always created non-partitioned."""
         return self.base.local_name.endswith(("-DLQ", "-RETRY"))
 
     @property
@@ -282,26 +285,26 @@ class TopicName:
 
     @property
     def creation_problem(self) -> str:
-        """What keeps the name from being created, as the end of a sentence about it; empty if nothing does."""
+        """The reason why the name cannot be created, as the end of a sentence; empty if it can."""
         text = str(self)
         if text != text.strip(_TRIMMED):
             return "must not have leading or trailing whitespace"
         if "\0" in text:
-            return "must not hold NUL"
-        if len(self.base.rest_path) > _CREATED_LENGTH_MAX:  # else it might not fit the line of an HTTP request
+            return "must not contain NUL"
+        if len(self.base.rest_path) > _CREATED_LENGTH_MAX:  # it might not fit into the line of an HTTP request
             return f"must not be longer than {_CREATED_LENGTH_MAX} bytes in a URL"
         return ""
 
 
 @lru_cache(maxsize=1_000)
 def _namespace(tenant: str, local: str) -> NamespaceName:
-    """Topics of a namespace share its name: as a key it is then found without being compared."""
+    """Return the shared name of a namespace: as a key it is found without a comparison."""
     return NamespaceName(tenant, local)
 
 
 @lru_cache(maxsize=10_000)
 def _base(domain: Domain, tenant: str, namespace: str, local_name: str) -> TopicName:
-    """One object for all partitions, so that they share what it computes of itself."""
+    """Return one shared object for all partitions, so that they share its computed values."""
     return TopicName(domain, tenant, namespace, local_name)
 
 
@@ -340,7 +343,7 @@ def _parse_complete(text: str, domain: str, rest: str) -> TopicName:
 
 def _checked(text: str, domain: str, tenant: str, namespace: str, local_name: str) -> TopicName:
     if _SURROGATE.search(text):
-        raise InvalidTopicName(f"Invalid topic name: {text!r}: it is not text that UTF-8 can hold")
+        raise InvalidTopicName(f"Invalid topic name: {text!r}: it is not valid UTF-8")
     domain = domain.lower()
     if domain not in (PERSISTENT, NON_PERSISTENT):
         raise InvalidTopicName(f"Invalid topic name: {text}: unknown domain {domain!r}")
@@ -349,13 +352,13 @@ def _checked(text: str, domain: str, tenant: str, namespace: str, local_name: st
             raise InvalidTopicName(f"Invalid topic name: {text}: {part!r} must be letters, digits and _-=:. only")
     if not local_name.strip(_WHITESPACE) or "/" in local_name:
         raise InvalidTopicName(f"Invalid topic name: {text}: the topic part must not be blank or contain '/'")
-    # Many names have these parts in common, and hold one string of each then.
+    # Many names share these parts, and then hold one string of each.
     name = TopicName(intern(domain), intern(tenant), intern(namespace), local_name)  # type: ignore[arg-type]
     if "://" in text and text.startswith(domain):
-        object.__setattr__(name, "_text", text)  # it is the complete name, and most callers hold it anyway
+        object.__setattr__(name, "_text", text)  # the complete name, which most callers hold anyway
     base = name
     while base.is_partition:
         base = base.base
         if not base.local_name.strip(_WHITESPACE):
-            raise InvalidTopicName(f"Invalid topic name: {text}: nothing stands before the partition suffix")
+            raise InvalidTopicName(f"Invalid topic name: {text}: the part before the partition suffix is empty")
     return name

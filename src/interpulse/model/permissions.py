@@ -31,7 +31,7 @@ SUBSCRIPTION_AUTH_MODES: Final = (SUBSCRIPTION_AUTH_NONE, SUBSCRIPTION_AUTH_PREF
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """An authenticated client; behind a proxy also the client it speaks for."""
+    """An authenticated client and, behind a proxy, the client that it speaks for."""
 
     role: str
     original: str | None = None
@@ -43,7 +43,7 @@ class Principal:
 
 
 class Action(StrEnum):
-    """What can be granted."""
+    """The actions that can be granted."""
 
     PRODUCE = "produce"
     CONSUME = "consume"
@@ -54,7 +54,7 @@ class Action(StrEnum):
 
 
 class NamespaceOperation(StrEnum):
-    """What is done to a namespace as a whole, apart from its policies."""
+    """The operations on a namespace as a whole, apart from its policies."""
 
     CREATE_TOPIC = "CREATE_TOPIC"
     GET_TOPICS = "GET_TOPICS"
@@ -68,7 +68,7 @@ class NamespaceOperation(StrEnum):
 
 
 class TopicOperation(StrEnum):
-    """What is done with one topic, apart from its policies."""
+    """The operations on one topic, apart from its policies."""
 
     LOOKUP = "LOOKUP"
     PRODUCE = "PRODUCE"
@@ -96,60 +96,60 @@ class TopicOperation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """The grants of a namespace: to roles in all of it, to roles on single topics, and to roles on a subscription."""
+    """The grants of a namespace: to roles in all of it, on single topics, and on subscriptions."""
 
     namespace: Mapping[str, frozenset[str]] = field(default_factory=dict)
     topics: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
-    """By the full name of the topic; what is granted on a base name holds for its partitions."""
+    """Grants by the full name of the topic; those on a base name apply to its partitions."""
     subscriptions: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Roles that may use a subscription; one that is not named is open to all who may consume."""
+    """Roles that may use a subscription. One that is not listed is open to all roles that may consume."""
 
     def on_topic(self, topic: TopicName, role: str) -> frozenset[str]:
-        """The actions granted to a role on a topic, at any level."""
+        """Return the actions granted to a role on a topic, at any level."""
         granted = self.namespace.get(role, _NOTHING) | self._of_topic(str(topic), role)
         return granted | self._of_topic(str(topic.base), role) if topic.is_partition else granted
 
     def granted_on(self, topic: TopicName) -> dict[str, frozenset[str]]:
-        """Every role that may do something with a topic, and what."""
+        """Return every role with a grant on a topic, and its actions."""
         names = {str(topic), str(topic.base)}
         roles = set(self.namespace).union(*(self.topics.get(name, {}) for name in names))
         return {role: self.on_topic(topic, role) for role in sorted(roles)}
 
     def grant(self, role: str, actions: Iterable[str]) -> Permissions:
-        """Everywhere in the namespace; replaces what the role had."""
+        """Return the grants with these actions for a role in the whole namespace, in place of its earlier ones."""
         return replace(self, namespace={**self.namespace, role: frozenset(actions)})
 
     def revoke(self, role: str) -> Permissions:
-        """Everything the role has in the whole namespace; what it has on single topics stays."""
+        """Return the grants without those of a role in the whole namespace; its grants on single topics stay."""
         return replace(self, namespace=_without(self.namespace, role))
 
     def grant_topic(self, topics: Iterable[TopicName], role: str, actions: Iterable[str]) -> Permissions:
-        """On these topics alone; replaces what the role had there."""
+        """Return the grants with these actions for a role on these topics, in place of its earlier ones there."""
         granted = frozenset(actions)
         changed = {str(topic): {**self.topics.get(str(topic), {}), role: granted} for topic in topics}
         return replace(self, topics={**self.topics, **changed})
 
     def revoke_topic(self, topics: Iterable[TopicName], role: str) -> Permissions:
-        """What the role has on these topics by themselves."""
+        """Return the grants without those of a role on these topics."""
         changed = {str(topic): _without(self.topics.get(str(topic), {}), role) for topic in topics}
-        kept = {name: roles for name, roles in {**self.topics, **changed}.items() if roles}
-        return replace(self, topics=kept)
+        remaining = {name: roles for name, roles in {**self.topics, **changed}.items() if roles}
+        return replace(self, topics=remaining)
 
     def without_topic(self, topic: TopicName) -> Permissions:
-        """Nothing on this topic or on partitions of it: a new topic of its name starts anew."""
+        """Return the grants without those on this topic and its partitions, for a new topic of its name."""
         name, partition = str(topic), f"{topic}-partition-"
-        gone = {each for each in self.topics if each == name or each.removeprefix(partition).isdecimal()}
-        kept = {each: roles for each, roles in self.topics.items() if each not in gone}
-        return self if len(kept) == len(self.topics) else replace(self, topics=kept)
+        gone = {topic for topic in self.topics if topic == name or topic.removeprefix(partition).isdecimal()}
+        remaining = {topic: roles for topic, roles in self.topics.items() if topic not in gone}
+        return self if len(remaining) == len(self.topics) else replace(self, topics=remaining)
 
     def grant_subscription(self, subscription: str, roles: Iterable[str]) -> Permissions:
-        """Only these roles may use the subscription from now on."""
+        """Return the grants with these roles as the only users of a subscription."""
         return replace(self, subscriptions={**self.subscriptions, subscription: frozenset(roles)})
 
     def revoke_subscription(self, subscription: str, role: str) -> Permissions:
-        """One role less may use it. When none is left the subscription is open again, as in Pulsar."""
-        left = self.subscriptions.get(subscription, _NOTHING) - {role}
-        return replace(self, subscriptions={**self.subscriptions, subscription: left})
+        """Return the grants without a role on a subscription. Without roles it is open again, as in Pulsar."""
+        remaining = self.subscriptions.get(subscription, _NOTHING) - {role}
+        return replace(self, subscriptions={**self.subscriptions, subscription: remaining})
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -160,7 +160,7 @@ class Permissions:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Permissions:
-        """Raises ValueError for values of another kind."""
+        """Parse Pulsar's JSON. Raise ValueError for values of another kind."""
         topics = body.get("destination_auth") or {}
         if not isinstance(topics, Mapping):
             raise ValueError(f"destination_auth must be an object, not {topics!r}")

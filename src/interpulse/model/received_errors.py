@@ -1,4 +1,4 @@
-"""The error that a client raises for a broker's error code: the way back from `errors`."""
+"""The errors that a client raises for the error codes of brokers, the inverse of `errors`."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ _CLASS_BY_HTTP_STATUS: Final[Mapping[int, type[PulsarError]]] = {
 
 
 def error_for_wire_code(code: int, message: str) -> PulsarError:
-    """The error a client raises for a code that came over the wire."""
+    """Return the error for a code from the binary protocol."""
     return _CLASS_BY_WIRE_CODE.get(code, UnknownError)(message)
 
 
 def error_for_http_status(status: int, reason: str) -> PulsarError:
-    """The error an admin client raises for a REST status of 400 and above."""
+    """Return the error for a REST status of 400 and above."""
     return _CLASS_BY_HTTP_STATUS.get(status, UnknownError)(reason)

@@ -52,7 +52,7 @@ class SchemaType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaInfo:
-    """One schema: how the bytes of a topic's messages are to be read."""
+    """One schema, which tells how to read the bytes of a topic's messages."""
 
     type: SchemaType
     definition: bytes = b""
@@ -61,12 +61,12 @@ class SchemaInfo:
 
 
 def version_to_bytes(version: int) -> bytes:
-    """The eight big-endian bytes in which a schema version travels."""
+    """Return the eight big-endian bytes of a schema version on the wire."""
     return version.to_bytes(8, "big")
 
 
 def version_from_bytes(raw: bytes) -> int:
-    """The inverse of :func:`version_to_bytes`; raises ValueError if there are not eight bytes."""
+    """Return the schema version of eight bytes. Raise ValueError for another number of bytes."""
     if len(raw) != 8:
         raise ValueError(f"a schema version has 8 bytes, got {len(raw)}")
     return int.from_bytes(raw, "big", signed=True)
@@ -84,7 +84,10 @@ def definition_to_text(schema: SchemaInfo) -> str:
 
 
 def definition_from_text(schema_type: SchemaType, text: str) -> bytes:
-    """The inverse of :func:`definition_to_text`; raises ValueError for a KEY_VALUE text that is no such object."""
+    """Return the definition for a text of REST; see :func:`definition_to_text`.
+
+    Raise ValueError for a wrong KEY_VALUE text.
+    """
     if schema_type is not SchemaType.KEY_VALUE:
         return text.encode()
     body = json.loads(text)
@@ -95,14 +98,17 @@ def definition_from_text(schema_type: SchemaType, text: str) -> bytes:
 
 
 def split_key_value(definition: bytes) -> tuple[bytes, bytes]:
-    """The definitions of key and value inside that of a KEY_VALUE schema; raises ValueError if it is cut short."""
+    """Return the definitions of key and value in that of a KEY_VALUE schema. Raise ValueError if it is cut short."""
     key, rest = _cut_part(definition)
     value, _ = _cut_part(rest)
     return key, value
 
 
 def _cut_part(raw: bytes) -> tuple[bytes, bytes]:
-    """Each part is its length in four bytes, then that many bytes; a length of -1 marks an empty one."""
+    """Return the first part and the rest.
+
+    A part is its length in four bytes, then its bytes; length -1 is an empty one.
+    """
     length = int.from_bytes(raw[:4], "big")
     end = 4 + (0 if length == _EMPTY_PART else length)
     if len(raw) < end:
@@ -113,7 +119,7 @@ def _cut_part(raw: bytes) -> tuple[bytes, bytes]:
 
 
 def _part_to_json(part: bytes) -> object:
-    """Return an object as such, and everything else as text: the definition of an EXTERNAL part is any bytes."""
+    """Return an object as such, and everything else as text: an EXTERNAL definition is any bytes."""
     text = part.decode(errors="replace")
     try:
         value = json.loads(text)

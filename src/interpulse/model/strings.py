@@ -1,4 +1,4 @@
-"""Strings as JSON holds several of them."""
+"""Type checks for arrays and objects of strings in JSON."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["are_strings", "is_string_map"]
 
 
 def are_strings(value: Any) -> TypeGuard[list[str]]:
-    """An array of strings."""
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    """Return True for an array of strings."""
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def is_string_map(value: Any) -> TypeGuard[dict[str, str]]:
-    """An object whose values are strings."""
-    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+    """Return True for an object whose values are strings."""
+    return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())

@@ -12,7 +12,7 @@ __all__ = ["Existence", "PartitionedTopicMetadata", "Requester", "TopicKind"]
 
 
 class Requester(Enum):
-    """Who asks. Callers do not differ otherwise, in particular not by the front end they use."""
+    """The requester of an operation. Callers do not differ otherwise, in particular not by front end."""
 
     CLIENT = "client"
     ADMIN = "admin"
@@ -20,7 +20,7 @@ class Requester(Enum):
 
 
 class TopicKind(Enum):
-    """What a name stands for right now."""
+    """The kind of thing that a name denotes now."""
 
     PARTITIONED = "partitioned"
     NON_PARTITIONED = "non-partitioned"
@@ -37,16 +37,16 @@ class Existence:
 
 @dataclass(frozen=True, slots=True)
 class PartitionedTopicMetadata:
-    """The record that makes a name a partitioned topic. ``partitions == 0`` means it is none."""
+    """The record that makes a name a partitioned topic. ``partitions == 0``: it is none."""
 
     partitions: int
     deleted: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
     other: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of a stored record that have no meaning here."""
+    """Fields of a stored record without a meaning here."""
 
     def to_json(self) -> dict[str, Any]:
-        """Pulsar's JSON: ``properties`` only when there are any; unknown fields come back as they were stored."""
+        """Return Pulsar's JSON, with ``properties`` only if there are any. Unknown fields are preserved."""
         body: dict[str, Any] = {"partitions": self.partitions, "deleted": self.deleted, **self.other}
         if self.properties:
             body["properties"] = dict(self.properties)

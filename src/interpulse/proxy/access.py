@@ -1,4 +1,4 @@
-"""Whether clients of the proxy have to authenticate, and who the proxy is for brokers; built from the settings."""
+"""Authentication of the proxy's clients, and the proxy's own credentials, built from the settings."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ __all__ = ["OwnIdentity", "ProxyAccess", "build_access"]
 
 
 class OwnIdentity:
-    """The credentials that the proxy shows to brokers; a certificate is shown by the connection."""
+    """The credentials that the proxy shows to brokers. A certificate is shown by the connection."""
 
     def __init__(self, credentials: Credentials | None, tls: TlsOptions) -> None:
-        """``tls`` tells which authorities an issuer of tokens is trusted by."""
+        """``tls`` names the authorities for the connection to an issuer of tokens."""
         self.credentials = credentials
         self.issued = IssuedTokens.of(credentials, tls)
 
     @property
     def method(self) -> str:
-        """As CONNECT names it."""
+        """The method for CONNECT."""
         return "none" if self.credentials is None else self.credentials.auth_method
 
     async def secret(self) -> bytes:
-        """What CONNECT brings. Raises ServiceNotReady, which names no file: clients read it."""
+        """Return the credentials for CONNECT. Raise ServiceNotReady without file names, since clients read it."""
         with _nothing_named():
             return await secret_now(self.credentials, self.issued)
 
     async def http_header(self) -> str | None:
-        """The value of ``Authorization``, None for a proxy without; raises as `secret`."""
+        """Return the value of ``Authorization``, None for a proxy without credentials. Raises as `secret` does."""
         with _nothing_named():
             return await http_header_now(self.credentials, self.issued)
 
@@ -51,19 +51,19 @@ def _nothing_named() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class ProxyAccess:
-    """How clients are authenticated, and spoken for. There is none while authentication is off."""
+    """The authentication of clients, and how the proxy speaks for them. Absent while authentication is off."""
 
     authentication: Authentication
     own: OwnIdentity
     credentials_forwarded: bool
-    """Brokers receive the credentials of clients besides those of the proxy."""
+    """True if brokers receive the credentials of clients besides those of the proxy."""
     refresh_check_seconds: int
-    """How often a connection whose credentials end is looked at; 0 = never."""
+    """The interval between checks of a connection's credentials; 0 = never."""
     metrics_authenticated: bool
 
 
 def build_access(config: ProxyConfig) -> ProxyAccess | None:
-    """None while authentication is off. Raises PreconditionFailed for settings that cannot be used."""
+    """Return the access, None while authentication is off. Raise PreconditionFailed for unusable settings."""
     if not config.authentication_enabled:
         return None
     return ProxyAccess(

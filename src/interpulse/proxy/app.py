@@ -1,4 +1,4 @@
-"""Builds every object of the proxy and joins them."""
+"""Construction of every object of the proxy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SERVER_VERSION: Final = f"Pulsar Server interpulse-{__version__}"
 _FLAGS: Final = pb.FeatureFlags(
     supports_get_partitioned_metadata_without_auto_creation=True, supports_batch_lookup=True
 )
-"""Of connections that look up. Topic watchers need a broker, so clients behind a proxy ask for lists instead."""
+"""Flags of connections for lookups. Topic watchers need a broker, so clients behind a proxy ask for lists instead."""
 _OPERATION_TIMEOUT_MS: Final = 30_000
 _CERTIFICATE_CHECK_SECONDS_MIN: Final = 1
 
@@ -53,7 +53,7 @@ class ProxyApp:
     """One proxy. `start` it, and `stop` it in any case."""
 
     def __init__(self, config: ProxyConfig) -> None:
-        """Raises CannotStartProxy for settings that cannot be used."""
+        """Check the settings. Raise CannotStartProxy if they cannot be used."""
         self.config = config
         self.meter = ProxyMeter()
         self.brokers = Brokers(config.broker_urls, config.web_urls)
@@ -76,11 +76,11 @@ class ProxyApp:
 
     @property
     def ready(self) -> bool:
-        """Whether there is a broker to ask."""
+        """True while there is a broker to ask."""
         return self.brokers.count > 0
 
     async def start(self) -> None:
-        """Find the brokers and listen. Raises CannotStartProxy."""
+        """Discover the brokers and listen. Raise CannotStartProxy."""
         try:
             await self._start()
         except (CannotListen, PulsarError) as error:
@@ -150,7 +150,7 @@ class ProxyApp:
         config = self.config
         if not config.metadata_store_url:
             return
-        from interpulse.proxy.registered_brokers import RegisteredBrokers  # a proxy of named brokers does without
+        from interpulse.proxy.registered_brokers import RegisteredBrokers  # not needed by a proxy of configured brokers
         from interpulse.storage.zookeeper.errors import ZooKeeperError
 
         try:
@@ -213,7 +213,7 @@ class ProxyApp:
         return self.meter.page(self.brokers.count)
 
     def _client_config(self, credentials: Credentials | None) -> ClientConfig:
-        """Of connections that put questions to brokers; the service URL is not used, each broker is named."""
+        """Return settings for connections to brokers. The service URL is unused, since each call names its broker."""
         config, scheme = self.config, "pulsar+ssl" if self.config.tls_enabled_with_broker else "pulsar"
         return ClientConfig(
             service_url=f"{scheme}://localhost",

@@ -1,4 +1,4 @@
-"""The listening sockets of the binary protocol, and the connections of clients."""
+"""Listening sockets of the binary protocol, and the connections of clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REJECTIONS_LOGGED_EVERY: Final = 1000
 
 
 class BinaryServer:
-    """Accepts clients, up to the limits."""
+    """A server that accepts clients, up to the limits."""
 
     def __init__(self, context: GreetingContext, *, connections_max: int, connections_per_ip_max: int) -> None:
         """``connections_per_ip_max`` 0: no limit."""
@@ -42,17 +42,17 @@ class BinaryServer:
         self._server = await loop.create_server(self._new, sock=bound, backlog=_BACKLOG)
 
     async def listen_encrypted(self, bound: socket.socket, tls: ServerTls) -> None:
-        """The same inside TLS. Raises UnusableTls."""
+        """Listen inside TLS on a bound socket, which the server owns from now on. Raise UnusableTls."""
         self._encrypted = TlsListener(tls, bound, self._new, backlog=_BACKLOG)
         await self._encrypted.start()
 
     async def refresh_certificates(self) -> None:
-        """New connections get the certificates that the files hold now; see `TlsListener.refresh`."""
+        """Give new connections the current certificates of the files; see `TlsListener.refresh`."""
         if self._encrypted is not None:
             await self._encrypted.refresh()
 
     async def close(self) -> None:
-        """Accept no more clients, send what waits (clients that do not read lose it), and disconnect."""
+        """Accept no more clients, send what is pending (clients that do not read lose it), and disconnect."""
         self._closed = True
         if self._server is not None:
             self._server.close()
@@ -71,7 +71,7 @@ class BinaryServer:
         return Greeting(self._context, self._admit, self._on_lost)
 
     def _admit(self, connection: Greeting) -> bool:
-        """Count a new connection, and say whether it may stay."""
+        """Count a new connection. Return True if it may stay."""
         full = self._meter.active_connections >= self._connections_max
         full |= bool(self._per_ip_max) and self._by_ip[connection.ip] >= self._per_ip_max
         self._connections.add(connection)

@@ -1,4 +1,4 @@
-"""Opens the broker's half of a data connection, after everything that could make the proxy an open relay is refused."""
+"""The broker's half of a data connection, opened only after every check against use as an open relay."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _logger = logging.getLogger(__name__)
 
 
 class TargetRefused(Exception):
-    """A client may not be connected there; ``str()`` says why, for the log."""
+    """Clients may not be connected to this address. ``str()`` gives the reason, for the log."""
 
 
 class TargetUnreachable(Exception):
-    """The broker cannot be connected to now; ``str()`` says why, for the log."""
+    """The broker cannot be connected now. ``str()`` gives the reason, for the log."""
 
 
 class Dialer:
@@ -35,9 +35,9 @@ class Dialer:
         self._timeout_seconds = timeout_seconds
         self._kept_context = None if tls is None else KeptContext(tls)
 
-    async def connect(self, place: str, protocol: asyncio.Protocol) -> None:
-        """Connect ``protocol`` to the broker. Raises TargetRefused or TargetUnreachable."""
-        host, port = self._allowed(place)
+    async def connect(self, endpoint: str, protocol: asyncio.Protocol) -> None:
+        """Connect ``protocol`` to the broker. Raise TargetRefused or TargetUnreachable."""
+        host, port = self._allowed(endpoint)
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 await self._connect(host, port, protocol)
@@ -46,9 +46,9 @@ class Dialer:
         except (OSError, PulsarError) as error:
             raise TargetUnreachable(getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
 
-    def _allowed(self, place: str) -> tuple[str, int]:
+    def _allowed(self, endpoint: str) -> tuple[str, int]:
         try:
-            parts = urlsplit(f"//{place}")
+            parts = urlsplit(f"//{endpoint}")
             host, port = parts.hostname, parts.port
         except ValueError:
             host = port = None
@@ -57,17 +57,17 @@ class Dialer:
         refusal = self._rules.refusal(host, port)
         if refusal is not None:
             raise TargetRefused(refusal)
-        if not self._brokers.knows(place):
+        if not self._brokers.knows(endpoint):
             raise TargetRefused(
-                "it is no known broker: neither configured nor registered, and no broker has named it in a lookup"
+                "it is not a broker of the proxy: neither configured nor registered, nor named by a broker in a lookup"
             )
         return host, port
 
     async def _connect(self, host: str, port: int, protocol: asyncio.Protocol) -> None:
-        """To an address that the name resolves to now, so that what was checked is what is connected to."""
+        """Connect to the addresses that were checked, rather than resolving the name again."""
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+        resolved = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = list(dict.fromkeys(str(info[4][0]) for info in resolved))
         allowed = [address for address in addresses if self._rules.allows_ip(address)]
         if not allowed:
             raise TargetRefused(f"{', '.join(addresses)} is not among brokerProxyAllowedIPAddresses")

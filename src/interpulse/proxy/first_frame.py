@@ -1,4 +1,4 @@
-"""Cuts the first frame off what a client sends: CONNECT says whether the rest is for the proxy or for a broker."""
+"""The first frame of a client, cut off its bytes: CONNECT decides whether the rest is for the proxy or for a broker."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from interpulse.wire.errors import RemoteProtocolError
 __all__ = ["FirstFrame"]
 
 _CONNECT_BYTES_MAX: Final = 128 * 1024
-"""Room for large tokens; nobody has shown who they are yet."""
+"""Enough for large tokens, for clients that have not authenticated yet."""
 
 
 class FirstFrame:
-    """Collects bytes until the first frame is complete."""
+    """Bytes collected until the first frame is complete."""
 
     def __init__(self) -> None:
         self._collected = bytearray()
 
     def feed(self, data: bytes) -> tuple[bytes, bytes] | None:
-        """The first frame and what came behind it; None while it is not complete. Raises RemoteProtocolError."""
+        """Return the first frame and the bytes behind it; None until it is complete. Raise RemoteProtocolError."""
         self._collected += data
         if len(self._collected) < 4:
             return None
         end = 4 + int.from_bytes(self._collected[:4], "big")
         if end > _CONNECT_BYTES_MAX:
-            raise RemoteProtocolError(f"the first frame has {end} bytes, allowed are {_CONNECT_BYTES_MAX}")
+            raise RemoteProtocolError(f"the first frame has {end} bytes, the limit is {_CONNECT_BYTES_MAX}")
         if len(self._collected) < end:
             return None
         return bytes(self._collected[:end]), bytes(self._collected[end:])

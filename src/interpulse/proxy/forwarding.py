@@ -1,7 +1,7 @@
-"""What a broker learns of a client.
+"""The greeting of a broker on behalf of a client.
 
-Where the proxy authenticates nobody, that is the credentials of the client if they are forwarded, and nothing
-otherwise. Where it does, the proxy speaks for the client, with its own credentials.
+A proxy without authentication forwards the client's credentials if configured, and nothing otherwise. A proxy with
+authentication speaks for the client, with its own credentials.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _NOT_FORWARDED: Final = (
     "original_auth_data",
     "original_auth_method",
 )
-"""Where the client wants to go is for the proxy; whom it speaks for is not for a client to say."""
+"""Fields that clients may not set: the target is for the proxy, and the original client is set by the proxy alone."""
 _CREDENTIALS: Final = ("auth_method", "auth_method_name", "auth_data")
 _QUESTION_METHODS: Final = ("token", "basic")
 
 
 def broker_connect(connect: pb.CommandConnect, *, credentials_forwarded: bool) -> bytes:
-    """The frame that greets the broker of a data connection: what the client sent, its feature flags unchanged."""
+    """Return the CONNECT for the broker of a data connection: the client's own, with its feature flags unchanged."""
     greeting = _sent_on(connect, credentials=credentials_forwarded)
     if not credentials_forwarded:
         greeting.auth_method_name = "none"
@@ -41,7 +41,7 @@ def broker_connect(connect: pb.CommandConnect, *, credentials_forwarded: bool) -
 def broker_connect_for(
     original: commands.OriginalClient, connect: pb.CommandConnect, auth_method: str, auth_data: bytes
 ) -> bytes:
-    """The same where the proxy speaks for the client; method and credentials are those of the proxy."""
+    """Return the CONNECT of a proxy that speaks for the client. Method and credentials are the proxy's."""
     greeting = _sent_on(connect, credentials=False)
     greeting.auth_method_name = auth_method
     if auth_data:
@@ -59,7 +59,7 @@ def _sent_on(connect: pb.CommandConnect, *, credentials: bool) -> pb.CommandConn
 
 
 def forwarded_credentials(connect: pb.CommandConnect) -> Credentials | None:
-    """Those by which questions of this client are asked; None if it has none. Raises AuthenticationError."""
+    """Return the credentials for lookups of this client, None if it has none. Raise AuthenticationError."""
     method = connect.auth_method_name
     if method in ("", "none"):
         return None

@@ -1,4 +1,4 @@
-"""The first moments of a client's connection: CONNECT says what becomes of it."""
+"""The first moments of a client's connection: CONNECT decides its use."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from interpulse.client.credentials import Credentials
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import NotAllowed, PulsarError, ServiceNotReady
 from interpulse.proxy.access import ProxyAccess
+from interpulse.proxy.authenticated_client import AuthenticatedClient
 from interpulse.proxy.brokers import Brokers
 from interpulse.proxy.dialer import Dialer, TargetRefused, TargetUnreachable
 from interpulse.proxy.first_frame import FirstFrame
 from interpulse.proxy.forwarding import broker_connect, broker_connect_for, forwarded_credentials
-from interpulse.proxy.known_client import KnownClient
 from interpulse.proxy.lookup.answers import Answers
 from interpulse.proxy.lookup.lookup_session import LookupSession
 from interpulse.proxy.lookup.questions import Questions
@@ -37,11 +37,11 @@ _logger = logging.getLogger(__name__)
 
 _CLOSING_SECONDS: Final = 1.0
 _PLACE_MAX: Final = 200
-"""Characters of what a client names that the log shows."""
+"""The most characters of a client's target in the log."""
 
 
 class _NotConnected(ServiceNotReady):
-    """The broker that a client names is not connected to; ``detail`` is for the log."""
+    """The broker that a client names is not connected; ``detail`` is for the log."""
 
     def __init__(self, message: str = "", detail: str = "") -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ class _NotConnected(ServiceNotReady):
 
 @dataclass(frozen=True, slots=True)
 class GreetingContext:
-    """What every connection needs."""
+    """The objects that every connection needs."""
 
     brokers: Brokers
     rules: TargetRules
@@ -59,17 +59,17 @@ class GreetingContext:
     meter: ProxyMeter
     new_protocol: Callable[[float], ServerProtocol]
     new_config: Callable[[Credentials | None], ClientConfig]
-    """The settings of connections to brokers, with these credentials."""
+    """Returns settings for connections to brokers, with these credentials."""
     credentials_forwarded: bool
-    """Those of clients that the proxy does not authenticate."""
+    """True if the credentials of unauthenticated clients are forwarded."""
     tls_with_brokers: bool
     idle_seconds: float
     access: ProxyAccess | None = None
-    """None: clients need not authenticate."""
+    """None if clients need not authenticate."""
 
 
 class Greeting(asyncio.Protocol):
-    """Reads CONNECT, and hands the socket over: to a `Relay` if it names a broker, else to a `LookupSession`."""
+    """A connection that reads CONNECT and passes its socket to a `Relay` or, without a target, a `LookupSession`."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Greeting(asyncio.Protocol):
         admitted: Callable[[Greeting], bool],
         on_lost: Callable[[Greeting], None],
     ) -> None:
-        """``admitted`` False: the connection is closed at once. ``on_lost`` follows in either case, once."""
+        """``admitted`` False: the connection is closed immediately. ``on_lost`` is called once in either case."""
         self._context = context
         self._loop = asyncio.get_running_loop()
         self._admitted = admitted
@@ -88,8 +88,9 @@ class Greeting(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._holder: Relay | LookupSession | None = None
-        self._client: KnownClient | None = None
-        self._pool: ConnectionPool | None = None  # of this client alone: what it asks can cost no other its connection
+        self._client: AuthenticatedClient | None = None
+        # for this client alone, so that its requests cannot cost others a connection
+        self._pool: ConnectionPool | None = None
         self.ip = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -121,7 +122,7 @@ class Greeting(asyncio.Protocol):
             self._task.cancel()
         self._gone()
 
-    # What the watch of credentials that are not forwarded needs of a data connection.
+    # The methods of a data connection for the watch of credentials that are not forwarded.
 
     @property
     def lost(self) -> bool:
@@ -129,19 +130,19 @@ class Greeting(asyncio.Protocol):
 
     @property
     def accepts_auth_challenge(self) -> bool:
-        return False  # the broker alone can say something there
+        return False  # only the broker can send there
 
     def challenge(self, auth_method: str) -> None:
         raise AssertionError("a data connection is not challenged by the proxy")
 
     def drop(self, reason: str) -> None:
-        """Close a connection because of ``reason``, which is for the log."""
+        """Close the connection. ``reason`` is for the log."""
         if not self._transport.is_closing():
             self._context.meter.dropped.note(self.ip, reason, let_in=self._holder is not None)
         self.close(_CLOSING_SECONDS)
 
     def close(self, seconds: float) -> None:
-        """Send what waits, for so long at most, and close, whoever has the connection now."""
+        """Send what is pending, for at most ``seconds``, and close, whichever object has the connection now."""
         if self._holder is not None:
             self._holder.close(seconds)
             return
@@ -168,14 +169,14 @@ class Greeting(asyncio.Protocol):
             self._refuse(error, error.detail)
         except PulsarError as error:
             self._refuse(error, str(error))
-        except Exception:  # a fault of the proxy ends this connection alone
+        except Exception:  # a bug of the proxy ends only this connection
             _logger.exception("connection failed address=%s", self.ip)
-            self._hang_up("fault of the proxy")
+            self._hang_up("bug of the proxy")
 
     async def _authenticate(self, connect: pb.CommandConnect) -> None:
         if self._context.access is not None:
             shown = peer_certificate(self._transport)
-            self._client = await KnownClient.of(self._context.access, connect, shown)
+            self._client = await AuthenticatedClient.of(self._context.access, connect, shown)
 
     async def _broker_greeting(self, connect: pb.CommandConnect) -> bytes:
         access, client = self._context.access, self._client
@@ -185,16 +186,16 @@ class Greeting(asyncio.Protocol):
         return broker_connect_for(original, connect, access.own.method, await access.own.secret())
 
     async def _relay(self, connect: pb.CommandConnect, rest: bytes) -> None:
-        context, place = self._context, connect.proxy_to_broker_url
+        context, endpoint = self._context, connect.proxy_to_broker_url
         greeting = await self._broker_greeting(connect)
         relay = Relay(context.meter, context.idle_seconds, self._gone)
         try:
-            await context.dialer.connect(place, relay.broker)
+            await context.dialer.connect(endpoint, relay.broker)
         except (TargetRefused, TargetUnreachable) as error:
             relay.abandon()
             said = "isn't available" if isinstance(error, TargetUnreachable) else "cannot be validated"
             raise _NotConnected(
-                f"Target broker {said}.", f"not connected to {place[:_PLACE_MAX]!r}: {error}"
+                f"Target broker {said}.", f"not connected to {endpoint[:_PLACE_MAX]!r}: {error}"
             ) from error
         except BaseException:
             relay.abandon()
@@ -206,8 +207,8 @@ class Greeting(asyncio.Protocol):
         relay.client.attach(self._transport)
         self._transport.set_protocol(relay.client)
         if self._client is not None and not self._client.credentials_forwarded:
-            self._client.watch(self)  # the broker watches those that it receives
-        self._transport.resume_reading()  # first: a broker that takes no more stops it again
+            self._client.watch(self)  # a broker that receives the credentials watches them itself
+        self._transport.resume_reading()  # first, since a broker that accepts no more pauses it again
         relay.broker.write(greeting + rest)
 
     async def _answer_questions(self, connect: pb.CommandConnect, rest: bytes) -> None:
@@ -220,7 +221,7 @@ class Greeting(asyncio.Protocol):
             self._pool = ConnectionPool(context.new_config(credentials))
         questions = Questions(context.brokers, context.rules, self._pool, tls=context.tls_with_brokers)
         if credentials is not None:
-            await questions.connection()  # what a broker says of the credentials is the answer to CONNECT
+            await questions.connection()  # the broker's verdict on the credentials is the answer to CONNECT
         self._protocol.accept()
         session = LookupSession(
             self._transport, self._protocol, questions, context.answers, self._gone, client, context.meter

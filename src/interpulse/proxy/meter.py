@@ -1,4 +1,4 @@
-"""What the proxy counts, and the page for Prometheus with Pulsar's names."""
+"""Counts of the proxy, and its page for Prometheus with Pulsar's names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUESTIONS: Final[Mapping[int, str]] = {
     pb.BaseCommand.GET_SCHEMA: "get_schema",
     pb.BaseCommand.BATCH_LOOKUP: "batch_lookup",
 }
-"""The questions that the proxy answers, as metrics call them."""
+"""The requests that the proxy answers, by their names in metrics."""
 
 
 class ProxyMeter:
@@ -34,20 +34,20 @@ class ProxyMeter:
         self.binary_bytes = 0
         self.batch_lookup_topics = 0
         self.requests: Counter[int] = Counter()
-        """By type of command."""
+        """Requests, by type of command."""
         self.rejected: Counter[int] = Counter()
-        """Those that got no permit."""
+        """Requests without a permit."""
         self.dropped = DroppedConnections()
         self.access: AccessMeter | None = None
-        """None: clients need not authenticate."""
+        """None if clients need not authenticate."""
 
     def moved(self, size: int) -> None:
-        """So many bytes came in one read of a data connection, from either side."""
+        """Count the bytes of one read of a data connection, from either side."""
         self.binary_ops += 1
         self.binary_bytes += size
 
     def page(self, brokers_registered: int) -> bytes:
-        """The page for Prometheus."""
+        """Return the page for Prometheus."""
         page = Exposition()
 
         def add(name: str, kind: str, text: str, value: float) -> None:

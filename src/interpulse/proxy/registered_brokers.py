@@ -1,4 +1,4 @@
-"""The brokers that are registered in ZooKeeper, followed as they come and go."""
+"""The brokers registered in ZooKeeper, followed as they come and go."""
 
 from __future__ import annotations
 
@@ -23,29 +23,37 @@ _logger = logging.getLogger(__name__)
 
 _BROKERS: Final = "/loadbalance/brokers"
 _REREAD_SECONDS: Final = 30.0
-"""Watches tell of changes; a broker whose report was half written is read again after that."""
+"""The interval of further reads, for a broker whose report was incomplete. Watches report all other changes."""
 
 
 class RegisteredBrokers:
-    """Reads ``/loadbalance/brokers`` (cluster 11.5) and hands on what is there, until `stop`."""
+    """The registered brokers, read from ``/loadbalance/brokers`` until `stop`.
+
+    Source: docs/reference/cluster-protocol.md#load-report.
+    """
 
     def __init__(
-        self, client: ZooKeeperClient, told: Callable[[Mapping[str, RegisteredBroker]], None], tls: bool
+        self, client: ZooKeeperClient, on_change: Callable[[Mapping[str, RegisteredBroker]], None], tls: bool
     ) -> None:
         self._client = client
-        self._told = told
+        self._report = on_change
         self._tls = tls
         self._changed = asyncio.Event()
-        self._known: dict[str, RegisteredBroker] = {}
+        self._registered: dict[str, RegisteredBroker] = {}
         self._task: asyncio.Task[None] | None = None
 
     @classmethod
     async def follow(
-        cls, url: str, told: Callable[[Mapping[str, RegisteredBroker]], None], *, tls: bool, session_timeout_ms: int
+        cls,
+        url: str,
+        on_change: Callable[[Mapping[str, RegisteredBroker]], None],
+        *,
+        tls: bool,
+        session_timeout_ms: int,
     ) -> RegisteredBrokers:
-        """Connect, read, and keep reading. Raises ZooKeeperError or ValueError."""
+        """Connect, read, and keep reading. Raise ZooKeeperError or ValueError."""
         client = await ZooKeeperClient.connect(url, LinkConfig(session_timeout_ms=session_timeout_ms))
-        followed = cls(client, told, tls=tls)
+        followed = cls(client, on_change, tls=tls)
         client.on_watch_event(followed._on_change)
         client.on_session(followed._on_session)
         try:
@@ -68,7 +76,7 @@ class RegisteredBrokers:
         self._changed.set()
 
     def _on_session(self, event: SessionEvent) -> None:
-        if event in (SessionEvent.RESUMED, SessionEvent.RENEWED):  # anything may have happened meanwhile
+        if event in (SessionEvent.RESUMED, SessionEvent.RENEWED):  # anything may have changed meanwhile
             self._changed.set()
 
     async def _follow(self) -> None:
@@ -79,9 +87,9 @@ class RegisteredBrokers:
             self._changed.clear()
             try:
                 await self._read()
-            except ZooKeeperError as error:  # the brokers known so far stay known
+            except ZooKeeperError as error:  # the last list stays valid
                 _logger.warning("registered brokers not read reason=%s", error)
-            except Exception:  # a fault of the proxy must not leave it with the brokers of today for ever
+            except Exception:  # a bug of the proxy must not freeze its list of brokers
                 _logger.exception("registered brokers not read")
 
     async def _read(self) -> None:
@@ -89,27 +97,29 @@ class RegisteredBrokers:
             ids = sorted((await self._client.children(_BROKERS)).names)
         except NoNode:
             ids = []
-        nodes = await self._client.get_many([f"{_BROKERS}/{each}" for each in ids]) if ids else []
-        found: dict[str, RegisteredBroker] = {}
+        nodes = await self._client.get_many([f"{_BROKERS}/{broker_id}" for broker_id in ids]) if ids else []
+        brokers: dict[str, RegisteredBroker] = {}
         for broker_id, node in zip(ids, nodes, strict=True):
             try:
                 if node is not None:
-                    found[broker_id] = registered_broker(node.value, tls=self._tls)
+                    brokers[broker_id] = registered_broker(node.value, tls=self._tls)
             except (ValueError, RecursionError) as error:
-                _logger.warning("registered broker left out broker=%s reason=%s", broker_id, error)
-        if found != self._known:
-            _logger.info("registered brokers count=%d brokers=%s", len(found), ", ".join(found) or "none")
-            self._told(found)
-            self._known = found
+                _logger.warning("registered broker ignored broker=%s reason=%s", broker_id, error)
+        if brokers != self._registered:
+            _logger.info("registered brokers count=%d brokers=%s", len(brokers), ", ".join(brokers) or "none")
+            self._report(brokers)
+            self._registered = brokers
 
 
 def registered_broker(report: bytes, *, tls: bool) -> RegisteredBroker:
-    """The addresses in the load report of a broker; raises ValueError if it has none that can be used."""
-    told = json.loads(report)
+    """Return the addresses in a broker's load report. Raise ValueError if it has no usable ones."""
+    fields = json.loads(report)
     suffix = "Tls" if tls else ""
-    if not isinstance(told, dict):
+    if not isinstance(fields, dict):
         raise ValueError("its load report is no JSON object")
-    service_url = told.get(f"pulsarServiceUrl{suffix}")
+    service_url = fields.get(f"pulsarServiceUrl{suffix}")
     if not service_url:
         raise ValueError(f"its load report has no pulsarServiceUrl{suffix}")
-    return RegisteredBroker(BrokerAddress.parse(service_url), str(told.get(f"webServiceUrl{suffix}") or "").rstrip("/"))
+    return RegisteredBroker(
+        BrokerAddress.parse(service_url), str(fields.get(f"webServiceUrl{suffix}") or "").rstrip("/")
+    )

@@ -1,8 +1,8 @@
-"""Bytes between a client and its broker, both ways, as they come.
+"""Bytes between a client and its broker, both ways, as they arrive.
 
-Each end reads only while the other one takes what was read: what waits in the process is bounded by one read and the
-write buffer of a socket, for each direction. An end that stops sending is told to the other one, which may go on; an
-end that is gone takes the other one with it, after what was read has been delivered.
+Each end reads only while the other one accepts: the process holds at most one read and the write buffer of a socket for
+each direction. An end that stops sending is reported to the other one, which may go on. An end that is gone closes the
+other one, after what was read has been delivered.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _logger = logging.getLogger(__name__)
 
 _WRITE_BYTES_HIGH: Final = 256 * 1024
 _WRITE_BYTES_LOW: Final = 64 * 1024
-# An end whose peer is gone has so long to take what is left for it.
+# The time for an end to accept the rest after its peer is gone.
 _DRAIN_SECONDS_MAX: Final = 10.0
 
 
@@ -42,14 +42,14 @@ class RelayEnd(asyncio.Protocol):
         self.transport = transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.attach(cast("asyncio.Transport", transport))  # uvloop's is one without inheriting from it
+        self.attach(cast("asyncio.Transport", transport))  # uvloop's transport does not inherit from it
 
     def data_received(self, data: bytes) -> None:
         self._relay.moved(len(data))
         self.other.write(data)
 
     def write(self, data: bytes) -> None:
-        """Hand on what the other end has read."""
+        """Write what the other end has read."""
         if self.transport is not None and not self.transport.is_closing():
             self.transport.write(data)
 
@@ -69,7 +69,7 @@ class RelayEnd(asyncio.Protocol):
             self.transport.resume_reading()
 
     def eof_received(self) -> bool:
-        """The peer sends no more; what it still receives goes on, where the connection can be closed by halves."""
+        """Report that the peer sends no more. It still receives, if the connection can be half-closed."""
         self.peer_sends = False
         self.other.end_writing()
         if not self.other.peer_sends:  # nothing will move any more
@@ -78,7 +78,7 @@ class RelayEnd(asyncio.Protocol):
         return self.transport is not None and self.transport.get_extra_info("ssl_object") is None
 
     def end_writing(self) -> None:
-        """The other end sends no more."""
+        """Tell the peer that the other end sends no more."""
         if self.transport is None or self.transport.is_closing():
             return
         if self.transport.can_write_eof():
@@ -87,7 +87,7 @@ class RelayEnd(asyncio.Protocol):
             self.close()
 
     def close(self, seconds: float = _DRAIN_SECONDS_MAX) -> None:
-        """Deliver what waits, for so long at most, and close. Of several deadlines the first to pass holds."""
+        """Deliver what is pending, for at most ``seconds``, and close. The earliest of several deadlines counts."""
         if self.transport is None:
             return
         self.transport.close()
@@ -137,21 +137,21 @@ class Relay:
         self._on_lost()
 
     def abandon(self) -> None:
-        """There is no connection to a broker, and the client's stays whose it is."""
+        """Stop, because the broker was not connected. The client's connection stays with its owner."""
         self._timer.cancel()
         self._ends = 0
         self.broker.close(0)
 
     def close(self, seconds: float) -> None:
-        """Deliver what waits and close both ends, within so many seconds."""
+        """Deliver what is pending and close both ends, within ``seconds``."""
         self.client.close(seconds)
         self.broker.close(seconds)
 
     def _look(self) -> None:
-        """Nothing moves: one of the two is gone without a word."""
+        """Close an idle connection: one of the two has vanished without a word."""
         left = self._moved_at + self._idle_seconds - self._loop.time()
         if left > 0:
             self._timer = self._loop.call_later(left, self._look)
             return
-        _logger.warning("data connection closed, nothing moves seconds=%s", self._idle_seconds)
+        _logger.warning("data connection closed, idle seconds=%s", self._idle_seconds)
         self.close(0)

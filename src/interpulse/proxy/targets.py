@@ -1,4 +1,4 @@
-"""Where clients, and what they ask, may be sent, as ``brokerProxyAllowed...`` of the settings say."""
+"""The addresses that clients and requests may be sent to, as set by ``brokerProxyAllowed...``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TargetRules:
 
     @classmethod
     def read(cls, host_names: str, ip_addresses: str, target_ports: str) -> TargetRules:
-        """Read the three settings; raises ConfigError with what cannot be read."""
+        """Parse the three settings. Raise ConfigError with the unreadable parts."""
         problems: list[str] = []
         rules = cls(
             _read("brokerProxyAllowedHostNames", host_names, _pattern, problems),
@@ -38,13 +38,13 @@ class TargetRules:
         return rules
 
     def refusal(self, host: str, port: int) -> str | None:
-        """Why this place may not be connected to, before its name is resolved; None if it may."""
+        """Return why this address may not be connected, before its name is resolved; None if it may."""
         if self.ports is not None and not any(port in allowed for allowed in self.ports):
             return f"port {port} is not among brokerProxyAllowedTargetPorts"
         return self.refusal_of_host(host)
 
     def refusal_of_host(self, host: str) -> str | None:
-        """The same on whatever port."""
+        """Return why this host may not be connected on any port; None if it may."""
         if self.hosts is not None and not any(pattern.fullmatch(host.lower()) for pattern in self.hosts):
             return f"host {host} is not among brokerProxyAllowedHostNames"
         if _is_ip(host) and not self.allows_ip(host):
@@ -52,7 +52,7 @@ class TargetRules:
         return None
 
     def allows_ip(self, address: str) -> bool:
-        """Whether a resolved address may be connected to."""
+        """Return True if a resolved address may be connected."""
         if self.networks is None:
             return True
         number = ipaddress.ip_address(address.partition("%")[0])

@@ -1,8 +1,8 @@
 """The admin API of the brokers over HTTP, and the proxy's own pages: metrics and health.
 
-Only paths of the admin API are forwarded (`is_forwarded`). A broker that sends a call on to another one is followed
-here, so that clients need to reach no broker. Where the proxy authenticates its clients, a call carries the credentials
-of the proxy, and the role of the client in ``X-Original-Principal``.
+Only paths of the admin API are forwarded (`is_forwarded`). Redirects between brokers are followed here, so that clients
+need to reach no broker. Where the proxy authenticates its clients, a call carries the credentials of the proxy, and the
+role of the client in ``X-Original-Principal``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _BACKLOG: Final = 1024
 _LINE_BYTES_MAX: Final = 64 * 1024
 _CHUNK_BYTES: Final = 64 * 1024
 _CONNECTIONS_MAX: Final = 512
-"""To brokers; calls above that wait for one."""
+"""The most connections to brokers; further calls wait for one."""
 _NOT_REACHED: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 """Failures before anything was sent."""
 
@@ -69,22 +69,22 @@ _HOP_BY_HOP: Final = frozenset(
         "upgrade",
     }
 )
-"""What concerns one connection, and what the library writes itself."""
+"""Headers of one connection, and those that the library writes itself."""
 _NOT_FORWARDED: Final = frozenset({"x-original-principal", "x-forwarded-for", "forwarded"})
-"""Whom a call speaks for, and where it comes from, is not for a client to say."""
+"""Headers about the original client, which clients may not set."""
 _METHOD: Final = "X-Pulsar-Auth-Method-Name"
-"""Java's clients name the method of their credentials, and Pulsar's brokers ask its provider alone."""
+"""Java's clients name the method of their credentials here, and Pulsar's brokers ask only its provider."""
 _CREDENTIALS: Final = frozenset({"authorization", "cookie", _METHOD.lower()})
 _DOTS: Final = re.compile(r"(?:^|/|\\)\.\.?(?:/|\\|;|$)")
 
 
 def is_forwarded(raw_path: str) -> bool:
-    """Whether a path is one of the admin API: ``/admin`` and ``/lookup`` with what is below them, as in Pulsar's proxy.
+    """Return True for paths of the admin API: ``/admin``, ``/lookup`` and everything below, as in Pulsar's proxy.
 
-    Paths that step out of it by dots, encoded or not, are not.
+    Paths that leave it by dots, encoded or not, are refused.
     """
     path = raw_path
-    for _ in range(3):  # brokers decode once; what is encoded twice has no place in the names of topics
+    for _ in range(3):  # brokers decode once; names of topics are never encoded twice
         if _DOTS.search(path):
             return False
         path = unquote(path)
@@ -93,31 +93,31 @@ def is_forwarded(raw_path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WebSettings:
-    """What of the settings concerns calls of the admin API."""
+    """The settings for calls of the admin API."""
 
     hosts: KnownHosts
     rules: TargetRules
-    """Which hosts brokers may send a call on to."""
+    """The hosts that brokers may redirect a call to."""
     credentials_forwarded: bool
-    """Those of callers that the proxy does not authenticate."""
+    """True if the credentials of unauthenticated callers are forwarded."""
     calls_max: int
     """0: no limit."""
     connections_max: int
     """0: no limit."""
     idle_seconds: float
-    """Until a whole call has come, and until its answer is read."""
+    """The time for a whole call to arrive, and for its answer to be read."""
     timeout_seconds: float
-    """For the body of a call, then for the answer of a broker, and for the client to take that."""
+    """The time for the body of a call, then for the answer of a broker, and for the client to read that."""
     connect_timeout_seconds: float
     body_bytes_max: int
     broker_context: ssl.SSLContext | None
-    """How the certificates of brokers are checked; None: they are called without TLS."""
+    """Verification of the brokers' certificates; None: brokers are called without TLS."""
     access: ProxyAccess | None = None
-    """None: callers need not authenticate."""
+    """None if callers need not authenticate."""
 
 
 class WebServer:
-    """Listens for HTTP, with and without TLS."""
+    """A server for HTTP, with and without TLS."""
 
     def __init__(
         self, brokers: Brokers, settings: WebSettings, *, metrics: Callable[[], bytes], ready: Callable[[], bool]
@@ -140,7 +140,7 @@ class WebServer:
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
-        """Get ready to call brokers."""
+        """Prepare to call brokers."""
         timeout = aiohttp.ClientTimeout(
             total=self._settings.timeout_seconds, sock_connect=self._settings.connect_timeout_seconds
         )
@@ -160,17 +160,17 @@ class WebServer:
         await web.SockSite(self._runner, bound, backlog=_BACKLOG).start()
 
     async def listen_encrypted(self, bound: socket.socket, tls: ServerTls) -> None:
-        """The same inside TLS. Raises UnusableTls."""
+        """Listen inside TLS on a bound socket, which the server owns from now on. Raise UnusableTls."""
         self._encrypted = TlsListener(tls, bound, self._server, backlog=_BACKLOG)
         await self._encrypted.start()
 
     async def refresh_certificates(self) -> None:
-        """New connections get the certificates that the files hold now; see `TlsListener.refresh`."""
+        """Give new connections the current certificates of the files; see `TlsListener.refresh`."""
         if self._encrypted is not None:
             await self._encrypted.refresh()
 
     async def stop(self) -> None:
-        """Take no new calls, and end those that are under way."""
+        """Accept no new calls, and end those in progress."""
         self._server.closed = True
         if self._encrypted is not None:
             self._encrypted.close()
@@ -190,7 +190,7 @@ class WebServer:
         limit = self._settings.calls_max
         if limit and self._calls >= limit:
             return _refusal(
-                503, f"maxConcurrentHttpRequests={limit} calls are under way in the proxy; call again later"
+                503, f"maxConcurrentHttpRequests={limit} calls are in progress in the proxy; call again later"
             )
         self._calls += 1
         try:
@@ -199,7 +199,7 @@ class WebServer:
             self._calls -= 1
 
     async def _admin_call(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
-        """Every failure is an answer."""
+        """Answer a call of the admin API; every failure is an answer."""
         try:
             self._check_no_web_page(request)
             role = await self._role(request)
@@ -229,7 +229,7 @@ class WebServer:
             return _refusal(500, f"The proxy failed: {type(error).__name__}")
 
     async def _role(self, request: web.BaseRequest) -> str | None:
-        """Who calls; None where that is not asked. Raises BadCredentials."""
+        """Return the role of the caller, None without authentication. Raise BadCredentials."""
         access = self._settings.access
         if access is None:
             return None
@@ -255,11 +255,14 @@ class WebServer:
             return web.Response(text="ok")
         if path == "/readyz":
             ready = self._ready()
-            return web.Response(text="ok" if ready else "no broker is known", status=200 if ready else 503)
+            return web.Response(text="ok" if ready else "the proxy has no broker", status=200 if ready else 503)
         return None
 
     def _check_no_web_page(self, request: web.BaseRequest) -> None:
-        """Raise Forbidden. A script writes Authorization into a call as well, and brokers may not look at it."""
+        """Raise Forbidden for calls from web pages.
+
+        Scripts of pages can set Authorization too, and brokers may not check for it.
+        """
         check_origin(request.headers)
         self._settings.hosts.check(request.headers)
 
@@ -280,7 +283,7 @@ class WebServer:
         return _refusal(413, f"The body is larger than httpInputMaxReplayBufferSize={limit} bytes of the proxy")
 
     async def _forward(self, request: web.BaseRequest, headers: CIMultiDict[str], body: bytes) -> web.StreamResponse:
-        """Call the next broker that can be reached, and follow where it sends the call."""
+        """Call the next reachable broker, and follow its redirects."""
         *others, last = self._brokers.web_urls()
         for base in others:
             try:
@@ -313,7 +316,7 @@ class WebServer:
         raise aiohttp.ClientError(f"the brokers send the call on more than {_REDIRECTS_MAX} times, last to {url}")
 
     def _check_redirect(self, called: URL, url: URL) -> None:
-        if url.scheme != called.scheme:  # credentials that were encrypted stay so
+        if url.scheme != called.scheme:  # credentials that were encrypted stay encrypted
             raise aiohttp.ClientError(
                 f"a broker sends the call on to {url}, which does not begin with {called.scheme}://"
             )
@@ -322,7 +325,10 @@ class WebServer:
             raise aiohttp.ClientError(f"a broker sends the call on to {url}: {refusal}")
 
     async def _forwarded_headers(self, request: web.BaseRequest, role: str | None) -> CIMultiDict[str]:
-        """``role``: who the caller has shown to be. Raises ServiceNotReady where the proxy cannot show who it is."""
+        """Return the headers for the broker. ``role`` is that of the authenticated caller.
+
+        Raise ServiceNotReady if the proxy's own credentials are not available.
+        """
         access = self._settings.access
         left_out = _HOP_BY_HOP | _NOT_FORWARDED | _connection_names(request.headers.getall("Connection", ()))
         if access is not None or not self._settings.credentials_forwarded:
@@ -338,7 +344,7 @@ class WebServer:
         return headers
 
     async def _hand_on(self, request: web.BaseRequest, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-        """The answer as it comes: what waits in the proxy is one piece of it."""
+        """Stream the answer: the proxy holds one piece of it at a time."""
         left_out = _HOP_BY_HOP | _connection_names(answer.headers.getall("Connection", ()))
         headers = CIMultiDict((name, value) for name, value in answer.headers.items() if name.lower() not in left_out)
         response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
@@ -347,12 +353,12 @@ class WebServer:
             response.content_length = int(length)
         await response.prepare(request)
         try:
-            async with asyncio.timeout(self._settings.timeout_seconds):  # a client may not read
+            async with asyncio.timeout(self._settings.timeout_seconds):  # the client may not read
                 if request.method != "HEAD":
                     async for chunk in answer.content.iter_chunked(_CHUNK_BYTES):
                         await response.write(chunk)
                 await response.write_eof()
-        except (aiohttp.ClientError, OSError) as error:  # too late for another answer: this one is cut off
+        except (aiohttp.ClientError, OSError) as error:  # too late for another answer, so this one is cut off
             _logger.warning("admin call cut off path=%s reason=%s", request.path, error or type(error).__name__)
             if request.transport is not None:
                 request.transport.abort()
@@ -364,7 +370,7 @@ class _TooLarge(Exception):
 
 
 class _BodyStalled(Exception):
-    """The body of a call does not come."""
+    """The body of a call does not arrive."""
 
 
 def _connection_names(values: Iterable[str]) -> frozenset[str]:

@@ -1,6 +1,8 @@
-"""Which brokers may serve which namespaces: namespace isolation policies (cluster 11.5).
+"""Namespace isolation policies: the brokers that may serve a namespace.
 
-As Pulsar's own brokers have it: of the policies of a cluster the first that names a namespace counts. Its primary
+Source: docs/reference/cluster-protocol.md#load-report.
+
+As in Pulsar's own brokers, the first policy of a cluster that names a namespace counts. Its primary
 brokers serve it, and its secondary ones too while there are fewer primary ones than ``min_limit``. A namespace that no
 policy names goes to brokers that are primary for none. Expressions of brokers are held against the host name, without
 the port.

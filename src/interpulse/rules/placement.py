@@ -1,4 +1,7 @@
-"""Which broker a bundle goes to, and what a lookup says of it (cluster 11.3, 11.4)."""
+"""The broker that serves a bundle, and the answer to a lookup.
+
+Source: docs/reference/cluster-protocol.md#placement, docs/reference/cluster-protocol.md#redirects.
+"""
 
 from __future__ import annotations
 

@@ -125,7 +125,10 @@ def check_topic_replication_clusters(
 
 
 def check_global_topic_clusters(requested: Collection[str], policies: NamespacePolicies) -> None:
-    """Refuse a list for all clusters of a topic where it would not get to them (topic-lifecycle 7.3)."""
+    """Refuse replication clusters for all clusters of a topic where the policy would not reach them.
+
+    Source: docs/reference/topic-lifecycle.md#policies-for-all-clusters.
+    """
     if not requested:
         raise PreconditionFailed("ClusterIds should not be null or empty")
     if len(policies.replication_clusters) < 2:

@@ -1,13 +1,13 @@
-"""The three seams to durable state: metadata, and logs of entries.
+"""The three seams to durable state: metadata, and logs of entries. Entries are opaque bytes here.
 
-Entries are opaque bytes here. What every engine behind these seams promises:
+Every engine behind these seams promises:
 
-* what `MetadataStore.commit` returned from, and what `LogListener.on_durable` announced, survives the death of the
-  process and of the machine;
-* after a failed write or sync nothing more is acknowledged: the log is fenced and has to be opened again;
-* ledger ids are never used twice, also after deletion and after a crash; entry ids of a ledger are dense from 0.
+* What `MetadataStore.commit` returned from, and what `LogListener.on_durable` announced, survives the death of the
+  process and of the machine.
+* After a failed write or sync nothing more is acknowledged: the log is fenced and must be opened again.
+* Ledger ids are never used twice, even after a deletion or a crash. Entry ids of a ledger are dense from 0.
 
-Storage errors: a failing disk is a `PersistenceError` (logs) or a `MetadataError` (metadata) from ``model.errors``.
+A failing disk raises PersistenceError (logs) or MetadataError (metadata) from ``model.errors``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
 
 
 class CommitConflict(Exception):
-    """An expectation of a commit did not hold; nothing of it was applied."""
+    """An expectation of a commit did not hold; nothing was applied."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -70,13 +70,13 @@ class MetadataUnavailable(MetadataError):
 
 
 class MetadataFull(MetadataUnavailable):
-    """The disk has no room left for what was to be committed."""
+    """The disk has no room for a commit."""
 
     http_status = 503
 
 
 class CommitTooLarge(MetadataError):
-    """One commit, or one value, is larger than the metadata store takes in one piece."""
+    """A commit, or one of its values, is larger than the metadata store accepts."""
 
     retriable = False
 
@@ -94,7 +94,7 @@ class DataDirectoryUnusable(PersistenceError):
 
 
 class DataDirectoryInUse(PersistenceError):
-    """Another process works on this data directory."""
+    """Another process uses this data directory."""
 
     def __init__(self, directory: str, owner: str = "") -> None:
         by = f" (process {owner})" if owner else ""
@@ -107,7 +107,7 @@ class DataDirectoryInUse(PersistenceError):
 
 
 class LogNotFound(PersistenceError):
-    """There is no log of this name."""
+    """No log has this name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"log {name} does not exist")
@@ -118,19 +118,22 @@ class LogNotFound(PersistenceError):
 
 
 class FenceCause(Enum):
-    """Why a log takes no more entries."""
+    """The reasons for which a log takes no more entries."""
 
     CLOSED = "closed"
     DELETED = "deleted"
     FAILED = "failed"
-    """A write failed: what was not acknowledged may be stored or not. Opened again, the log goes on."""
+    """A write failed, so entries that were not acknowledged may or may not be stored. Opened again, the log goes on."""
     OWNED_ELSEWHERE = "owned elsewhere"
-    """Another process opened the log, or may have. Nothing may be written any more that concerns it."""
+    """Another process opened the log, or may have. Nothing that concerns the log may be written any more."""
     TERMINATED = "terminated"
 
 
 class LogFenced(PersistenceError):
-    """The log takes no more entries: ``cause`` tells why, ``reason`` in words. Open it again."""
+    """The log takes no more entries. Open it again.
+
+    ``cause`` is the kind of reason, ``reason`` describes it.
+    """
 
     def __init__(self, name: str, reason: str, cause: FenceCause = FenceCause.FAILED) -> None:
         super().__init__(f"log {name} is fenced: {reason}")
@@ -143,17 +146,17 @@ class LogFenced(PersistenceError):
 
 
 class LogTerminated(LogFenced):
-    """The log was terminated; it takes no more entries, ever."""
+    """The log was terminated and never takes entries again."""
 
     def __init__(self, name: str, reason: str = "terminated", cause: FenceCause = FenceCause.TERMINATED) -> None:
         super().__init__(name, reason, cause)
 
 
 class LogDamaged(PersistenceError):
-    """A record of this log is not what was written. Other logs are not concerned.
+    """A record of this log is not what was written. Other logs are not affected.
 
-    ``segment`` is the file, ``offset`` the byte in it where the damaged record starts (-1 = the record is missing).
-    In BookKeeper ``segment`` is the ledger or the entry, and ``offset`` is -1.
+    ``segment`` is the file and ``offset`` the byte in it at which the damaged record starts (-1 = the record is
+    missing). In BookKeeper ``segment`` is the ledger or the entry, and ``offset`` is -1.
     """
 
     retriable = False
@@ -171,17 +174,17 @@ class LogDamaged(PersistenceError):
 
 
 class NotReadableNow(PersistenceError):
-    """Those who have the entries do not answer; nothing is lost or damaged, so read again a little later."""
+    """No holder of the entries answers. Nothing is lost or damaged: read again a little later."""
 
 
 class StorageFull(PersistenceError):
-    """The disk has no room left; what was written last is not stored."""
+    """The disk is full; the latest write is not stored."""
 
     http_status = 503
 
 
 class Versioned(NamedTuple):
-    """A metadata value and the version its key had when it was read."""
+    """A metadata value, and the version of its key when it was read."""
 
     value: bytes
     version: int
@@ -191,8 +194,9 @@ class Versioned(NamedTuple):
 class Put:
     """Set a key, whether it exists or not.
 
-    An ephemeral one goes with the store's session. It is a `CommitConflict` if the key is there and does not belong to
-    that session. A key stays what it was created as, and an ephemeral one must have none below it.
+    An ephemeral key is removed with the store's session; putting it is a `CommitConflict` if the key exists and does
+    not belong to that session. A key stays ephemeral or not as it was created, and an ephemeral key must have no keys
+    below it.
     """
 
     key: str
@@ -202,7 +206,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove a key; nothing happens if it is absent."""
+    """Remove a key. An absent key is not an error."""
 
     key: str
 
@@ -211,7 +215,10 @@ Change = Put | Delete
 
 
 def sizes_of(changes: Sequence[Change]) -> tuple[list[int], int]:
-    """The bytes of each value that is set, and how many keys are removed; as `MetadataMeter.committing` counts them."""
+    """Return the size of each value that is set, and the number of keys that are removed.
+
+    `MetadataMeter.committing` takes both.
+    """
     sizes = [len(change.value) for change in changes if isinstance(change, Put)]
     return sizes, len(changes) - len(sizes)
 
@@ -219,68 +226,72 @@ def sizes_of(changes: Sequence[Change]) -> tuple[list[int], int]:
 class MetadataStore(Protocol):
     """A small tree of keys such as ``/admin/policies/public``, with versions.
 
-    All methods raise `MetadataUnavailable` if the store cannot do its work.
+    All methods raise `MetadataUnavailable` if the store does not work.
     """
 
     @property
     def session(self) -> Session:
-        """What the ephemeral keys of this store live as long as."""
+        """The session that bounds the lifetime of this store's ephemeral keys."""
 
     async def get(self, key: str) -> Versioned | None:
-        """The newest durable value of the key, None if it is absent. Cheap: recently used keys are kept in memory."""
+        """Return the newest durable value of the key, None if it is absent.
+
+        Cheap: recently used keys are cached.
+        """
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
-        """One consistent read of several keys; absent keys are left out."""
+        """Read several keys consistently. Absent keys are left out."""
 
     def unchanged(self, versions: Mapping[str, int | None]) -> bool:
-        """Whether `get` would find these versions (None = absent) now, told from memory alone.
+        """Return True if `get` would now return these versions (None = absent), as far as memory tells.
 
-        False where memory does not tell, as while a commit of one of the keys is under way. Where several processes
-        write to the store, its memory is what its watch keeps true.
+        Return False if memory does not tell, for example while a commit of one of the keys is under way. Where several
+        processes write to the store, its watch keeps the memory up to date.
         """
 
     async def children(self, key: str) -> list[str]:
-        """Names of the direct children, sorted. A child exists if it, or anything below it, has a value.
+        """Return the sorted names of the direct children.
 
-        Where keys are nodes of a tree, a key brings those above it along, with empty values, and these stay.
+        A child exists if it, or a key below it, has a value. In stores whose keys are nodes of a tree, a key creates
+        its parents, with empty values, and they stay.
         """
 
     async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
-        """The first ``limit`` keys that start with the prefix and come behind ``after``, in order, with their values.
+        """Return the first ``limit`` keys that start with the prefix and follow ``after``, in order, with their values.
 
-        Costs what it gives, however much lies beside it in the store, or at most a list of the names beside it.
+        The cost depends on the result, not on the size of the store, apart from at most one list of the sibling names.
         """
 
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         """Apply all changes or none; durable on return.
 
-        ``expect`` gives versions that keys must have (None = must be absent), otherwise `CommitConflict` is raised.
-        Versions come from one durable counter: a key that is deleted and created again gets a higher one. Where others
-        write too, it is the versions that this process was told of which are compared, see the store.
+        ``expect`` holds the versions that keys must have (None = must be absent); otherwise `CommitConflict` is raised.
+        Versions come from one durable counter: a key that is deleted and created again gets a higher version. Where
+        other processes write too, the versions that this process has seen are compared; see the store.
         """
 
     async def create_sequential(self, prefix: str, value: bytes = b"") -> str:
-        """Create an ephemeral key: the prefix and ten digits, a number that no key beside it ever had.
+        """Create an ephemeral key from the prefix and ten digits, and return it.
 
-        Later ones are higher; they need not be dense.
+        No sibling ever had the same number. Later numbers are higher; they need not be dense.
         """
 
     async def sync(self, key: str) -> None:
-        """What is read of the key from now on is at least as new as this moment, whichever server is asked."""
+        """Make later reads of the key at least as new as this moment, whichever server answers them."""
 
     def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
         """Call back with every changed key that starts with the prefix, in the event loop, after its commit.
 
-        A store that lost sight of its server for a while calls back with the prefix itself: anything may have changed.
-        Returns the function that ends the watch. A callback must not raise.
+        A store that lost sight of its server calls back with the prefix itself: any key below it may have changed.
+        Return the function that ends the watch. A callback must not raise.
         """
 
     async def close(self) -> None:
-        """Finish the commits that were accepted and give everything back."""
+        """Finish the accepted commits and release all resources."""
 
 
 class LedgerRecord(NamedTuple):
-    """One ledger of a log: how many durable entries it holds, their bytes, and when it was begun."""
+    """One ledger of a log: its durable entries, their bytes, and the time at which it was begun."""
 
     ledger_id: int
     entries: int
@@ -289,7 +300,7 @@ class LedgerRecord(NamedTuple):
 
 
 class LogEntry(NamedTuple):
-    """An entry, as its producer sent it and the broker stored it, and its position."""
+    """An entry as its producer sent it and the broker stored it, with its position."""
 
     position: Position
     entry: bytes
@@ -302,77 +313,81 @@ class CompactedLedger(NamedTuple):
     entries: int
     size: int
     created_ms: int
-    """0 = nobody wrote it down."""
+    """0 if the time was not recorded."""
     horizon: Position
 
 
 class CompactedPointer(Protocol):
-    """Names the compacted ledger of a log in place of its record: where brokers share logs, a cursor does."""
+    """The name of the compacted ledger outside the log's record. In a cluster a cursor holds it."""
 
     @property
     def named(self) -> tuple[int, Position] | None:
-        """The ledger and its horizon, as they were found when the log was opened; None = there is none."""
+        """The ledger and its horizon as of the opening of the log, None if there is no compacted ledger."""
 
     async def name(self, ledger: CompactedLedger | None) -> None:
         """Name another ledger, or none; durable on return.
 
-        Whatever it raises, the other one may be named all the same: whoever opens the log next finds out.
+        After an error the new ledger may be named nevertheless: the next owner of the log reads the truth.
         """
 
 
 class CompactedEntries(Protocol):
-    """The compacted entries of one log. There is at most one compacted ledger, and it changes as a whole."""
+    """The compacted entries of one log. A log has at most one compacted ledger, which is replaced as a whole."""
 
     @property
     def current(self) -> CompactedLedger | None:
-        """None until the log was compacted."""
+        """The current compacted ledger, None before the first compaction."""
 
     @property
     def committing(self) -> bool:
-        """Another ledger is being made the current one: until that is done, what it stands for has to stay."""
+        """True while another ledger is being made current. Until then the entries that it replaces must stay."""
 
     async def follow(self, pointer: CompactedPointer) -> None:
-        """From now on the pointer names the current ledger. Raises `LogDamaged` if the one it names is missing."""
+        """Let the pointer name the current ledger from now on.
+
+        Raise `LogDamaged` if the ledger that it names is missing.
+        """
 
     async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
-        """Kept entries from ``start`` on, in order; at least one if there is one.
+        """Return compacted entries from ``start`` on, in order; at least one if there is one.
 
-        Raises `LogDamaged`, and `NotReadableNow` where entries lie with others; so do the next two.
+        Raise `LogDamaged`, or `NotReadableNow` if the holders of the entries do not answer. The same holds for `first`
+        and `last`.
         """
 
     async def first(self, wanted: Callable[[LogEntry], bool]) -> LogEntry | None:
-        """The first kept entry that is wanted, if all behind a wanted one are wanted too."""
+        """Return the first compacted entry that is wanted. All entries behind a wanted one must be wanted too."""
 
     async def last(self) -> LogEntry | None:
-        """The last kept entry."""
+        """Return the last compacted entry."""
 
     async def replace(self, horizon: Position, parts: AsyncIterable[Sequence[LogEntry]]) -> CompactedLedger:
-        """Keep these entries, in this order, instead of what was kept before; durable on return.
+        """Replace all compacted entries by these, in this order; durable on return.
 
-        Everything is written first, then one commit makes it current: whatever ends this early, or ends the process,
-        leaves the old state. Raises `LogFenced` if the log was closed or deleted meanwhile.
+        All entries are written before one commit makes them current. An error or a crash before that leaves the old
+        state. Raise `LogFenced` if the log was closed or deleted meanwhile.
         """
 
     async def drop(self) -> None:
-        """Keep nothing any more; durable on return."""
+        """Remove the compacted entries; durable on return."""
 
 
 class LogListener(Protocol):
-    """Told in the event loop what became of appended entries; at most once per group commit. Must not raise."""
+    """The recipient of the outcome of appends, called in the event loop at most once per group. Must not raise."""
 
     def on_durable(self, last: Position) -> None:
-        """Every entry up to and including ``last`` is on disk."""
+        """Report that every entry up to and including ``last`` is durable."""
 
     def on_log_failed(self, error: Exception) -> None:
-        """Nothing after the last `on_durable` will ever be acknowledged; the log is fenced. Called once."""
+        """Report that no entry after the last `on_durable` will be acknowledged: the log is fenced. Called once."""
 
 
 class Log(Protocol):
-    """The entries of one topic, in order. Only durable entries are ever read or counted."""
+    """The entries of one topic, in order. Only durable entries are read or counted."""
 
     @property
     def name(self) -> str:
-        """``tenant/namespace/persistent/<encoded local name>``"""
+        """The name, ``tenant/namespace/persistent/<encoded local name>``."""
 
     @property
     def written(self) -> WrittenEntries | None:
@@ -380,27 +395,27 @@ class Log(Protocol):
 
     @property
     def write_rate(self) -> float:
-        """The same, as entries per second."""
+        """The entries per second that became durable in the last full minute."""
 
     @property
     def read_rate(self) -> float:
-        """The entries per second that were read in that period because they were not in memory."""
+        """The entries per second that were read in the last full minute because they were not in memory."""
 
     @property
     def last_position(self) -> Position:
-        """The last durable entry; ``(ledger, -1)`` of the current ledger if there is none."""
+        """The position of the last durable entry; ``(ledger, -1)`` of the current ledger if there is none."""
 
     @property
     def last_appended(self) -> Position:
-        """The last position given out, durable or not."""
+        """The last position that was assigned, durable or not."""
 
     @property
     def first_position(self) -> Position | None:
-        """The first entry that can be read, None if there is none."""
+        """The position of the first readable entry, None if there is none."""
 
     @property
     def ledgers(self) -> Sequence[LedgerRecord]:
-        """Oldest first; the last one is the current one (unless the log was terminated before it was opened)."""
+        """The ledgers, oldest first. The last one is current, unless the log was terminated before it was opened."""
 
     @property
     def compacted(self) -> CompactedEntries:
@@ -408,51 +423,52 @@ class Log(Protocol):
 
     @property
     def terminated(self) -> bool:
-        """True once `terminate` was called, also by an earlier process."""
+        """True once `terminate` was called, even by an earlier process."""
 
     def append(self, entry: bytes | memoryview) -> Position:
-        """Take an entry; the order of calls is the order of the log. `LogListener.on_durable` tells when it is safe.
+        """Append an entry and return its position; the order of calls is the order of the log.
 
-        Raises `LogFenced`, or `LogTerminated` after a `terminate`.
+        The entry is safe once `LogListener.on_durable` reports it. Raise `LogFenced`, or `LogTerminated` after a
+        `terminate`.
         """
 
     def append_all(self, entries: Sequence[bytes]) -> Position:
-        """As `append` for several entries, at least one, which become durable together; the position of the last."""
+        """Append at least one entry and return the position of the last. They become durable together; see `append`."""
 
     def read_cached(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry] | None:
-        """As `read`, from memory and at once; None if the entries are not in memory (then `read`).
+        """Return entries as `read` does, from memory without waiting; None if they are not in memory.
 
-        An empty list says that there is no entry at or after ``start``.
+        An empty list means that no entry exists at or after ``start``.
         """
 
     async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
-        """Entries from ``start`` on, in order, across ledgers; at least one if there is one.
+        """Return entries from ``start`` on, in order, across ledgers; at least one if there is one.
 
-        Raises `LogDamaged`, and `NotReadableNow` where entries lie with others.
+        Raise `LogDamaged`, or `NotReadableNow` if the holders of the entries do not answer.
         """
 
     def next_position(self, after: Position) -> Position | None:
-        """The next durable entry after ``after``, None at the end."""
+        """Return the position of the next durable entry after ``after``, None at the end."""
 
     def entries_between(self, after: Position, upto: Position) -> int:
-        """How many durable entries lie in ``(after, upto]``."""
+        """Return the number of durable entries in ``(after, upto]``."""
 
     async def roll(self) -> None:
-        """End the current ledger and go on in a new one. Nothing happens if the current one is empty."""
+        """End the current ledger and begin a new one. Do nothing if the current one is empty."""
 
     async def trim(self, before: Position) -> None:
-        """Forget whole ledgers that lie entirely before the position; never the one that takes entries."""
+        """Delete whole ledgers before the position, but never the one that takes entries."""
 
     async def terminate(self) -> Position:
-        """Take no more entries, for ever; durable on return. The last position."""
+        """Take no more entries from now on and return the last position. Durable on return."""
 
     async def close(self) -> None:
-        """Wait until what was appended is durable, and give the log back to the store."""
+        """Wait until all appended entries are durable, and return the log to the store."""
 
     async def abandon(self) -> None:
-        """Give the log back at once and write nothing more, since another broker may have it: `close` without a wait.
+        """Return the log to the store without waiting or writing, since another broker may have it.
 
-        What is not durable yet is never announced.
+        Entries that are not durable yet are never announced.
         """
 
 
@@ -460,19 +476,19 @@ class LogStore(Protocol):
     """All logs of one data directory."""
 
     async def open(self, name: str, listener: LogListener, *, create: bool) -> Log:
-        """Load a log; it goes on in a new ledger. At most one open `Log` per name.
+        """Open a log; it goes on in a new ledger. Each name has at most one open `Log`.
 
-        Raises `LogNotFound` if it is absent and ``create`` is false, `LogDamaged` if one of its records is damaged,
+        Raise `LogNotFound` if the log is absent and ``create`` is false, `LogDamaged` if one of its records is damaged,
         and `LogFenced` if another process opens it at the same time.
         """
 
     async def exists(self, name: str) -> bool:
-        """Whether there is a log of this name, open or not."""
+        """Return True if a log of this name exists, open or not."""
 
     async def delete(self, *names: str, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}) -> None:
-        """Remove logs with their records and cursors, and apply ``also``, in one commit; open ones are fenced.
+        """Delete logs with their records and cursors, and apply ``also``, in one commit. Open logs are fenced.
 
-        Raises `CommitConflict` if ``expect`` does not hold; then none is removed. Absent ones are none the matter.
+        Raise `CommitConflict` if ``expect`` does not hold; then nothing is deleted. Absent logs are ignored.
         """
 
     async def close(self) -> None:
@@ -480,9 +496,9 @@ class LogStore(Protocol):
 
 
 async def scan_pages(store: MetadataStore, prefix: str, *, limit: int) -> AsyncIterator[list[tuple[str, Versioned]]]:
-    """Everything that starts with the prefix, ``limit`` keys at a time, so that others get their turn in between.
+    """Yield all keys that start with the prefix, ``limit`` at a time, so that other tasks run in between.
 
-    Each page is read when it is asked for; what was changed behind the one before it is seen.
+    Each page is read on demand, so it shows changes made behind the page before it.
     """
     last = ""
     while page := await store.scan(prefix, after=last, limit=limit):

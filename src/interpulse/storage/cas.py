@@ -1,4 +1,4 @@
-"""Compare and set: a step that reads, decides and commits runs again after a conflict."""
+"""Compare and set: a step that reads, decides and commits is repeated after a conflict."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _NUMBERS: Final = "/counters/sequential"
 
 
 async def retry_on_conflict(attempt: Callable[[], Awaitable[T]], *, raised_for: Collection[str] = ()) -> T:
-    """Run ``attempt``, which commits under the versions it read, until no `CommitConflict` ends it.
+    """Run ``attempt``, which commits under the versions it read, until it succeeds without a `CommitConflict`.
 
-    A conflict of one of the keys ``raised_for`` is raised. Raises MetadataError after a bounded number of attempts.
+    A conflict of a key in ``raised_for`` is raised. Raise MetadataError after a bounded number of attempts.
     """
     for _ in range(_ATTEMPTS_MAX):
         try:
@@ -33,7 +33,7 @@ async def retry_on_conflict(attempt: Callable[[], Awaitable[T]], *, raised_for: 
 
 
 async def advance_counter(store: MetadataStore, key: str, count: int, *, start: int) -> int:
-    """Add ``count`` to a stored counter that begins with ``start``; the value before. Durable on return."""
+    """Add ``count`` to a stored counter that begins at ``start``, and return the value before. Durable on return."""
 
     async def attempt() -> int:
         stored = await store.get(key)
@@ -45,7 +45,7 @@ async def advance_counter(store: MetadataStore, key: str, count: int, *, start: 
 
 
 async def create_numbered(store: MetadataStore, prefix: str, value: bytes) -> str:
-    """`MetadataStore.create_sequential` for a store that has no numbers of its own: one counter for all keys."""
+    """Create a sequential key in a store that has no numbers of its own: one counter serves all keys."""
     number = await advance_counter(store, _NUMBERS, 1, start=0)
     key = f"{prefix}{number:010d}"
     await store.commit([Put(key, value, ephemeral=True)], {key: None})

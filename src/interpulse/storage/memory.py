@@ -1,8 +1,9 @@
-"""Metadata and the journal of logs in memory, for tests and benchmarks: the broker itself never uses them.
+"""Metadata and the journal of logs in memory, for tests and benchmarks. The broker itself never uses them.
 
-Nothing survives the process. The log itself is the real one, `topic_log`, over `MemoryJournal` instead of segments.
-Several brokers of one process share a `MemoryTree` and `MemoryLedgers`, each with a store and a journal of its own:
-every store has a session, and a journal that opens a ledger fences the one that wrote it.
+Nothing survives the process. The log is the real `topic_log`, over `MemoryJournal` instead of segments.
+
+Several brokers of one process share a `MemoryTree` and `MemoryLedgers`, each with its own store and journal. Every
+store has a session, and a journal that opens a ledger fences the journal that wrote it.
 """
 
 from __future__ import annotations
@@ -26,34 +27,34 @@ from interpulse.storage.api import (
     Versioned,
 )
 from interpulse.storage.cas import create_numbered
-from interpulse.storage.journals import JournalClient, JournalStatistics, LedgerGone, LedgerPurpose, Run, Sealed
+from interpulse.storage.logs.journal import JournalClient, JournalStatistics, LedgerGone, LedgerPurpose, Run, Sealed
+from interpulse.storage.logs.tail_cache import within
+from interpulse.storage.logs.topic_log import LogConfig
+from interpulse.storage.logs.topic_log_store import TopicLogStore
+from interpulse.storage.metadata.watches import Watches
 from interpulse.storage.sessions import LastingSession
-from interpulse.storage.tail_cache import within
-from interpulse.storage.topic_log import LogConfig
-from interpulse.storage.topic_log_store import TopicLogStore
-from interpulse.storage.watches import Watches
 
 __all__ = ["MemoryJournal", "MemoryLedgers", "MemoryMetadataStore", "MemoryTree", "memory_log_store"]
 
 
 class MemoryTree:
-    """The keys that several stores share, as servers keep them."""
+    """The keys that several stores share, as servers hold them."""
 
     def __init__(self) -> None:
         self.values: dict[str, Versioned] = {}
         self.stores: list[MemoryMetadataStore] = []
         self._owners: dict[str, int] = {}  # the sessions of ephemeral keys
-        self._sorted: list[str] = []  # its keys
+        self._sorted: list[str] = []  # the keys of values
         self._version = 0
         self._sessions = 0
 
     def new_session(self) -> int:
-        """An id that no session had."""
+        """Return a session id that was never used."""
         self._sessions += 1
         return self._sessions
 
     def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None], session: int) -> None:
-        """See `MetadataStore.commit`."""
+        """Apply a commit; see `MetadataStore.commit`."""
         for key, version in expect.items():
             if _version(self.values.get(key)) != version:
                 raise CommitConflict(key)
@@ -64,16 +65,16 @@ class MemoryTree:
         self._apply(changes, session)
 
     def expire(self, session: int) -> None:
-        """The keys of this session go."""
+        """Remove the keys of a session."""
         self._apply([Delete(key) for key, owner in sorted(self._owners.items()) if owner == session], session)
 
     def load(self, values: Mapping[str, Versioned]) -> None:
-        """Have these keys and no others; nobody is told."""
+        """Replace all keys without announcing it."""
         self.values, self._owners, self._sorted = dict(values), {}, sorted(values)
-        self._version = max((each.version for each in values.values()), default=0)
+        self._version = max((value.version for value in values.values()), default=0)
 
     def beginning_with(self, prefix: str, after: str = "") -> Iterator[str]:
-        """The keys with this prefix that come behind ``after``, in order."""
+        """Yield the keys with this prefix that follow ``after``, in order."""
         first = max(bisect_left(self._sorted, prefix), bisect_right(self._sorted, after))
         for index in range(first, len(self._sorted)):
             if not self._sorted[index].startswith(prefix):
@@ -94,11 +95,11 @@ class MemoryTree:
                 del self._sorted[bisect_left(self._sorted, change.key)]
         keys = [change.key for change in changes]
         for store in list(self.stores):
-            store.told(keys)
+            store.announce(keys)
 
 
 class MemoryMetadataStore:
-    """A `MetadataStore` in a dictionary, which others may share: one session with a `MemoryTree`."""
+    """A `MetadataStore` in a dictionary: one session with a `MemoryTree`, which other stores may share."""
 
     def __init__(self, tree: MemoryTree | None = None) -> None:
         self.tree = tree or MemoryTree()
@@ -127,7 +128,7 @@ class MemoryMetadataStore:
     async def children(self, key: str) -> list[str]:
         self._check_open()
         prefix = key.rstrip("/") + "/"
-        return sorted({each[len(prefix) :].partition("/")[0] for each in self.tree.beginning_with(prefix)})
+        return sorted({key[len(prefix) :].partition("/")[0] for key in self.tree.beginning_with(prefix)})
 
     async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
         self._check_open()
@@ -146,34 +147,34 @@ class MemoryMetadataStore:
     def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
         return self._watches.add(prefix, callback)
 
-    def told(self, keys: Sequence[str]) -> None:
-        """The tree announces a commit."""
+    def announce(self, keys: Sequence[str]) -> None:
+        """Announce the keys of a commit to the watches."""
         if not self._cut_off:
             self._watches.announce(keys)
 
     def expire_session(self) -> None:
-        """As a server whose client fell silent: the ephemeral keys go, and another session begins."""
+        """Remove the ephemeral keys and begin another session, as a server does whose client fell silent."""
         self.tree.expire(self.session.id)
         self.session.lose()
         self.session.resume(self.tree.new_session())
 
     def cut_off(self) -> None:
-        """As a connection that breaks for so long that the session may be over: nothing is read, written or told."""
+        """Break the connection for so long that the session may be over: reads, writes and watches stop."""
         self._cut_off = True
         self.session.lose()
 
     def stand_still(self) -> None:
-        """As a process that gets no time: its clock says that the session holds, until `cut_off` wakes it."""
+        """Simulate a process that gets no time: its clock says that the session holds, until `cut_off` wakes it."""
         self._cut_off = True
 
     def expire_unseen(self) -> None:
-        """While it is cut off: the servers end the session, and others see its keys go."""
+        """End the session on the servers while this store is cut off: other stores see its keys go."""
         assert self._cut_off, "cut_off or stand_still comes first"
         self._expired = True
         self.tree.expire(self.session.id)
 
     def reconnect(self) -> None:
-        """The end of `cut_off`: in the same session, unless it expired meanwhile."""
+        """End `cut_off`, in the same session unless it expired meanwhile."""
         self._cut_off = False
         self.session.resume(self.tree.new_session() if self._expired else self.session.id)
         self._expired = False
@@ -181,7 +182,7 @@ class MemoryMetadataStore:
 
     @contextmanager
     def out_of_sight(self) -> Iterator[None]:
-        """As a connection that breaks: watches are told only afterwards, and only that anything may have changed."""
+        """Break the connection for a while: watches are notified afterwards, and only that any key may have changed."""
         watches, self._watches = self._watches, Watches()
         try:
             yield
@@ -203,12 +204,12 @@ class MemoryMetadataStore:
             raise MetadataUnavailable("the metadata store is cut off")
 
 
-def _version(found: Versioned | None) -> int | None:
-    return None if found is None else found.version
+def _version(stored: Versioned | None) -> int | None:
+    return None if stored is None else stored.version
 
 
 class MemoryLedgers:
-    """The entries that several journals share, as bookies keep them."""
+    """The entries that several journals share, as bookies hold them."""
 
     def __init__(self, first_ledger: int = 1) -> None:
         self.entries: dict[int, list[bytes]] = {}
@@ -216,22 +217,23 @@ class MemoryLedgers:
         self._writers: dict[int, MemoryJournal | None] = {}
 
     def admit(self, writer: MemoryJournal, ledger_id: int) -> bool:
-        """Whether this journal may write to the ledger: the first one may, until another one fences it."""
+        """Return True if this journal may write to the ledger: the first journal may, until another one fences it."""
         return self._writers.setdefault(ledger_id, writer) is writer
 
     def fence(self, reader: MemoryJournal, ledger_id: int) -> None:
-        """Nobody writes to the ledger any more, unless it is the reader itself."""
+        """Stop all writers of the ledger except the reader itself."""
         if self._writers.get(ledger_id) is not reader:
             self._writers[ledger_id] = None
 
 
 class MemoryJournal:
-    """Keeps every run in a list per ledger. "Durable" means: at the end of this turn of the event loop."""
+    """A journal that holds runs in a list per ledger. They are durable at the end of this turn of the event loop."""
 
     def __init__(self, first_ledger: int = 1, ledgers: MemoryLedgers | None = None) -> None:
-        """``first_ledger`` is above all ledgers that the metadata name already, if this is not their first journal.
+        """Create a journal.
 
-        ``ledgers`` None: this journal alone has them.
+        ``first_ledger`` must be above all ledgers that the metadata name already. Without ``ledgers`` the journal
+        shares its entries with no other.
         """
         self.statistics = JournalStatistics()
         self.counts_may_follow = True
@@ -276,11 +278,10 @@ class MemoryJournal:
     async def seal(self, ledger_id: int) -> Sealed:
         return await self.recover(ledger_id) or Sealed(0, 0)
 
-    def abandon(self, ledger_id: int) -> None:
-        """What was written stays."""
+    def abandon(self, ledger_id: int) -> None: ...
 
     async def verify(self, name: str, ledgers: Sequence[LedgerRecord]) -> None:
-        """Memory does not rot."""
+        """Accept everything: memory does not decay."""
 
     async def read(self, name: str, ledger_id: int, first: int, entries_max: int, bytes_max: int) -> list[bytes]:
         if ledger_id not in self._ledgers:
@@ -298,5 +299,5 @@ class MemoryJournal:
 def memory_log_store(
     metadata: MetadataStore, config: LogConfig | None = None, journal: MemoryJournal | None = None
 ) -> TopicLogStore:
-    """A `LogStore` in memory. Give it the journal of an earlier one to see what a restart sees."""
+    """Return a `LogStore` in memory. Pass the journal of an earlier one to see the state after a restart."""
     return TopicLogStore(metadata, journal or MemoryJournal(), config)

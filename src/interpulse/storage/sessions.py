@@ -1,4 +1,4 @@
-"""The session that ephemeral keys live as long as."""
+"""The session of a metadata store, which bounds the lifetime of ephemeral keys."""
 
 from __future__ import annotations
 
@@ -10,45 +10,46 @@ __all__ = ["LastingSession", "Session", "SessionState", "SessionWatches"]
 
 
 class SessionState(Enum):
-    """What a broker may rely on."""
+    """The state of a session, as far as a broker may rely on it."""
 
     CONNECTED = "connected"
-    """The ephemeral keys of this session stand."""
+    """The ephemeral keys of this session exist."""
     SUSPENDED = "suspended"
-    """They stand still, but no server answers."""
+    """The ephemeral keys still exist, but no server answers."""
     LOST = "lost"
-    """They are gone, or may be."""
+    """The ephemeral keys are gone, or may be."""
 
 
 class Session(Protocol):
-    """The session of a metadata store. After it was lost it may come back, or another one takes its place."""
+    """The session of a metadata store. A lost session may come back, or be replaced by another."""
 
     @property
     def id(self) -> int:
-        """Another one after ephemeral keys were removed."""
+        """The id, which changes after ephemeral keys were removed."""
 
     @property
     def state(self) -> SessionState:
-        """As the clock says now: no timer has to fire in time for it."""
+        """The state by the clock, read now: no timer has to fire for it."""
 
     def holds(self) -> bool:
-        """Whether the ephemeral keys surely stand now. Look before each act that rests on one of them."""
+        """Return True if the ephemeral keys certainly exist now. Check this before each act that depends on one."""
 
     def on_change(self, callback: Callable[[SessionState], None]) -> Callable[[], None]:
-        """Call back with every new state, in the event loop; must not raise. Returns the function that ends it.
+        """Call back with every new state, in the event loop, and return the function that ends this. Must not raise.
 
-        CONNECTED with the `id` of before: nothing was removed. The call may come later than `holds` tells.
+        CONNECTED with the earlier `id` means that nothing was removed. The call may come later than `holds` turns
+        false.
         """
 
 
 class SessionWatches:
-    """Who is told of new states."""
+    """The callbacks for new states of a session."""
 
     def __init__(self) -> None:
         self._callbacks: dict[object, Callable[[SessionState], None]] = {}
 
     def add(self, callback: Callable[[SessionState], None]) -> Callable[[], None]:
-        """Begin; the returned function ends it."""
+        """Add a callback and return the function that removes it."""
         token = object()
         self._callbacks[token] = callback
 
@@ -58,13 +59,13 @@ class SessionWatches:
         return cancel
 
     def announce(self, state: SessionState) -> None:
-        """Tell everyone."""
+        """Call all callbacks with the state."""
         for callback in list(self._callbacks.values()):
             callback(state)
 
 
 class LastingSession:
-    """The session of a store in this process: it ends when the store is closed, or when a test ends it."""
+    """The session of a store in this process. It ends when the store is closed, or when a test ends it."""
 
     def __init__(self, session_id: int = 1) -> None:
         self.id = session_id
@@ -78,15 +79,15 @@ class LastingSession:
         return self._watches.add(callback)
 
     def close(self) -> None:
-        """The store is closed."""
+        """End the session with its store."""
         self.lose()
 
     def lose(self) -> None:
-        """Its keys may be gone."""
+        """Enter the state in which the ephemeral keys may be gone."""
         self._enter(SessionState.LOST)
 
     def resume(self, session_id: int) -> None:
-        """It is back, or with another id: another session takes its place."""
+        """Restore the session, or replace it by one with another id."""
         self.id = session_id
         self._enter(SessionState.CONNECTED)
 

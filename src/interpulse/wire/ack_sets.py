@@ -1,4 +1,4 @@
-"""Which messages of a batch still wait for their acknowledgement: words on the wire, one number here."""
+"""The unacknowledged messages of a batch: words on the wire, one number here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WORD = (1 << 64) - 1
 
 
 def mask_of(ack_set: Sequence[int]) -> int:
-    """The words of an ``ack_set`` as one number: bit i is 1 while message i waits."""
+    """Return the words of an ``ack_set`` as one number: bit i is 1 while message i is not acknowledged."""
     mask = 0
     for index, word in enumerate(ack_set):
         mask |= (word & _WORD) << (64 * index)
@@ -18,12 +18,12 @@ def mask_of(ack_set: Sequence[int]) -> int:
 
 
 def of_batch(mask: int, messages: int) -> int:
-    """The bits of ``mask`` that are messages of a batch of so many; a made-up number costs nothing."""
+    """Return the bits of ``mask`` that are messages of a batch of this size. An absurd size costs nothing."""
     return mask & ((1 << min(max(messages, 0), mask.bit_length())) - 1)
 
 
 def words_of(mask: int) -> tuple[int, ...]:
-    """The inverse of :func:`mask_of`; words are signed, as the wire has them."""
+    """Return the words of a mask, signed as on the wire."""
     words = []
     while mask:
         word = mask & _WORD

@@ -25,19 +25,19 @@ class BatchedMessage(NamedTuple):
 
 
 def pack_one(metadata: pb.SingleMessageMetadata, payload: bytes) -> bytes:
-    """One message as it lies in a batch. Sets ``payload_size`` of the metadata."""
+    """Return one message in the form of a batch. Set ``payload_size`` of the metadata."""
     metadata.payload_size = len(payload)
     raw = metadata.SerializeToString()
     return b"%b%b%b" % (_U32.pack(len(raw)), raw, payload)
 
 
 def pack_batch(messages: Iterable[tuple[pb.SingleMessageMetadata, bytes]]) -> bytes:
-    """The payload of a batch before compression."""
+    """Return the payload of a batch before compression."""
     return b"".join(pack_one(metadata, payload) for metadata, payload in messages)
 
 
 def unpack_batch(payload: bytes | memoryview, count: int) -> list[BatchedMessage]:
-    """The ``count`` messages of a decompressed batch. Raises RemoteProtocolError if they are not there exactly."""
+    """Return the ``count`` messages of a decompressed batch. Raise RemoteProtocolError if it has more or fewer."""
     view = memoryview(payload)
     messages: list[BatchedMessage] = []
     start = 0

@@ -1,7 +1,7 @@
 """CRC32C, the checksum in front of every stored entry.
 
-The compiled library does the work where it is installed. Code shipped to Spark executors as a plain archive cannot
-carry it, so a table of 256 steps stands in there: the same numbers, several hundred times slower.
+The compiled library computes it where it is installed. Code shipped to Spark executors as a plain archive cannot
+include the library and uses a table of 256 steps: the same numbers, several hundred times slower.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TABLE = [_octet_checksum(octet) for octet in range(256)]
 
 
 def crc32c_slowly(data: bytes | memoryview, value: int = 0) -> int:
-    """CRC32C without any library. ``value`` is the checksum of what came before."""
+    """Compute CRC32C without any library. ``value`` is the checksum of the bytes before."""
     crc = value ^ 0xFFFFFFFF
     for octet in memoryview(data).cast("B"):
         crc = crc >> 8 ^ _TABLE[(crc ^ octet) & 0xFF]
@@ -31,7 +31,7 @@ def crc32c_slowly(data: bytes | memoryview, value: int = 0) -> int:
 
 
 crc32c: Callable[..., int]
-"""CRC32C of some bytes; a second argument continues from the checksum of what came before."""
+"""Computes CRC32C of some bytes. A second argument continues from the checksum of the bytes before."""
 
 try:
     from crc32c import crc32c

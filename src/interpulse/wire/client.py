@@ -1,4 +1,4 @@
-"""The client's end of a connection, without the socket: greeting, request ids, credentials on demand, keep-alive."""
+"""The client's end of a connection, without the socket: greeting, request ids, credentials, keep-alive."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class _State(Enum):
 
 
 class _Step(Enum):
-    """What the protocol does with one command."""
+    """The reaction of the protocol to one command."""
 
     GREET = auto()
-    """Take what the broker says of itself; the state becomes CONNECTED."""
+    """Take over the broker's CONNECTED; the state becomes CONNECTED."""
     FAIL = auto()
     """Raise the error of the broker; the state becomes FAILED."""
     SEND_PONG = auto()
@@ -60,18 +60,18 @@ _STEPS: Final[Mapping[_State, Mapping[int | None, _Step]]] = {
         None: _Step.SKIP,
     },
 }
-"""By state and type of command; None stands for all other commands."""
+"""Steps by state and type of command; None stands for all other commands."""
 
 _NOT_HANDED_OUT: Final = frozenset(_STEPS[_State.CONNECTED]) - {None}
-"""The commands with a line of their own once the broker has answered."""
+"""The commands that the protocol handles itself once the broker has answered."""
 
 
 class ClientProtocol:
-    """One broker, seen from a client.
+    """The client's side of one connection to a broker.
 
-    ``auth_data`` are the credentials of CONNECT; when the broker asks again, see :attr:`wants_credentials`.
-    ``proxy_to_broker_url`` names the broker (host:port) behind the address that was connected to; ``original`` is the
-    client that a proxy speaks for. Times are seconds of one monotonic clock.
+    ``auth_data`` are the credentials of CONNECT; for later ones see :attr:`wants_credentials`. ``proxy_to_broker_url``
+    is host:port of the broker behind a proxy; ``original`` is the client that a proxy speaks for. Times are seconds of
+    one monotonic clock.
     """
 
     def __init__(
@@ -121,32 +121,35 @@ class ClientProtocol:
 
     @property
     def protocol_version(self) -> int:
-        """The version both sides speak."""
+        """The protocol version that both sides support."""
         return self.connected.protocol_version
 
     @property
     def message_bytes_max(self) -> int:
-        """The largest message this broker takes."""
+        """The size of the largest message that this broker accepts."""
         return self.connected.max_message_size or MESSAGE_BYTES_MAX
 
     def next_request_id(self) -> int:
-        """A number that no other request of this connection has."""
+        """Return a request id that is unique on this connection."""
         self._request_id += 1
         return self._request_id
 
     def receive_data(self, data: bytes) -> list[Received]:
-        """The frames and runs to act on, in order; CONNECTED, PING, PONG and AUTH_CHALLENGE are dealt with here.
+        """Return the frames and runs to act on, in order. CONNECTED, PING, PONG and AUTH_CHALLENGE are handled here.
 
-        Raises RemoteProtocolError, or during the greeting the error that the broker refused it with. Close after that.
+        Raise RemoteProtocolError, or during the greeting the error with which the broker refused it. Close the
+        connection after that.
         """
         self._keep_alive.heard = True
         received = self._decoder.feed_runs(data)
         if self._state is _State.CONNECTED and not any(map(_is_for_the_protocol, received)):
             return received
-        return [each for each in received if not isinstance(each, Frame) or self._step(each.command) is _Step.HAND_OUT]
+        return [
+            event for event in received if not isinstance(event, Frame) or self._step(event.command) is _Step.HAND_OUT
+        ]
 
     def _step(self, command: pb.BaseCommand) -> _Step:
-        """Do what the table says."""
+        """Carry out the step of the table."""
         steps = _STEPS[self._state]
         step = steps.get(command.type, steps[None])
         if step is _Step.GREET:
@@ -173,11 +176,11 @@ class ClientProtocol:
 
     @property
     def wants_credentials(self) -> bool:
-        """The broker has asked for credentials anew: give it some by :meth:`answer_challenge`."""
+        """True if the broker has asked for new credentials: call :meth:`answer_challenge`."""
         return self._wants_credentials
 
     def answer_challenge(self, auth_data: bytes, auth_method: str | None = None) -> None:
-        """AUTH_RESPONSE goes out. ``auth_method``: None = that of the greeting."""
+        """Send AUTH_RESPONSE. ``auth_method`` None is the method of the greeting."""
         self._wants_credentials = False
         self._outgoing.append(
             commands.auth_response(
@@ -189,7 +192,7 @@ class ClientProtocol:
         )
 
     def data_to_send(self) -> bytes:
-        """The frames of the protocol itself, once: CONNECT first. Call it after every other call."""
+        """Return the frames of the protocol itself, once: CONNECT first. Call it after every other method."""
         if not self._outgoing:
             return b""
         data = b"".join(self._outgoing)
@@ -198,11 +201,11 @@ class ClientProtocol:
 
     @property
     def next_tick(self) -> float:
-        """When :meth:`tick` wants to be called."""
+        """The time of the next call of :meth:`tick`."""
         return self._keep_alive.next_tick
 
     def tick(self, now: float) -> None:
-        """Keep-alive. Raises RemoteProtocolError if nothing at all came since the last PING."""
+        """Send a PING if it is due. Raise RemoteProtocolError if nothing came since the last one."""
         if not self._keep_alive.elapsed(now):
             return
         self._keep_alive.check_heard()

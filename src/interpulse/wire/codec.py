@@ -1,11 +1,11 @@
-"""The frame codec: what travels once per message, or by the thousand, read and written in runs.
+"""The frame codec: commands that are sent once per message, or by the thousand, read and written in runs.
 
-There are two: one compiled, the module `interpulse_codec` of the folder ``native``, and one in Python. They give the
-same bytes and read the same frames; whichever is there is taken, the compiled one first. ``INTERPULSE_CODEC=python``
-or ``native`` in the environment demands one of them.
+There are two codecs: a compiled one, the module `interpulse_codec` of the folder ``native``, and one in Python. They
+write the same bytes and read the same frames. The compiled one is preferred if it is installed.
+``INTERPULSE_CODEC=python`` or ``native`` in the environment demands one of them.
 
-A codec reads plain frames only, those that clients send for nearly every message. Everything else, be it unusual,
-damaged, too large or not complete, it leaves where it is: for protobuf, which has the errors.
+A codec reads only plain frames, those that clients send for nearly every message. It leaves all others (unusual,
+damaged, too large or incomplete) to protobuf, which reports the errors.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ __all__ = ["Codec", "Questions", "chosen_codec", "chosen_name", "codec", "native
 Receipts: TypeAlias = Sequence[tuple[int, int, int, int]]
 Questions: TypeAlias = Sequence[tuple[str, Sequence[int]]]
 Messages: TypeAlias = Sequence[tuple[Any, bytes, int, tuple[int, ...], int]]
-Places: TypeAlias = Sequence[tuple[int, int]]
+Positions: TypeAlias = Sequence[tuple[int, int]]
 Stamper: TypeAlias = Callable[
-    [Sequence[bytes], Places, Sequence[int], int, Sequence[tuple[bytes, bytes]]], tuple[Sequence[bytes], Sequence[int]]
+    [Sequence[bytes], Positions, Sequence[int], int, Sequence[tuple[bytes, bytes]]],
+    tuple[Sequence[bytes], Sequence[int]],
 ]
 
 _VARIABLE: Final = "INTERPULSE_CODEC"
 _PIECE_BYTES_LARGE: Final = 32 * 1024
-"""An entry from this size on stays a piece of its own: copying it costs more than another piece."""
+"""An entry of this size or more stays a piece of its own: a copy costs more than another piece."""
 _DELIVERED_BYTES_LARGE: Final = 4 * 1024
-"""The same of an entry that is delivered, whose pieces are joined when they are sent."""
+"""The size from which on a delivered entry stays a piece of its own; its pieces are joined when they are sent."""
 
 
 class Codec(NamedTuple):
@@ -38,87 +39,92 @@ class Codec(NamedTuple):
 
     name: str
     take_sends: Callable[[bytes, int, int], tuple[int, Sequence[int], Sequence[bytes], int] | None]
-    """(bytes, where to begin, largest frame) -> producer id, sequence ids, entries, where to go on.
+    """(bytes, start, largest frame) -> producer id, sequence ids, entries, end.
 
-    The plain SENDs of one producer that follow each other: each one whole message that is no marker, with a checksum,
-    which fits. The entries are copies. None if there is no such SEND.
+    Reads consecutive plain SENDs of one producer: each one whole message that is no marker, with a correct checksum.
+    The entries are copies. None if there is no such SEND.
     """
     take_acks: Callable[[bytes, int, int], tuple[int, Sequence[tuple[int, int]], int] | None]
-    """The same for the plain ACKs of one consumer: individual, of whole entries, without an answer."""
+    """(bytes, start, largest frame) -> consumer id, positions, end.
+
+    Reads consecutive plain ACKs of one consumer: individual, of whole entries, without an answer.
+    """
     take_questions: Callable[[bytes, int, int], tuple[bool, Questions, int] | None]
-    """(bytes, where to begin, largest frame) -> flag, topics, where to go on.
+    """(bytes, start, largest frame) -> flag, topics, end.
 
-    The plain questions of one type that follow each other and have the same flag: PARTITIONED_METADATA with whether it
-    may create, LOOKUP with whether it is authoritative. A plain one names its topic, but neither who asks for whom
-    nor a listener. Topics stand in the order of the questions, each with the request ids of those that follow each
-    other.
+    Reads consecutive plain requests of one type with the same flag: PARTITIONED_METADATA that may or may not create,
+    LOOKUP that is or is not authoritative. A plain request names its topic, but no original client and no listener.
+    Topics are in the order of the requests, each with the request ids of consecutive ones.
     """
-    take_messages: Callable[[bytes, int, int], tuple[int, Places, Sequence[bytes], Sequence[int], int] | None]
-    """(bytes, where to begin, largest frame) -> consumer id, positions, entries, message counts, where to go on.
+    take_messages: Callable[[bytes, int, int], tuple[int, Positions, Sequence[bytes], Sequence[int], int] | None]
+    """(bytes, start, largest frame) -> consumer id, positions, entries, message counts, end.
 
-    The plain MESSAGEs of one consumer that follow each other: each a whole entry that was not delivered before, begins
-    with a checksum that fits, and has plain metadata. The entries are copies.
+    Reads consecutive plain MESSAGEs of one consumer: each a whole entry, delivered for the first time, that starts with
+    a correct checksum and has plain metadata. The entries are copies.
     """
-    take_receipts: Callable[[bytes, int, int], tuple[int, Sequence[int], Places, int] | None]
-    """The same for SEND_RECEIPTs of one producer: producer id, sequence ids, positions, where to go on."""
+    take_receipts: Callable[[bytes, int, int], tuple[int, Sequence[int], Positions, int] | None]
+    """(bytes, start, largest frame) -> producer id, sequence ids, positions, end.
+
+    Reads consecutive SEND_RECEIPTs of one producer.
+    """
     sticky_keys: Callable[[Sequence[bytes]], Sequence[bytes | None]]
-    """Entries -> the key of each that Key_Shared goes by: its ordering key, else its partition key.
+    """Entries -> the key of each for Key_Shared: its ordering key, else its partition key.
 
-    None if an entry has none, has it in base64, or is not plain: its first bytes are not the checksum, or its metadata
+    None if an entry has no key, has it in base64, or is not plain: it does not start with the checksum, or its metadata
     is damaged or has unusual fields.
     """
     message_counts: Callable[[Sequence[bytes]], Sequence[int]]
-    """Entries -> the messages of each; 0 of a marker, a chunk, and one that is not plain, as of `sticky_keys`."""
+    """Entries -> the number of messages in each; 0 for a marker, a chunk, and an entry that is not plain."""
     last_sequences: Callable[[Sequence[bytes]], tuple[str, Sequence[int]] | None]
-    """Entries -> the producer name that is in all of them, and the highest sequence id that each names.
+    """Entries -> their common producer name, and the highest sequence id of each.
 
-    None if they have several names, or one is not plain, or has a number that is below zero.
+    None if they have several names, or one is not plain or has a negative number.
     """
     receipt_encoder: Callable[[int, int], Callable[[Receipts], bytes]]
-    """(producer id, partition or -1) -> the function that makes the frames of some receipts.
+    """(producer id, partition or -1) -> the function that encodes receipts as frames.
 
     A receipt is (sequence id, highest sequence id, ledger, entry); a highest one of 0 or less was not sent.
     """
     message_encoder: Callable[[int, int], Callable[[Messages, int | None], list[bytes]]]
-    """(consumer id, partition or -1) -> the function that makes the frames of some deliveries.
+    """(consumer id, partition or -1) -> the function that encodes deliveries as frames.
 
-    Its arguments are the deliveries and the consumer epoch, None = without; its pieces joined are the frames.
+    Its arguments are the deliveries and the consumer epoch (None = without). It returns pieces that form the frames
+    when joined.
     """
     send_encoder: Callable[[int], Callable[[Sequence[int], Sequence[int], Sequence[bytes]], list[bytes]]]
-    """Producer id -> the function that makes the SEND frames of some entries.
+    """Producer id -> the function that encodes entries as SEND frames.
 
-    Its arguments are sequence ids, message counts and entries; its pieces joined are the frames. The SEND of an entry
-    of several messages has the sequence id as its highest one too.
+    Its arguments are sequence ids, message counts and entries. It returns pieces that form the frames when joined. For
+    an entry of several messages the sequence id is also the highest one.
     """
     entry_stamper: Callable[[bytes, tuple[bytes, bytes, bytes]], Stamper]
-    """(constant, keys), as of a `StampEncoder` -> the function that makes the copies of some entries.
+    """(constant, keys), as in `StampEncoder` -> the function that copies entries.
 
-    Its arguments are lists of entries, of their positions and of the sequence ids of the copies, where to begin in
-    these, and versions of the schema with those that the copies shall have. It gives the copies, ready to be stored,
-    and their message counts, up to the first entry whose metadata is not plain, which has a transaction, an origin or
-    addressees, or a version of the schema that is not among these.
+    Its arguments are lists of entries, of their positions and of the copies' sequence ids, the start in these, and a
+    map of schema versions to those of the copies. It returns the copies, ready to be stored, and their message counts.
+    It stops at the first entry whose metadata is not plain, has a transaction, an origin or addressees, or a schema
+    version that is not in the map.
     """
     split_batch: Callable[[bytes, int, int], bytes | None]
-    """(bytes, where a batch begins that is not compressed, number of messages) -> where the payload of each begins and
-    ends.
+    """(bytes, start of an uncompressed batch, number of messages) -> begin and end of each payload.
 
-    Pairs of numbers of four bytes, as the machine has them. None if the metadata of a message has more than its size
-    and a sequence id, or the batch is damaged.
+    Pairs of four-byte numbers in the machine's order. None if the metadata of a message has more than its size and a
+    sequence id, or the batch is damaged.
     """
     join_payloads: Callable[[Sequence[tuple[bytes, bytes]]], tuple[bytes, bytes]]
-    """Batches with such bounds of theirs -> all payloads behind each other, and where each begins and the last ends.
+    """Batches with their bounds -> all payloads joined, the begin of each and the end of the last.
 
-    Raises ValueError for bounds that are outside of their batch.
+    Raises ValueError for bounds outside of their batch.
     """
     encode_answers: Callable[[bytes, bytes, bytes, Sequence[int]], bytes]
-    """(head, what stands before the request id, what stands behind it, request ids) -> the frames.
+    """(head, bytes before the request id, bytes behind it, request ids) -> the frames.
 
     The first three are an `AnswerTemplate`.
     """
 
 
 def python_codec() -> Codec:
-    """The codec in Python, the reference."""
+    """Return the codec in Python, the reference."""
     from interpulse.wire import python_codec as module
 
     return Codec(
@@ -142,7 +148,7 @@ def python_codec() -> Codec:
 
 
 def native_codec() -> Codec:
-    """The compiled codec. Raises ImportError where it is not installed, or is older than this."""
+    """Return the compiled codec. Raise ImportError if it is not installed, or older than this package."""
     import interpulse_codec as module
 
     if not hasattr(module, "message_counts"):
@@ -190,7 +196,10 @@ def native_codec() -> Codec:
 
 
 def chosen_name(environment: Mapping[str, str]) -> str:
-    """The name of the codec that the environment demands, else of the best one. Raises ImportError, ValueError."""
+    """Return the name of the codec that the environment demands, else of the best one.
+
+    Raise ImportError or ValueError.
+    """
     wanted = environment.get(_VARIABLE, "")
     if wanted not in ("", "native", "python"):
         raise ValueError(f"{_VARIABLE}={wanted} names no codec: set it to native or python, or not at all")
@@ -205,18 +214,18 @@ def chosen_name(environment: Mapping[str, str]) -> str:
 
 
 def chosen_codec(environment: Mapping[str, str]) -> Codec:
-    """The codec of that name. Raises ImportError, ValueError."""
+    """Return the codec of `chosen_name`. Raise ImportError or ValueError."""
     return native_codec() if chosen_name(environment) == "native" else python_codec()
 
 
 @cache
 def codec() -> Codec:
-    """The codec of this process. Raises ImportError, ValueError."""
+    """Return the codec of this process. Raise ImportError or ValueError."""
     return chosen_codec(os.environ)
 
 
 def _native_installed() -> bool:
     try:
         return find_spec("interpulse_codec") is not None
-    except ValueError:  # something without a specification has its name
+    except ValueError:  # another object without a specification has its name
         return False

@@ -1,4 +1,4 @@
-"""The four codecs a payload may be compressed with.
+"""The four compressions of payloads.
 
 LZ4 and SNAPPY are raw blocks, without the headers of their file formats; ZLIB and ZSTD are their usual streams.
 """
@@ -17,7 +17,7 @@ __all__ = ["compress", "decompress"]
 
 
 def _cramjam() -> Any:
-    """Loaded with the first message that needs it: most programs never do. Raises NotSupported."""
+    """Import the library, with the first message that needs it: most programs never do. Raise NotSupported."""
     try:
         import cramjam
     except ImportError as error:
@@ -79,15 +79,14 @@ _DECOMPRESS: Final[dict[int, Callable[[bytes, int], bytes]]] = {
 
 
 def compress(codec: pb.CompressionType.ValueType, payload: bytes) -> bytes:
-    """The payload in the form the codec has on Pulsar's wire. Raises NotSupported."""
+    """Compress a payload to its form on Pulsar's wire. Raise NotSupported."""
     return _COMPRESS[codec](payload)
 
 
 def decompress(codec: pb.CompressionType.ValueType, payload: bytes | memoryview, uncompressed_size: int) -> bytes:
-    """The payload as it was before; never more than ``uncompressed_size`` bytes are made of it.
+    """Decompress a payload, to at most ``uncompressed_size`` bytes. The caller bounds that size.
 
-    Raises RemoteProtocolError if it cannot be read or has another size: callers bound the size beforehand. Raises
-    NotSupported where its codec is not installed.
+    Raise RemoteProtocolError if it cannot be read or has another size, NotSupported if the library is not installed.
     """
     if codec == pb.NONE:
         return bytes(payload)

@@ -1,6 +1,6 @@
 """Stored entries: their parts, magic numbers, checksums.
 
-An entry is stored exactly as SEND brings it and MESSAGE takes it out, but for what the broker may put in front::
+An entry is stored exactly as SEND carries it and MESSAGE delivers it, except for what the broker may prepend::
 
     [0x0e02 size broker_entry_metadata] [0x0e01 crc32c] metadata_size metadata payload
 
@@ -41,35 +41,35 @@ _U16: Final = Struct(">H")
 _U32: Final = Struct(">I")
 _unpack_checksum: Final = Struct(">HI").unpack_from
 _HEAD: Final = Struct(">HII")
-"""The mark, the checksum and the size of the metadata."""
+"""The magic number, the checksum and the size of the metadata."""
 _unpack_head: Final = _HEAD.unpack_from
 _METADATA_START: Final = _HEAD.size
 
 
 @dataclass(slots=True)
 class ParsedEntry:
-    """A stored entry taken apart. ``payload`` may still be compressed, encrypted, or a batch."""
+    """The parts of a stored entry. ``payload`` may still be compressed, encrypted, or a batch."""
 
     metadata: pb.MessageMetadata
     metadata_bytes: bytes
     payload: memoryview
     broker_metadata: pb.BrokerEntryMetadata | None = None
     was_encrypted: bool = False
-    """A client has decrypted it; metadata and payload are as if it never had been encrypted."""
+    """True once a client has decrypted it. Metadata and payload then look as if it was never encrypted."""
 
     @property
     def is_batch(self) -> bool:
-        """Presence decides, not the number: a batch may hold a single message."""
+        """True for a batch. Presence decides, not the number: a batch may hold a single message."""
         return self.metadata.HasField("num_messages_in_batch")
 
     @property
     def message_count(self) -> int:
-        """Nobody has less than one: a number that a producer made up must not give permits back."""
+        """The number of messages, at least one: a number invented by a producer must not give permits back."""
         return max(self.metadata.num_messages_in_batch, 1)
 
 
 def parse_entry(entry: bytes | memoryview) -> ParsedEntry:
-    """Take an entry apart without checking its checksum. Raises RemoteProtocolError if it is no entry."""
+    """Split an entry into its parts without verifying its checksum. Raise RemoteProtocolError if it is no entry."""
     view = memoryview(entry)
     try:
         broker_size = _broker_part_size(view)
@@ -89,13 +89,13 @@ def parse_entry(entry: bytes | memoryview) -> ParsedEntry:
 
 
 def _magic_at(view: memoryview, start: int) -> int:
-    """The two bytes that tell which part of an entry begins here."""
+    """Return the two bytes that identify the part of an entry at this offset."""
     magic: int = _U16.unpack_from(view, start)[0]
     return magic
 
 
 def _broker_part_size(view: memoryview) -> int:
-    """Bytes of the broker entry metadata in front of the entry, 0 in most cases."""
+    """Return the size of the broker entry metadata in front of the entry, 0 in most cases."""
     if _magic_at(view, 0) != _BROKER_METADATA_MAGIC:
         return 0
     size: int = 6 + _U32.unpack_from(view, 2)[0]
@@ -105,7 +105,7 @@ def _broker_part_size(view: memoryview) -> int:
 
 
 def metadata_in(entry: bytes | memoryview) -> bytes | None:
-    """The metadata, not parsed, of an entry that begins with its checksum, as nearly every one does; None of others."""
+    """Return the raw metadata of an entry that starts with its checksum, as nearly all do; None for others."""
     if len(entry) < _METADATA_START:
         return None
     magic, _, size = _unpack_head(entry)
@@ -114,7 +114,7 @@ def metadata_in(entry: bytes | memoryview) -> bytes | None:
 
 
 def checksum_fits(entry: bytes | memoryview) -> bool | None:
-    """Whether an entry fits the checksum that it begins with; None if it begins with something else."""
+    """Return True if the entry matches the checksum that it starts with; None if it starts with something else."""
     if len(entry) < 6:
         return None
     magic, expected = _unpack_checksum(entry)
@@ -125,7 +125,7 @@ def checksum_fits(entry: bytes | memoryview) -> bool | None:
 
 
 def verify_checksum(entry: bytes | memoryview) -> bool:
-    """False if the entry carries a checksum that does not fit its bytes, or is cut off before it ends.
+    """Return False if the checksum does not match, or the entry is cut off.
 
     An entry without a checksum passes.
     """
@@ -133,7 +133,7 @@ def verify_checksum(entry: bytes | memoryview) -> bool:
     if fits is not None or len(entry) < 6:
         return bool(fits)
     view = memoryview(entry)
-    try:  # rare: something in front of the checksum, or no checksum
+    try:  # rare: broker metadata before the checksum, or no checksum
         rest = view[_broker_part_size(view) :]
         if _magic_at(rest, 0) != _CHECKSUM_MAGIC:
             return True
@@ -143,9 +143,9 @@ def verify_checksum(entry: bytes | memoryview) -> bool:
 
 
 def with_checksum(entry: bytes | memoryview) -> bytes | memoryview:
-    """The entry with a checksum: itself if it has one, else a copy with the checksum put in front.
+    """Return the entry with a checksum: itself if it has one, else a copy.
 
-    Some clients leave it out, and some refuse messages without it.
+    Some clients omit it, and some refuse messages without it.
     """
     if entry[:2] == _CHECKSUM_MARK:
         return entry
@@ -153,7 +153,7 @@ def with_checksum(entry: bytes | memoryview) -> bytes | memoryview:
 
 
 def accept_entry(entry: bytes | memoryview) -> bytes | memoryview | None:
-    """The entry as a broker stores it, always with a checksum; None if it came with a wrong one."""
+    """Return the entry as a broker stores it, always with a checksum; None if it came with a wrong one."""
     fits = checksum_fits(entry)
     if fits is None:
         return with_checksum(entry) if verify_checksum(entry) else None
@@ -161,20 +161,20 @@ def accept_entry(entry: bytes | memoryview) -> bytes | memoryview | None:
 
 
 def build_entry(metadata_bytes: bytes, payload: bytes | memoryview) -> bytes:
-    """An entry ready to be sent or stored, checksum included. Copies the payload once."""
+    """Build an entry to send or store, including the checksum. Copies the payload once."""
     size = _U32.pack(len(metadata_bytes))
     crc = crc32c(payload, crc32c(size + metadata_bytes))
     return b"".join((_CHECKSUM_MARK, _U32.pack(crc), size, metadata_bytes, payload))
 
 
 def with_broker_metadata(broker_metadata: pb.BrokerEntryMetadata, entry: bytes | memoryview) -> bytes:
-    """The entry with broker entry metadata in front."""
+    """Return the entry with broker entry metadata in front."""
     raw = broker_metadata.SerializeToString()
     return b"".join((_BROKER_METADATA_MARK, _U32.pack(len(raw)), raw, entry))
 
 
 def without_broker_metadata(entry: bytes) -> bytes:
-    """The entry as its producer sent it: itself, or a copy without broker entry metadata."""
+    """Return the entry as its producer sent it: itself, or a copy without broker entry metadata."""
     if entry[:2] != _BROKER_METADATA_MARK:
         return entry
     return entry[6 + int.from_bytes(entry[2:6], "big") :]

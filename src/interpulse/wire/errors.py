@@ -1,4 +1,4 @@
-"""Whose fault a broken conversation is."""
+"""The two sides that can break a protocol."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ __all__ = ["LocalProtocolError", "RemoteProtocolError"]
 
 
 class LocalProtocolError(Exception):
-    """We tried to say something that this connection does not allow now: a bug on our side."""
+    """A local bug: this side tried to send something that the connection does not allow now."""
 
 
 class RemoteProtocolError(Exception):
-    """The peer sent something that the protocol does not allow: close this connection, and only this one."""
+    """The peer sent something that the protocol does not allow. Close this connection, and only this one."""

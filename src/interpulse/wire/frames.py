@@ -1,4 +1,4 @@
-"""Frames, and the runs of commands that are alike.
+"""Frames, and runs of similar commands.
 
 A frame is ``total_size command_size command [entry]``; SEND and MESSAGE carry an entry exactly as it is stored
 (`wire.entries`). Integers are big-endian. ``total_size`` counts everything after itself.
@@ -43,16 +43,16 @@ __all__ = [
 ]
 
 MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024
-"""Metadata and payload of one message, unless a broker says otherwise."""
+"""The limit for metadata and payload of one message, unless a broker announces another."""
 
 FRAME_OVERHEAD: Final = 10 * 1024
-"""The room that Pulsar leaves in a frame for commands and headers."""
+"""The space in a frame that Pulsar reserves for commands and headers."""
 
 FRAME_BYTES_MAX: Final = MESSAGE_BYTES_MAX + FRAME_OVERHEAD
-"""One frame with the largest message."""
+"""The size of a frame with the largest message."""
 
 PROTOCOL_VERSION: Final = 21
-"""The newest version of the binary protocol that is spoken here."""
+"""The newest supported version of the binary protocol."""
 
 _U32: Final = Struct(">I")
 _TWO_U32: Final = Struct(">II")
@@ -70,17 +70,17 @@ _MESSAGE_HEAD: Final = bytes((0x08, pb.BaseCommand.MESSAGE))
 _RECEIPT_HEAD: Final = bytes((0x08, pb.BaseCommand.SEND_RECEIPT))
 
 _FLOW_BYTES_MAX: Final = 40
-"""No plain FLOW is longer."""
+"""The size of the longest plain FLOW."""
 
 _VIEW_BYTES_MIN: Final = 1024
-"""Smaller pieces of a frame are gathered: a view takes some 300 bytes and keeps all that was read with it."""
+"""Smaller pieces of a frame are joined: a view takes some 300 bytes, and keeps all bytes of its read alive."""
 
 
 @dataclass(slots=True)
 class Frame:
     """One command, and the entry behind it exactly as on the wire; None if the frame has none.
 
-    The entry is a view of what was read, or bytes of its own where the frame came in several reads.
+    The entry is a view of the bytes that were read, or separate bytes if the frame came in several reads.
     """
 
     command: pb.BaseCommand
@@ -88,80 +88,80 @@ class Frame:
 
 
 class SendRun(NamedTuple):
-    """SENDs of one producer that came one after the other, each with one whole message and a checksum that fits."""
+    """Consecutive SENDs of one producer, each with one whole message and a correct checksum."""
 
     producer_id: int
     sequence_ids: Sequence[int]
     entries: Sequence[bytes]
 
     def singles(self) -> list[SendRun]:
-        """The same SENDs as runs of one."""
+        """Return the SENDs as runs of one."""
         pairs = zip(self.sequence_ids, self.entries, strict=True)
         return [SendRun(self.producer_id, (sequence_id,), (entry,)) for sequence_id, entry in pairs]
 
     def frames(self) -> list[Frame]:
-        """The same SENDs as frames."""
+        """Return the SENDs as frames."""
         pairs = zip(self.sequence_ids, self.entries, strict=True)
         return [Frame(_send_command(self.producer_id, sequence_id), entry) for sequence_id, entry in pairs]
 
 
 class AckRun(NamedTuple):
-    """ACKs of one consumer that came one after the other: individual, of whole entries, without an answer."""
+    """Consecutive ACKs of one consumer: individual, of whole entries, without an answer."""
 
     consumer_id: int
     positions: Sequence[Position]
 
     def frames(self) -> list[Frame]:
-        """The same ACKs as frames, each of one position."""
+        """Return the ACKs as frames, each of one position."""
         return [Frame(_ack_command(self.consumer_id, position), None) for position in self.positions]
 
 
 class FlowRun(NamedTuple):
-    """FLOWs of one consumer that came one after the other, so many times the same."""
+    """Consecutive equal FLOWs of one consumer, and their number."""
 
     consumer_id: int
     permits: int
     times: int
 
     def frames(self) -> list[Frame]:
-        """The same FLOWs as frames."""
+        """Return the FLOWs as frames."""
         return [Frame(_flow_command(self.consumer_id, self.permits), None) for _ in range(self.times)]
 
 
 class PartitionsRun(NamedTuple):
-    """PARTITIONED_METADATAs that came one after the other: they name their topics and nothing else.
+    """Consecutive PARTITIONED_METADATA requests that name their topics and nothing else.
 
-    ``topics`` are in the order of the questions, each with the request ids of those that follow each other.
+    ``topics`` are in the order of the requests, each with the request ids of consecutive ones.
     """
 
     create: bool
     topics: Questions
 
     def frames(self) -> list[Frame]:
-        """The same questions as frames."""
-        return [Frame(_partitions_command(*each, self.create), None) for each in _questions(self.topics)]
+        """Return the requests as frames."""
+        return [Frame(_partitions_command(*question, self.create), None) for question in _questions(self.topics)]
 
 
 class LookupRun(NamedTuple):
-    """LOOKUPs that came one after the other: they name their topics and nothing else, as in a `PartitionsRun`."""
+    """Consecutive LOOKUPs that name their topics and nothing else, as in a `PartitionsRun`."""
 
     authoritative: bool
     topics: Questions
 
     @property
     def question_count(self) -> int:
-        """How many they are."""
+        """The number of requests."""
         return sum(len(request_ids) for _, request_ids in self.topics)
 
     def frames(self) -> list[Frame]:
-        """The same questions as frames."""
-        return [Frame(_lookup_command(*each, self.authoritative), None) for each in _questions(self.topics)]
+        """Return the requests as frames."""
+        return [Frame(_lookup_command(*question, self.authoritative), None) for question in _questions(self.topics)]
 
 
 class MessageRun(NamedTuple):
-    """MESSAGEs to one consumer that came one after the other, each with a whole entry that was not delivered before.
+    """Consecutive MESSAGEs to one consumer, each with a whole entry that is delivered for the first time.
 
-    Every entry begins with a checksum that fits, and ``counts`` are the messages that its metadata tells of.
+    Every entry starts with a correct checksum, and ``counts`` are the numbers of messages in their metadata.
     """
 
     consumer_id: int
@@ -170,22 +170,22 @@ class MessageRun(NamedTuple):
     counts: Sequence[int]
 
     def frames(self) -> list[Frame]:
-        """The same MESSAGEs as frames."""
+        """Return the MESSAGEs as frames."""
         pairs = zip(self.positions, self.entries, strict=True)
         return [Frame(_message_command(self.consumer_id, position), entry) for position, entry in pairs]
 
 
 class ReceiptRun(NamedTuple):
-    """SEND_RECEIPTs to one producer that came one after the other."""
+    """Consecutive SEND_RECEIPTs to one producer."""
 
     producer_id: int
     sequence_ids: Sequence[int]
     positions: Sequence[Position]
 
     def frames(self) -> list[Frame]:
-        """The same receipts as frames."""
+        """Return the receipts as frames."""
         pairs = zip(self.sequence_ids, self.positions, strict=True)
-        return [Frame(_receipt_command(self.producer_id, *each), None) for each in pairs]
+        return [Frame(_receipt_command(self.producer_id, *pair), None) for pair in pairs]
 
 
 Run: TypeAlias = SendRun | AckRun | FlowRun | PartitionsRun | LookupRun | MessageRun | ReceiptRun
@@ -197,14 +197,14 @@ _QUESTIONS: Final[dict[bytes, Callable[[bool, Questions], Run]]] = {
 
 
 class FrameDecoder:
-    """Cuts a stream of bytes into frames.
+    """A stream of bytes, cut into frames.
 
-    A frame that is complete in one read is handed on as a view of it. Of one that spans reads the pieces are kept as
-    they came, and its entry is joined once, alone: nothing large is copied twice, and nothing of its neighbours with
-    it. A size above ``frame_bytes_max`` is refused as soon as its four bytes are there.
+    A frame that is complete in one read is returned as a view of it. The pieces of a longer one are stored as they
+    came, and its entry is joined once, alone: nothing large is copied twice, and no neighbour with it. A size above
+    ``frame_bytes_max`` is refused as soon as its four bytes are there.
 
-    After `gather_runs` what is plain in one read comes in runs, with copies of their entries: SENDs, ACKs, FLOWs
-    and questions for a broker, MESSAGEs and receipts for a client.
+    After `gather_runs` the plain commands of one read are returned in runs, with copies of their entries: SENDs, ACKs,
+    FLOWs and requests for a broker, MESSAGEs and receipts for a client.
     """
 
     __slots__ = ("_bytes_needed", "_bytes_pending", "_codec", "_command_size", "_frame_bytes_max", "_pieces", "_take")
@@ -220,7 +220,7 @@ class FrameDecoder:
 
     @property
     def bytes_pending(self) -> int:
-        """Bytes of a frame that is not complete yet."""
+        """The bytes of an incomplete frame."""
         return self._bytes_pending
 
     def raise_limit(self, frame_bytes_max: int) -> None:
@@ -228,17 +228,22 @@ class FrameDecoder:
         self._frame_bytes_max = max(frame_bytes_max, self._frame_bytes_max)
 
     def gather_runs(self, by: Codec | None = None, *, from_broker: bool = False) -> None:
-        """From now on hand out runs: of what clients send, or of what a broker does. ``by`` None = the codec of the
-        process."""
+        """Return runs from now on: of client commands, or of broker commands.
+
+        ``by`` None = the codec of the process.
+        """
         self._codec = by or codec()
         self._take = _taken_from_broker if from_broker else _taken_from_client
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The frames that ``data`` completes, in order. Raises RemoteProtocolError; nothing can be fed after that."""
+        """Return the frames that ``data`` completes, in order.
+
+        Raise RemoteProtocolError; nothing can be fed after that.
+        """
         return self.feed_runs(data)  # type: ignore[return-value]  # there are none unless they are asked for
 
     def feed_runs(self, data: bytes) -> list[Received]:
-        """As `feed`, with what comes after `gather_runs`."""
+        """Return the frames and, after `gather_runs`, the runs that ``data`` completes; see `feed`."""
         if not self._pieces:
             return self._cut(data, 0)
         view, start = memoryview(data), 0
@@ -289,15 +294,16 @@ class FrameDecoder:
             self._pieces.append(bytearray(piece))
 
     def _measure(self) -> None:
-        """How much of the frame that is on its way must be there before looking again."""
+        """Compute how much of the incomplete frame is needed before the next look."""
         if self._bytes_pending < 4:
             self._bytes_needed = 4
             return
-        head = b"".join(piece[:8] for piece in self._pieces)  # several pieces are eight bytes together at most
+        head = b"".join(piece[:8] for piece in self._pieces)  # several pieces have at most eight bytes in total
         (total_size,) = _U32.unpack_from(head)
         if not 4 < total_size <= self._frame_bytes_max:
             raise RemoteProtocolError(
-                _other_protocol(head[:4]) or f"frame of {total_size} bytes, allowed are 5 to {self._frame_bytes_max}"
+                _other_protocol(head[:4])
+                or f"frame of {total_size} bytes, the limits are 5 and {self._frame_bytes_max}"
             )
         if len(head) < 8:
             self._bytes_needed = 8
@@ -308,7 +314,7 @@ class FrameDecoder:
             raise RemoteProtocolError(f"frame of {total_size} bytes with a command of {self._command_size} bytes")
 
     def _joined(self) -> Frame:
-        """The frame whose last piece has come."""
+        """Return the frame whose last piece has come."""
         command, entry = _split(self._pieces, 8 + self._command_size)
         self._pieces.clear()
         self._bytes_pending, self._bytes_needed = 0, 4
@@ -361,7 +367,7 @@ def _lookup_command(topic: str, request_id: int, authoritative: bool) -> pb.Base
 
 
 def _taken_from_client(by: Codec, data: bytes, start: int, frame_bytes_max: int) -> tuple[Run, int] | None:
-    """The run for a broker that begins at ``start`` and where it ends; None if it begins with no plain frame."""
+    """Return the run for a broker at ``start`` and its end; None if there is no plain frame."""
     head = data[start + 8 : start + 10]
     if head == _SEND_HEAD:
         if (sends := by.take_sends(data, start, frame_bytes_max)) is not None:
@@ -379,7 +385,7 @@ def _taken_from_client(by: Codec, data: bytes, start: int, frame_bytes_max: int)
 
 
 def _taken_flows(data: bytes, start: int) -> tuple[FlowRun, int] | None:
-    """The plain FLOWs from there on that are the same bytes, as a client sends them that consumes much."""
+    """Return the equal plain FLOWs at ``start``, as sent by a client that consumes much."""
     end = start + 4 + _U32.unpack_from(data, start)[0]
     frame = data[start:end]
     flow = _flow_in(frame) if len(frame) <= _FLOW_BYTES_MAX else None
@@ -394,7 +400,10 @@ def _taken_flows(data: bytes, start: int) -> tuple[FlowRun, int] | None:
 
 @lru_cache(maxsize=1024)
 def _flow_in(frame: bytes) -> tuple[int, int] | None:
-    """Consumer id and permits of a plain FLOW. Clients repeat them, and to parse one costs more than to find it."""
+    """Return consumer id and permits of a plain FLOW.
+
+    Clients repeat them, and a cache is faster than a parser.
+    """
     _, command_size = _unpack_sizes(frame)
     flow = _parsed_command(frame[8 : 8 + command_size]).flow
     plain = frame == encode_command(_flow_command(flow.consumer_id, flow.messagePermits))
@@ -402,7 +411,7 @@ def _flow_in(frame: bytes) -> tuple[int, int] | None:
 
 
 def _taken_from_broker(by: Codec, data: bytes, start: int, frame_bytes_max: int) -> tuple[Run, int] | None:
-    """The same for a client."""
+    """Return the run for a client at ``start`` and its end; None if there is no plain frame."""
     head = data[start + 8 : start + 10]
     if head == _MESSAGE_HEAD:
         if (messages := by.take_messages(data, start, frame_bytes_max)) is not None:
@@ -419,7 +428,7 @@ def _positions(pairs: Sequence[tuple[int, int]]) -> list[Position]:
 
 
 def _other_protocol(size: bytes) -> str | None:
-    """The protocol that is spoken instead of Pulsar's, told by four bytes that are too large to be a size; or None."""
+    """Return the protocol that four bytes too large for a size belong to, or None."""
     if size == b"HTTP":
         return "an HTTP answer: this looks like the port of the web service, the binary protocol has another (6650)"
     if size[:2] in (b"\x15\x03", b"\x16\x03"):  # an alert or a greeting, of any version
@@ -428,7 +437,7 @@ def _other_protocol(size: bytes) -> str | None:
 
 
 def _split(pieces: list[memoryview | bytearray], size: int) -> tuple[bytes, bytes]:
-    """The first ``size`` bytes of these pieces, and all others."""
+    """Return the first ``size`` bytes of these pieces, and all others."""
     first: list[memoryview | bytearray] = []
     rest = iter(pieces)
     for piece in rest:
@@ -440,14 +449,14 @@ def _split(pieces: list[memoryview | bytearray], size: int) -> tuple[bytes, byte
 
 
 def _parsed_command(raw: bytes) -> pb.BaseCommand:
-    """Parse one command; its field must be there and complete."""
+    """Parse one command, whose field must be set and complete."""
     try:
         command = _parse_command(raw)
     except DecodeError as error:
         raise RemoteProtocolError(f"command that cannot be parsed: {error}") from None
     kind = command.type
     if kind == _SEND:
-        # The short way for what comes once per message, several times cheaper than asking it whether it is complete.
+        # The short way for commands sent once per message, several times cheaper than IsInitialized.
         send = command.send
         if (send.sequence_id or send.HasField("sequence_id")) and (send.producer_id or send.HasField("producer_id")):
             return command
@@ -456,7 +465,7 @@ def _parsed_command(raw: bytes) -> pb.BaseCommand:
 
 
 def _check_complete(command: pb.BaseCommand) -> None:
-    """Refuse what protobuf lets pass: an unknown type reads as the first one, CONNECT, a missing number as zero."""
+    """Refuse what protobuf accepts: an unknown type reads as the first one, CONNECT, and a missing number as zero."""
     kind: int = command.type
     name = _FIELD_BY_TYPE[kind]
     content_present = command.HasField(name)  # type: ignore[arg-type]  # the name comes from the descriptor
@@ -469,14 +478,14 @@ def _check_complete(command: pb.BaseCommand) -> None:
 
 
 def encode_command(command: pb.BaseCommand) -> bytes:
-    """A frame without an entry."""
+    """Encode a frame without an entry."""
     raw = command.SerializeToString()
     size = len(raw)
     return _TWO_U32.pack(size + 4, size) + raw
 
 
 def encode_with_entry(command: pb.BaseCommand, entry: bytes | memoryview) -> bytes:
-    """A frame that ends with ``entry``, exactly as given."""
+    """Encode a frame that ends with ``entry``, unchanged."""
     raw = command.SerializeToString()
     size = len(raw)
     return b"".join((_TWO_U32.pack(size + 4 + len(entry), size), raw, entry))

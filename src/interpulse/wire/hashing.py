@@ -1,4 +1,4 @@
-"""Hashes that clients and brokers must agree on: partition choice, sticky keys, topic lists."""
+"""Hashes that clients and brokers must agree on: choice of partition, sticky keys, topic lists."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ __all__ = [
 ]
 
 STICKY_SLOTS: Final = 65536
-"""Size of the ring that Key_Shared divides among consumers."""
+"""The size of the ring that Key_Shared divides among consumers."""
 
 _POSITIVE: Final = 0x7FFFFFFF
 _U32: Final = 0xFFFFFFFF
 
 
 def java_string_hash(key: str) -> int:
-    """``String.hashCode`` of Java, made non-negative: over UTF-16 units, so letters outside the BMP count as two."""
+    """Return Java's ``String.hashCode``, made non-negative.
+
+    It covers UTF-16 units, so characters outside the BMP count as two.
+    """
     value = 0
     encoded = key.encode("utf-16-le", "surrogatepass")
     for low, high in zip(encoded[::2], encoded[1::2], strict=True):
@@ -34,7 +37,7 @@ def java_string_hash(key: str) -> int:
 
 
 def murmur3_slowly(key: bytes) -> int:
-    """MurmurHash3 x86 32-bit with seed 0 without any library; unsigned."""
+    """Return MurmurHash3 (x86, 32 bits, seed 0), unsigned, without any library."""
     value = 0
     whole = len(key) & ~3
     for start in range(0, whole, 4):
@@ -53,33 +56,33 @@ def _murmur3_mix(block: int) -> int:
 
 
 _murmur3: Callable[[bytes, int, bool], int]
-"""Of a key, with this seed, signed or not."""
+"""Returns the hash of a key with a seed, signed or not."""
 
 try:
     from mmh3 import hash as _murmur3
-except ImportError:  # also where an archive holds the package without its compiled part
+except ImportError:  # also in an archive that holds the package without its compiled part
 
     def _murmur3(key: bytes, seed: int, signed: bool) -> int:
         return murmur3_slowly(key)
 
 
 def murmur3_hash(key: bytes) -> int:
-    """Murmur3 (x86 32-bit, seed 0) made non-negative, as all Pulsar clients use it."""
+    """Return Murmur3 (x86, 32 bits, seed 0), made non-negative, as all Pulsar clients use it."""
     return _murmur3(key, 0, False) & _POSITIVE
 
 
 def sticky_slot(key: bytes) -> int:
-    """The place of a key on the ring of Key_Shared: 1 to 65535, never 0."""
+    """Return the slot of a key on the ring of Key_Shared: 1 to 65535, never 0."""
     return _murmur3(key, 0, False) % STICKY_SLOTS or 1
 
 
 def sticky_slots(keys: Iterable[bytes]) -> list[int]:
-    """As `sticky_slot`, of many keys."""
+    """Return the slots of many keys; see `sticky_slot`."""
     murmur3 = _murmur3
     return [murmur3(key, 0, False) % STICKY_SLOTS or 1 for key in keys]
 
 
 def topics_hash(topics: Iterable[str]) -> str:
-    """The hash of a list of topic names in any order, as GET_TOPICS_OF_NAMESPACE carries it."""
+    """Return the hash of topic names in any order, as in GET_TOPICS_OF_NAMESPACE."""
     value: int = crc32c(",".join(sorted(topics)).encode())
     return value.to_bytes(4, "little").hex()

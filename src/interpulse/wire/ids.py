@@ -1,4 +1,4 @@
-"""Positions as the wire writes them: unsigned, so that -1 travels as 2^64-1."""
+"""Positions on the wire: unsigned, so that -1 is sent as 2^64-1."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ UINT64_NONE = 2**64 - 1
 
 
 def unsigned(value: int) -> int:
-    """A signed 64-bit number in the form an unsigned field takes."""
+    """Return a signed 64-bit number in the form of an unsigned field."""
     return value & UINT64_NONE
 
 
 def signed(value: int) -> int:
-    """The inverse of :func:`unsigned`."""
+    """Return the signed number of an unsigned field."""
     return value - 2**64 if value >= 2**63 else value
 
 
 def position_from_wire(message_id: pb.MessageIdData) -> Position:
-    """The entry a message id points to; the unsigned numbers of the wire become signed again."""
+    """Return the entry of a message id, with signed numbers."""
     return Position(signed(message_id.ledgerId), signed(message_id.entryId))
 
 
 def message_id_from_wire(message_id: pb.MessageIdData) -> MessageId:
-    """The message id with its partition and batch index, -1 where the wire has none."""
+    """Return a message id with partition and batch index, -1 where the wire has none."""
     plain = MessageId(*position_from_wire(message_id), message_id.partition, message_id.batch_index)
     if not message_id.HasField("first_chunk_message_id"):
         return plain
@@ -48,8 +48,10 @@ def message_id_from_wire(message_id: pb.MessageIdData) -> MessageId:
 
 
 def message_id_to_wire(position: Position | MessageId, ack_set: Sequence[int] = ()) -> pb.MessageIdData:
-    """Partition and batch index are left out where they are -1, as Pulsar's clients do; ``ack_set`` as in
-    :mod:`interpulse.wire.ack_sets`."""
+    """Return a message id for the wire, without partition or batch index where they are -1, as in Pulsar's clients.
+
+    For ``ack_set`` see :mod:`interpulse.wire.ack_sets`.
+    """
     wire = pb.MessageIdData(ledgerId=unsigned(position.ledger), entryId=unsigned(position.entry), ack_set=ack_set)
     if isinstance(position, MessageId):
         if position.partition >= 0:
@@ -63,12 +65,12 @@ def message_id_to_wire(position: Position | MessageId, ack_set: Sequence[int] = 
 
 
 def serialize_message_id(message_id: MessageId) -> bytes:
-    """A message id to be kept outside, in the form that Pulsar's clients use."""
+    """Serialize a message id for storage elsewhere, in the form of Pulsar's clients."""
     return message_id_to_wire(message_id).SerializeToString()
 
 
 def deserialize_message_id(content: bytes) -> MessageId:
-    """The message id that we or a client of Pulsar's serialized. Raises ValueError for anything else."""
+    """Deserialize a message id of ours or of Pulsar's clients. Raise ValueError for other bytes."""
     try:
         wire = pb.MessageIdData.FromString(content)
     except DecodeError as error:

@@ -1,4 +1,4 @@
-"""Keep-alive of one end of a connection: the peer must say something in every interval, and a PING makes it answer."""
+"""Keep-alive of one end of a connection: the peer must send something in every interval, and a PING makes it answer."""
 
 from __future__ import annotations
 
@@ -8,25 +8,28 @@ __all__ = ["KeepAlive"]
 
 
 class KeepAlive:
-    """Both ends ask it in their ``tick``. ``interval`` and every ``now`` are seconds of one monotonic clock."""
+    """The intervals of a connection, used by both ends in their ``tick``.
+
+    ``interval`` and every ``now`` are seconds of one monotonic clock.
+    """
 
     __slots__ = ("_interval", "heard", "next_tick")
 
     def __init__(self, interval: float, now: float) -> None:
         self._interval = interval
         self.next_tick = now + interval
-        """When the interval ends."""
+        """The end of the interval."""
         self.heard = False
-        """Whether the peer has said anything since the last PING; its end of the connection keeps this."""
+        """True if the peer has sent anything since the last PING. The owner of the connection sets it."""
 
     def elapsed(self, now: float) -> bool:
-        """Whether the interval has ended, and the next one begun."""
+        """Return True if the interval has ended, and begin the next one."""
         if now < self.next_tick:
             return False
         self.next_tick = now + self._interval
         return True
 
     def check_heard(self) -> None:
-        """Raises RemoteProtocolError if the peer was silent in the interval that has ended."""
+        """Raise RemoteProtocolError if the peer was silent in the past interval."""
         if not self.heard:
             raise RemoteProtocolError(f"nothing heard for {self._interval:g} s")

@@ -1,4 +1,4 @@
-"""The frame codec in Python, the reference for the compiled one; `interpulse.wire.codec` says what they do."""
+"""The frame codec in Python, the reference for the compiled one. See `interpulse.wire.codec` for its functions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _unpack_size: Final = Struct(">I").unpack_from
 _METADATA_START: Final = 10
 _PAYLOAD_SIZE: Final = 0x18
 _SEQUENCE_ID: Final = 0x40
-"""How these fields of a message inside a batch begin."""
+"""The first bytes of these fields of a message inside a batch."""
 _SIGN: Final = 1 << 63
 _PLAIN_FIELDS: Final = frozenset(
     (
@@ -59,7 +59,7 @@ _parse_metadata: Final = pb.MessageMetadata.FromString
 
 
 def take_sends(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Sequence[int], Sequence[bytes], int] | None:
-    """The plain SENDs of one producer that follow each other."""
+    """Read consecutive plain SENDs of one producer."""
     producer_id, end = -1, start
     sequence_ids: list[int] = []
     entries: list[bytes] = []
@@ -77,7 +77,7 @@ def take_sends(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Sequ
 
 
 def take_acks(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Sequence[tuple[int, int]], int] | None:
-    """The plain ACKs of one consumer that follow each other."""
+    """Read consecutive plain ACKs of one consumer."""
     consumer_id, end = -1, start
     positions: list[tuple[int, int]] = []
     for command, body, after in _frames(data, start, frame_bytes_max, b"\x08\x0a"):
@@ -86,7 +86,7 @@ def take_acks(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Seque
             consumer_id = ack.consumer_id
         if ack.consumer_id != consumer_id or body < after or not _is_individual(ack):
             break
-        positions += [(signed(each.ledgerId), signed(each.entryId)) for each in ack.message_id]
+        positions += [(signed(message_id.ledgerId), signed(message_id.entryId)) for message_id in ack.message_id]
         end = after
     return (consumer_id, positions, end) if positions else None
 
@@ -94,7 +94,7 @@ def take_acks(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Seque
 def take_questions(
     data: bytes, start: int, frame_bytes_max: int
 ) -> tuple[bool, Sequence[tuple[str, Sequence[int]]], int] | None:
-    """The plain questions of one type and flag that follow each other."""
+    """Read consecutive plain requests of one type and flag."""
     kind = data[start + 8 : start + 10]
     if kind not in (_PARTITIONED_METADATA, _LOOKUP):
         return None
@@ -121,7 +121,7 @@ def take_questions(
 def take_messages(
     data: bytes, start: int, frame_bytes_max: int
 ) -> tuple[int, Sequence[tuple[int, int]], Sequence[bytes], Sequence[int], int] | None:
-    """The plain MESSAGEs of one consumer that follow each other."""
+    """Read consecutive plain MESSAGEs of one consumer."""
     consumer_id, end = -1, start
     positions: list[tuple[int, int]] = []
     entries: list[bytes] = []
@@ -146,7 +146,7 @@ def take_messages(
 def take_receipts(
     data: bytes, start: int, frame_bytes_max: int
 ) -> tuple[int, Sequence[int], Sequence[tuple[int, int]], int] | None:
-    """The receipts of one producer that follow each other."""
+    """Read consecutive receipts of one producer."""
     producer_id, end = -1, start
     sequence_ids: list[int] = []
     positions: list[tuple[int, int]] = []
@@ -163,7 +163,7 @@ def take_receipts(
 
 
 def last_sequences(entries: Sequence[bytes]) -> tuple[str, Sequence[int]] | None:
-    """The producer name that is in all entries, and the highest sequence id that each names."""
+    """Return the common producer name of all entries, and the highest sequence id of each."""
     names: set[str] = set()
     numbers: list[int] = []
     for entry in entries:
@@ -179,27 +179,27 @@ def last_sequences(entries: Sequence[bytes]) -> tuple[str, Sequence[int]] | None
 
 
 def encode_answers(head: bytes, before: bytes, after: bytes, request_ids: Sequence[int]) -> bytes:
-    """The frames of one answer to these requests."""
+    """Return the frames of one answer to these requests."""
     return b"".join(map(AnswerTemplate(head, before, after).frame, request_ids))
 
 
 def sticky_keys(entries: Sequence[bytes]) -> Sequence[bytes | None]:
-    """The key of each entry that Key_Shared goes by."""
+    """Return the key of each entry for Key_Shared."""
     return list(map(_sticky_key, entries))
 
 
 def message_counts(entries: Sequence[bytes]) -> Sequence[int]:
-    """The messages of each entry."""
+    """Return the number of messages in each entry."""
     return list(map(_message_count, entries))
 
 
 def receipt_encoder(producer_id: int, partition: int) -> Any:
-    """The function that makes the frames of receipts."""
+    """Return the function that encodes receipts."""
     return ReceiptEncoder(producer_id, partition).encode_all
 
 
 def message_encoder(consumer_id: int, partition: int) -> Any:
-    """The function that makes the frames of deliveries."""
+    """Return the function that encodes deliveries."""
     encode = MessageHeadEncoder(consumer_id, partition).encode
 
     def encode_all(batch: Sequence[Any], epoch: int | None) -> list[bytes]:
@@ -225,7 +225,7 @@ def message_encoder(consumer_id: int, partition: int) -> Any:
 
 
 def send_encoder(producer_id: int) -> Any:
-    """The function that makes the SEND frames of entries."""
+    """Return the function that encodes SENDs."""
 
     def encode(sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]) -> list[bytes]:
         pieces: list[bytes] = []
@@ -240,7 +240,7 @@ def send_encoder(producer_id: int) -> Any:
 
 
 def entry_stamper(constant: bytes, keys: tuple[bytes, bytes, bytes]) -> Any:
-    """The function that makes the copies of entries."""
+    """Return the function that copies entries."""
     fields = StampEncoder(constant, keys).fields
 
     def stamp(
@@ -279,7 +279,7 @@ def _is_copied_as_it_is(metadata: pb.MessageMetadata, versions: Mapping[bytes, b
 
 
 def _plain_metadata(entry: bytes) -> pb.MessageMetadata | None:
-    """The metadata of an entry that begins with its checksum, and has no field that few entries have."""
+    """Return the metadata of an entry that starts with its checksum and has no rare field, else None."""
     raw = metadata_in(entry)
     if raw is None:
         return None
@@ -302,8 +302,8 @@ def _has_plain_place(receipt: pb.CommandSendReceipt) -> bool:
     return receipt.IsInitialized() and receipt.HasField("message_id") and not receipt.message_id.ack_set
 
 
-def _pair(place: pb.MessageIdData) -> tuple[int, int]:
-    return signed(place.ledgerId), signed(place.entryId)
+def _pair(message_id: pb.MessageIdData) -> tuple[int, int]:
+    return signed(message_id.ledgerId), signed(message_id.entryId)
 
 
 def _sticky_key(entry: bytes) -> bytes | None:
@@ -318,7 +318,7 @@ def _sticky_key(entry: bytes) -> bytes | None:
         return metadata.ordering_key
     if metadata.partition_key_b64_encoded or not metadata.HasField("partition_key"):
         return None
-    key: str | bytes = metadata.partition_key  # bytes if its producer wrote no UTF-8
+    key: str | bytes = metadata.partition_key  # bytes if the producer did not write UTF-8
     return key if isinstance(key, bytes) else key.encode()
 
 
@@ -339,7 +339,7 @@ def _message_count(entry: bytes) -> int:
 def _frames(
     data: bytes, start: int, frame_bytes_max: int, command_type: bytes
 ) -> Iterator[tuple[pb.BaseCommand, int, int]]:
-    """The complete commands of one type that follow each other, with begin and end of what stands behind each."""
+    """Yield consecutive complete commands of one type, with begin and end of the bytes behind each."""
     while data.startswith(command_type, start + 8):
         total_size, command_size = _unpack_sizes(data, start)
         body, end = start + 8 + command_size, start + 4 + total_size
@@ -362,7 +362,7 @@ def _is_plain(send: pb.CommandSend) -> bool:
 
 
 def _names_topic_alone(question: pb.CommandPartitionedTopicMetadata | pb.CommandLookupTopic) -> bool:
-    topic: str | bytes = question.topic  # bytes if it is no UTF-8
+    topic: str | bytes = question.topic  # bytes if it is not UTF-8
     if not question.IsInitialized() or type(topic) is not str:
         return False
     if question.original_principal or question.original_auth_data or question.original_auth_method:
@@ -376,11 +376,11 @@ def _is_individual(ack: pb.CommandAck) -> bool:
     if ack.ack_type != pb.CommandAck.Individual or ack.HasField("request_id") or ack.properties:
         return False
     ids = ack.message_id
-    return bool(ids) and ack.IsInitialized() and not any(each.ack_set for each in ids)
+    return bool(ids) and ack.IsInitialized() and not any(message_id.ack_set for message_id in ids)
 
 
 def split_batch(data: bytes, start: int, count: int) -> bytes | None:
-    """Where payloads begin and end. A third of the time of protobuf."""
+    """Return begin and end of the payloads. Takes a third of the time of protobuf."""
     bounds = array("i")
     try:
         for _ in range(count):
@@ -403,7 +403,7 @@ def split_batch(data: bytes, start: int, count: int) -> bytes | None:
 
 
 def _is_number(raw: bytes, at: int, end: int) -> bool:
-    """Whether a sequence id stands here, and nothing else up to the end."""
+    """Return True if the bytes up to the end are exactly one sequence id."""
     if raw[at] != _SEQUENCE_ID or end - at > 11:
         return False
     at += 1
@@ -413,11 +413,11 @@ def _is_number(raw: bytes, at: int, end: int) -> bool:
 
 
 def join_payloads(batches: Sequence[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
-    """The payloads alone."""
+    """Return the payloads without metadata."""
     pieces: list[memoryview] = []
     for batch, bounds in batches:
-        view, places = memoryview(batch), iter(memoryview(bounds).cast("i"))
-        for start, end in zip(places, places, strict=True):
+        view, offsets = memoryview(batch), iter(memoryview(bounds).cast("i"))
+        for start, end in zip(offsets, offsets, strict=True):
             if not 0 <= start <= end <= len(batch):
                 raise ValueError("a payload lies outside its batch")
             pieces.append(view[start:end])

@@ -1,4 +1,4 @@
-"""Schemas between their value and their form on the wire."""
+"""Schemas, converted to and from their form on the wire."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["schema_from_wire", "schema_to_wire"]
 
 
 def schema_to_wire(schema: SchemaInfo) -> pb.Schema:
-    """The schema as commands carry it."""
+    """Return the schema in the form of commands."""
     properties = [pb.KeyValue(key=key, value=value) for key, value in schema.properties.items()]
     kind = cast(pb.Schema.Type.ValueType, int(schema.type))
     return pb.Schema(name=schema.name, schema_data=schema.definition, type=kind, properties=properties)

@@ -1,6 +1,6 @@
-"""The broker's end of a connection, without the socket.
+"""The broker's end of a connection, without the socket. Bytes in, frames out.
 
-Bytes in, frames out. `_STEPS` is the table of states and commands. Time comes in through :meth:`ServerProtocol.tick`.
+`_STEPS` is the table of states and commands. The clock is an argument of :meth:`ServerProtocol.tick`.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ class _State(Enum):
     GREETING = auto()
     """The client has not sent CONNECT yet."""
     DECIDING = auto()
-    """CONNECT is handed out; `ServerProtocol.accept` leads to CONNECTED, `ServerProtocol.refuse` to REFUSED."""
+    """CONNECT was returned; `ServerProtocol.accept` leads to CONNECTED, `ServerProtocol.refuse` to REFUSED."""
     CONNECTED = auto()
     REFUSED = auto()
 
 
 class _Step(Enum):
-    """What the protocol does with one command."""
+    """The reaction of the protocol to one command."""
 
     BEGIN = auto()
-    """Hand CONNECT out; the state becomes DECIDING."""
+    """Return CONNECT to the caller; the state becomes DECIDING."""
     HAND_OUT = auto()
     HOLD = auto()
-    """Hand it out when the client is accepted, in its order."""
+    """Return it, in order, once the client is accepted."""
     SEND_PONG = auto()
     SKIP = auto()
     VIOLATION = auto()
@@ -69,17 +69,17 @@ _STEPS: Final[Mapping[_State, Mapping[int | None, _Step]]] = {
         None: _Step.SKIP,
     },
 }
-"""By state and type of command; None stands for all other commands."""
+"""Steps by state and type of command; None stands for all other commands."""
 
 _NOT_HANDED_OUT: Final = frozenset(_STEPS[_State.CONNECTED]) - {None}
-"""The commands with a line of their own once the client is connected."""
+"""The commands that the protocol handles itself once the client is connected."""
 
 
 class ServerProtocol:
-    """One client, seen from the broker.
+    """The broker's side of one connection to a client.
 
-    ``server_version`` must not be empty; Pulsar's clients show it. ``feature_flags`` must name only what the broker
-    does. ``keep_alive_interval`` and every ``now`` are seconds of one monotonic clock.
+    ``server_version`` must not be empty, since Pulsar's clients show it. ``feature_flags`` must name only supported
+    features. ``keep_alive_interval`` and every ``now`` are seconds of one monotonic clock.
     """
 
     __slots__ = (
@@ -106,10 +106,10 @@ class ServerProtocol:
         message_limit_announced: bool = True,
         gathers_runs: bool = False,
     ) -> None:
-        """``gathers_runs``: once the client is accepted, its plain SENDs, ACKs and FLOWs come in runs.
+        """``gathers_runs``: once the client is accepted, its plain SENDs, ACKs and FLOWs arrive as runs.
 
-        ``message_limit_announced`` False: CONNECTED leaves ``message_bytes_max`` out, because the client will hear it
-        from another broker.
+        ``message_limit_announced`` False: CONNECTED omits ``message_bytes_max``, because the client will learn it from
+        another broker.
         """
         self._server_version = server_version
         self._flags = feature_flags
@@ -131,7 +131,7 @@ class ServerProtocol:
 
     @property
     def protocol_version(self) -> int:
-        """The version both sides speak."""
+        """The protocol version that both sides support."""
         return min(self.connect.protocol_version, PROTOCOL_VERSION)
 
     @property
@@ -140,7 +140,7 @@ class ServerProtocol:
 
     @property
     def accepts_closing(self) -> bool:
-        """Whether the client knows CLOSE_PRODUCER and CLOSE_CONSUMER from a broker; if not, drop its connection."""
+        """True if the client accepts CLOSE_PRODUCER and CLOSE_CONSUMER from a broker. If not, drop its connection."""
         return self.protocol_version >= _CLOSABLE_SINCE
 
     @property
@@ -148,10 +148,10 @@ class ServerProtocol:
         return self.protocol_version >= _REFRESHABLE_SINCE and self.peer_flags.supports_auth_refresh
 
     def receive_data(self, data: bytes) -> list[Received]:
-        """The frames to act on, in order. Raises RemoteProtocolError: send what is left, then close.
+        """Return the frames to act on, in order. Raise RemoteProtocolError: then send the rest and close.
 
-        The first is CONNECT; answer it with :meth:`accept` or :meth:`refuse`. Frames that came behind it are handed
-        out by the next call, which may be ``receive_data(b"")``.
+        The first is CONNECT; answer it with :meth:`accept` or :meth:`refuse`. Frames behind it are returned by the next
+        call, which may be ``receive_data(b"")``.
         """
         self._keep_alive.heard = True
         frames = self._decoder.feed_runs(data)
@@ -164,12 +164,12 @@ class ServerProtocol:
         return self._sift(frames)
 
     def _sift(self, frames: list[Received]) -> list[Received]:
-        """The frames to hand out, as the table says."""
+        """Return the frames for the caller, according to the table."""
         handed_out: list[Received] = []
         if self._state is _State.CONNECTED and self._held:
             frames, self._held = [*self._held, *frames], []
         for frame in frames:
-            if type(frame) is not Frame:  # there are runs of a connected client alone
+            if type(frame) is not Frame:  # only a connected client has runs
                 handed_out.append(frame)
                 continue
             steps = _STEPS[self._state]
@@ -199,7 +199,7 @@ class ServerProtocol:
         self._held.append(frame)
 
     def accept(self) -> None:
-        """Accept the client: CONNECTED goes out."""
+        """Accept the client by sending CONNECTED."""
         if self._state is not _State.DECIDING:
             raise LocalProtocolError("no CONNECT waits for an answer")
         self._state = _State.CONNECTED
@@ -215,7 +215,7 @@ class ServerProtocol:
         )
 
     def refuse(self, code: int, message: str) -> None:
-        """Refuse the client: ERROR goes out; close the connection after sending it."""
+        """Refuse the client by sending ERROR. Close the connection after that."""
         if self._state is not _State.DECIDING:
             raise LocalProtocolError("no CONNECT waits for an answer")
         self._state = _State.REFUSED
@@ -223,7 +223,7 @@ class ServerProtocol:
         self._outgoing.append(commands.error(-1, code, message))
 
     def challenge(self, auth_method: str, auth_data: bytes = b"PulsarAuthRefresh") -> None:
-        """Ask for new credentials; the answer comes as AUTH_RESPONSE."""
+        """Ask for new credentials, which come as AUTH_RESPONSE."""
         if not self.accepts_auth_challenge:
             raise LocalProtocolError("the client did not announce supports_auth_refresh")
         self._outgoing.append(
@@ -236,7 +236,10 @@ class ServerProtocol:
         )
 
     def data_to_send(self) -> bytes:
-        """The frames of the protocol itself, once: CONNECTED, ERROR, PING, PONG. Call it after every other call."""
+        """Return the frames of the protocol itself, once: CONNECTED, ERROR, PING, PONG.
+
+        Call it after every other method.
+        """
         if not self._outgoing:
             return b""
         data = b"".join(self._outgoing)
@@ -245,16 +248,16 @@ class ServerProtocol:
 
     @property
     def next_tick(self) -> float:
-        """When :meth:`tick` wants to be called."""
+        """The time of the next call of :meth:`tick`."""
         return self._keep_alive.next_tick
 
     def ping(self) -> None:
-        """Make the client answer."""
+        """Send a PING, which the client must answer."""
         self._keep_alive.heard = False
         self._outgoing.append(commands.PING)
 
     def tick(self, now: float, *, reading: bool = True) -> None:
-        """Keep-alive. Raises RemoteProtocolError if the client is silent, or has not greeted within one interval.
+        """Send a PING if it is due. Raise RemoteProtocolError after an interval of silence, or without a greeting.
 
         ``reading`` False: the broker does not read from this client now, so its silence means nothing.
         """

@@ -1,7 +1,7 @@
-"""What a copied entry says beyond its original: who copied it under which number, and what it was.
+"""The metadata that a copied entry adds to its original: its copier, its new sequence id, and its origin.
 
-In protobuf the last occurrence of a scalar field wins and repeated fields add up, so these fields are appended to the
-raw metadata of the original, which is not encoded anew.
+In protobuf the last occurrence of a scalar field counts and repeated fields accumulate, so these fields are appended to
+the raw metadata of the original, which is not encoded again.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ _PRODUCERS_MAX: Final = 1000
 
 
 class StampEncoder:
-    """Once per entry, so what does not change is encoded beforehand."""
+    """The appended fields of copies. What all copies share is encoded once."""
 
     def __init__(self, constant: bytes, keys: tuple[bytes, bytes, bytes]) -> None:
-        """``constant`` are the fields before the sequence id. ``keys`` are those of the properties that tell the
-        position, the producer name and the sequence id of the original."""
+        """``constant`` are the fields before the sequence id.
+
+        ``keys`` name the properties for position, producer name and sequence id of the original.
+        """
         self._constant = constant + b"\x10"
         position, self._producer_key, sequence = keys
         self._position_heads, self._sequence_heads = _property_heads(position), _property_heads(sequence)
         self._producers: dict[str, bytes] = {}
 
     def fields(self, metadata: pb.MessageMetadata, position: tuple[int, int], sequence_id: int) -> bytes:
-        """What to append to ``metadata``."""
+        """Return the fields to append to ``metadata``."""
         number = varint(sequence_id)
         position_text = b"%d:%d" % position
         original = b"%d" % metadata.sequence_id
@@ -49,7 +51,7 @@ class StampEncoder:
         )
 
     def _producer_property(self, name: str) -> bytes:
-        """A topic has few producers; should it have very many, the memory of them starts anew."""
+        """Return the property of a producer. A topic has few producers; the cache starts over if it has very many."""
         if len(self._producers) >= _PRODUCERS_MAX:
             self._producers.clear()
         pair = _bytes_field(1, self._producer_key) + text_field(2, name)
@@ -58,12 +60,12 @@ class StampEncoder:
 
 
 def schema_version_field(version: bytes) -> bytes:
-    """The version of a schema, as a field of metadata."""
+    """Return the version of a schema as a field of metadata."""
     return _bytes_field(16, version)
 
 
 def text_field(number: int, text: str) -> bytes:
-    """A text as a field of metadata."""
+    """Return a text as a field of metadata."""
     return _bytes_field(number, text.encode())
 
 
@@ -72,6 +74,6 @@ def _bytes_field(number: int, raw: bytes) -> bytes:
 
 
 def _property_heads(key: bytes) -> list[bytes]:
-    """What stands before the value of a property, by the length of the value: short ones only."""
+    """Return the bytes before the value of a property, by the length of the value, for short values."""
     name = _bytes_field(1, key)
     return [b"\x22%b%b\x12%b" % (varint(len(name) + 2 + length), name, varint(length)) for length in range(_SHORT)]

@@ -1,4 +1,4 @@
-"""Strings of commands are UTF-8. Protobuf hands out other strings as bytes, which no handler expects."""
+"""The check that strings of commands are UTF-8. Protobuf returns other strings as bytes, which no handler expects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["check_texts"]
 
 
 def _holds_texts(descriptor: Descriptor, above: tuple[str, ...] = ()) -> bool:
-    """Whether texts stand in such a message or in one inside of it. ``above`` are the types around it."""
+    """Return True if the message, or one inside it, has texts. ``above`` are the types around it."""
     path = (*above, descriptor.full_name)
     inner = [field.message_type for field in descriptor.fields if field.message_type is not None]
     return any(field.type == FieldDescriptor.TYPE_STRING for field in descriptor.fields) or any(
@@ -22,7 +22,7 @@ def _holds_texts(descriptor: Descriptor, above: tuple[str, ...] = ()) -> bool:
 
 
 _UNREAD: Final = frozenset({pb.BaseCommand.ACK})
-"""It comes once per message, and its strings are not read."""
+"""A command that is sent once per message, and whose strings are not read."""
 
 _WITH_TEXTS: Final[frozenset[int]] = frozenset(
     field.number
@@ -30,17 +30,17 @@ _WITH_TEXTS: Final[frozenset[int]] = frozenset(
     if field.message_type is not None and field.number not in _UNREAD and _holds_texts(field.message_type)
 )
 _NO_TEXTS: Final = frozenset({str, int, bool})
-"""What most fields hold: a string that is UTF-8, or none at all."""
+"""The values of most fields: strings in UTF-8, or none at all."""
 
 
 def check_texts(kind: int, content: Any) -> None:
-    """Refuse a command of this type whose texts are not all UTF-8; raises RemoteProtocolError."""
+    """Raise RemoteProtocolError if a text of this command is not UTF-8."""
     if kind in _WITH_TEXTS:
         _check(content)
 
 
 def _check(message: Any) -> None:
-    """Looks at the fields that are there, which are few of those there may be."""
+    """Check the fields that are set, which are few of the possible ones."""
     for field, value in message.ListFields():
         if type(value) in _NO_TEXTS:
             continue

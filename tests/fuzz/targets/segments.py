@@ -7,7 +7,7 @@ from struct import pack
 
 from crc32c import crc32c
 
-from interpulse.storage.journals import Run
+from interpulse.storage.logs.journal import Run
 from interpulse.storage.segments.index import Row, encode_chunk, pack_index_head, parse_index
 from interpulse.storage.segments.records import (
     RECORD_HEAD,
@@ -18,7 +18,7 @@ from interpulse.storage.segments.records import (
     pack_segment_head,
     parse_entries,
     parse_record_head,
-    place,
+    location,
     segment_head_version,
 )
 
@@ -39,7 +39,7 @@ def one(data: bytes) -> None:
 
 def read(content: bytes) -> None:
     try:
-        head = parse_record_head(content, place(NUMBER, OFFSET))
+        head = parse_record_head(content, location(NUMBER, OFFSET))
         check_body(head, content)
         entries = parse_entries(head, content[: head.length], 0, head.entries)
         assert len(entries) == head.entries
@@ -53,7 +53,7 @@ def signed_record(data: bytes) -> bytes:
     head, body = data[:BODY_CHECKSUM_AT].ljust(BODY_CHECKSUM_AT, b"\0"), data[RECORD_HEAD:]
     length = int.from_bytes(head[24:28], "little")
     head = head[:BODY_CHECKSUM_AT] + pack("<I", crc32c(body[:length]))
-    return head + pack("<I", crc32c(head, place(NUMBER, OFFSET))) + body
+    return head + pack("<I", crc32c(head, location(NUMBER, OFFSET))) + body
 
 
 def signed_index(data: bytes) -> bytes:
@@ -64,7 +64,7 @@ def signed_index(data: bytes) -> bytes:
 
 
 def seeds() -> Iterator[bytes]:
-    yield b"".join(encode_record(Run(7, 0, [b"a", b"", b"ccc"]), 0, place(NUMBER, OFFSET)))
-    yield pack_segment_head(NUMBER) + b"".join(encode_record(Run(2**40, 5, [b"x" * 99]), 0, place(NUMBER, OFFSET)))
+    yield b"".join(encode_record(Run(7, 0, [b"a", b"", b"ccc"]), 0, location(NUMBER, OFFSET)))
+    yield pack_segment_head(NUMBER) + b"".join(encode_record(Run(2**40, 5, [b"x" * 99]), 0, location(NUMBER, OFFSET)))
     yield encode_chunk([Row(7, 0, 3, OFFSET, 60)], 92, sealed=True)
     yield pack_index_head(NUMBER) + encode_chunk([Row(7, 0, 3, OFFSET, 60)], 92)

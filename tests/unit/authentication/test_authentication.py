@@ -15,7 +15,7 @@ def authentication(anonymous_role: str = "") -> Authentication:
     return Authentication([TokenProvider(TokenVerifier(SECRET))], anonymous_role=anonymous_role)
 
 
-async def test_credentials_when_good_then_tell_the_role_and_are_counted() -> None:
+async def test_credentials_when_good_then_role_is_returned_and_counted() -> None:
     asked = authentication()
     assert await asked.authenticate("token", signed(sub="app", exp=9_999_999_999).encode()) == Identity(
         "app", 9_999_999_999.0
@@ -35,7 +35,7 @@ async def test_credentials_when_good_then_tell_the_role_and_are_counted() -> Non
         (signed(sub="app", exp=1).encode(), "INVALID_TOKEN", 1),
     ],
 )
-async def test_credentials_when_bad_then_the_reason_stays_secret_and_they_are_counted(
+async def test_credentials_when_bad_then_refused_without_reason_and_counted(
     credentials: bytes, reason: str, expired: int
 ) -> None:
     asked = authentication("guest")  # a role for people without credentials is none for people with bad ones
@@ -56,7 +56,7 @@ async def test_method_when_not_offered_then_only_an_anonymous_role_lets_in(metho
 @pytest.mark.parametrize(
     "header", [None, "Basic YTpi", "Digest x", "Bearer", "Bearer abc", signed(sub="app"), "Bearer ü"]
 )
-async def test_call_when_without_good_credentials_then_is_told_to_bring_some(header: str | None) -> None:
+async def test_call_when_credentials_are_bad_then_answer_asks_for_them(header: str | None) -> None:
     headers = {} if header is None else {"Authorization": header}
     with pytest.raises(BadCredentials, match=r"^Authentication required$") as refusal:
         await authentication().authenticate_http(headers)

@@ -75,7 +75,7 @@ def test_name_when_read_from_a_certificate_then_is_the_most_specific_one(certifi
     assert (shown.common_name if shown else "") == name
 
 
-async def test_certificate_when_it_ends_then_its_role_does_and_an_open_connection_cannot_renew_it() -> None:
+async def test_certificate_when_expired_then_role_ends_without_renewal() -> None:
     subject = ((("commonName", "app"),),)
     shown = peer_certificate(Shown({"subject": subject, "notAfter": "Jan  1 00:00:10 1970 GMT"}))
     identity = await authentication().authenticate("tls", b"", certificate=shown)
@@ -83,7 +83,7 @@ async def test_certificate_when_it_ends_then_its_role_does_and_an_open_connectio
     assert (identity.has_ended(9.0), identity.has_ended(10.0)) == (False, True)
 
 
-async def test_client_when_it_showed_a_certificate_then_is_who_that_says() -> None:
+async def test_client_when_it_has_a_certificate_then_its_name_is_the_role() -> None:
     asked = authentication()
     assert await asked.authenticate("tls", b"", certificate=APP) == Identity("app", renewable=False)
     assert await asked.authenticate("tls", b"admin", certificate=APP) == Identity("app", renewable=False)
@@ -92,7 +92,7 @@ async def test_client_when_it_showed_a_certificate_then_is_who_that_says() -> No
 
 
 @pytest.mark.parametrize("anonymous_role", ["", "guest"])
-async def test_client_when_it_showed_none_then_what_it_says_is_worth_nothing(anonymous_role: str) -> None:
+async def test_client_when_it_has_no_certificate_then_sent_names_are_ignored(anonymous_role: str) -> None:
     asked = authentication(anonymous_role)
     with pytest.raises(BadCredentials, match="Failed to authenticate") as refusal:
         await asked.authenticate("tls", b"admin")
@@ -106,7 +106,7 @@ async def test_call_when_it_has_a_token_and_a_certificate_then_the_token_counts(
         await authentication().authenticate_http({"Authorization": "Bearer abc"}, certificate=APP)
 
 
-async def test_certificate_when_its_provider_is_not_offered_then_is_worth_nothing() -> None:
+async def test_certificate_when_its_provider_is_off_then_ignored() -> None:
     tokens_only = Authentication([TokenProvider(TokenVerifier(SECRET))])
     for attempt in (
         lambda: tokens_only.authenticate("tls", b"", certificate=APP),

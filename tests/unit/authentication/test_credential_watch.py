@@ -58,12 +58,12 @@ def token(role: str = "app") -> bytes:
     return create_token(SECRET, role, signature="HS256").encode()
 
 
-async def test_good_when_nothing_has_ended_then_asks_for_nothing(watched: Watched) -> None:
+async def test_good_when_nothing_expired_then_client_is_not_asked(watched: Watched) -> None:
     await watched.watch.good()
     assert watched.connection.asked == []
 
 
-async def test_good_when_credentials_have_ended_then_the_client_is_asked_once_and_all_wait(watched: Watched) -> None:
+async def test_good_when_expired_then_client_is_asked_once_for_all_callers(watched: Watched) -> None:
     watched.now = 101
     waiting = [asyncio.create_task(watched.watch.good()) for _ in range(3)]
     await asyncio.sleep(0)
@@ -73,7 +73,7 @@ async def test_good_when_credentials_have_ended_then_the_client_is_asked_once_an
     assert watched.connection.dropped == []
 
 
-async def test_good_when_new_credentials_are_those_of_another_then_goes_on_to_wait(watched: Watched) -> None:
+async def test_good_when_new_credentials_prove_another_role_then_waits_on(watched: Watched) -> None:
     watched.now = 101
     waiting = asyncio.create_task(watched.watch.good())
     await asyncio.sleep(0)
@@ -92,6 +92,6 @@ async def test_good_when_the_client_cannot_be_asked_then_its_connection_ends(ask
     watched.now = 101
     with pytest.raises(NotConnected):
         await watched.watch.good()
-    assert watched.connection.dropped == ["credentials of app have ended"]
+    assert watched.connection.dropped == ["credentials of app have expired"]
     assert watched.connection.asked == []
     watched.watch.close()

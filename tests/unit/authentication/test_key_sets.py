@@ -231,7 +231,7 @@ def test_set_when_its_file_is_damaged_then_the_earlier_keys_stay_until_it_is_who
         clock.now += 1
         assert list(keys.keys()) == ["old"]
         assert keys.failures == looks
-    assert "keys not read, the earlier ones stay setting=tokenValidationKeysJwks" in caplog.text
+    assert "keys not read, the earlier ones are used setting=tokenValidationKeysJwks" in caplog.text
     written(path, NEW)
     clock.now += 1
     assert (list(keys.keys()), keys.failures) == (["new"], 2)

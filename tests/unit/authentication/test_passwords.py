@@ -75,7 +75,7 @@ async def test_password_when_right_once_then_is_not_hashed_again(monkeypatch: py
     assert hashed == ["pw"]
 
 
-async def test_user_when_its_line_changes_then_the_proof_of_the_earlier_one_has_ended(tmp_path: Path) -> None:
+async def test_user_when_its_line_changes_then_earlier_identity_is_revoked(tmp_path: Path) -> None:
     path = tmp_path / "users"
     path.write_text(f"bob:{APR1}\n")
     users = PasswordFile(path.as_uri())
@@ -98,6 +98,6 @@ def test_file_when_it_is_damaged_later_then_the_earlier_users_stay(
     users = PasswordFile(str(path))
     path.write_text("bob:\n# damaged")
     assert users.users() == {"bob": APR1}
-    assert "the earlier ones stay setting=basicAuthConf" in caplog.text
+    assert "the earlier ones are used setting=basicAuthConf" in caplog.text
     path.write_text(f"carol:{CRYPT}\n")
     assert users.users() == {"carol": CRYPT}

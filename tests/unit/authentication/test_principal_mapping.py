@@ -68,6 +68,6 @@ def test_rules_when_a_name_is_mapped_then_the_first_that_matches_makes_the_role(
         ("RULE:(a)/$x/", r"a dollar sign is written \\\$"),
     ],
 )
-def test_rules_when_they_cannot_be_meant_then_are_refused(rules: str, why: str) -> None:
+def test_rules_when_invalid_then_refused(rules: str, why: str) -> None:
     with pytest.raises(UnusableRules, match=why):
         PrincipalMapping(rules)

@@ -80,9 +80,7 @@ def program(request: pytest.FixtureRequest) -> Program:
         ({"authenticationProviders": "AuthenticationProviderTls"}, "AuthenticationProviderTls needs tlsTrust"),
     ],
 )
-def test_settings_when_they_cannot_be_meant_then_are_refused_by_name(
-    program: Program, settings: dict[str, str], why: str
-) -> None:
+def test_settings_when_invalid_then_refused_by_name(program: Program, settings: dict[str, str], why: str) -> None:
     with pytest.raises(PreconditionFailed, match=why):
         build_authentication(program(settings))
 
@@ -98,9 +96,7 @@ def test_settings_when_a_rule_for_certificates_cannot_be_read_then_is_refused() 
 
 
 @pytest.mark.parametrize("source", ["cn", "SAN", "SAN:IP"])
-def test_settings_when_the_source_of_roles_is_none_then_is_refused_with_those_that_are(
-    program: Program, source: str
-) -> None:
+def test_settings_when_the_role_source_is_unknown_then_choices_are_named(program: Program, source: str) -> None:
     with pytest.raises(ConfigError, match=f"tlsCertIdentitySource={source}: must be one of CN, DN, SAN:URI"):
         program({"tlsCertIdentitySource": source})
 

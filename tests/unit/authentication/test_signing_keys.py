@@ -47,7 +47,7 @@ def test_key_when_given_in_any_way_pulsar_knows_then_is_read(tmp_path: Path) -> 
         ("a\0b", "neither file:"),
     ],
 )
-def test_key_when_it_cannot_be_read_then_the_reason_is_told(source: str, why: str) -> None:
+def test_key_when_unreadable_then_the_error_has_the_reason(source: str, why: str) -> None:
     with pytest.raises(UnusableKey, match=why):
         read_key(source)
 

@@ -135,7 +135,7 @@ def test_role_when_another_claim_holds_it_then_is_read_there_and_the_first_of_se
     ids=str,
 )
 def test_token_when_a_registered_claim_is_no_text_then_refused(claims: dict[str, Any]) -> None:
-    with pytest.raises(BadToken, match=r"the claim (sub|jti|aud) of the token is no text"):
+    with pytest.raises(BadToken, match=r"the claim (sub|jti|aud) of the token is not a text"):
         TokenVerifier(SECRET, role_claim="roles" if "roles" in claims else "sub").verify(signed(**claims))
 
 

@@ -21,8 +21,8 @@ HANDLE = "ClientConnection._handle (interpulse/broker/binary/transport/connectio
         ([LOOP, "ReceiptEncoder.encode_all (interpulse/wire/commands/producing.py:170)"], "frame building"),
         ([LOOP, "Sink.send (interpulse/broker/binary/transport/sinks.py:9)"], "frame building"),
         ([LOOP, "TopicLifecycle.partitions (interpulse/broker/topics/lifecycle.py:80)"], "metadata read"),
-        ([LOOP, "SqliteStore.get (interpulse/storage/sqlite.py:80)"], "metadata read"),
-        ([LOOP, HANDLE, "TopicLog.append (interpulse/storage/topic_log.py:130)"], "log"),
+        ([LOOP, "SqliteStore.get (interpulse/storage/metadata/sqlite.py:80)"], "metadata read"),
+        ([LOOP, HANDLE, "TopicLog.append (interpulse/storage/logs/topic_log.py:130)"], "log"),
         ([LOOP, HANDLE, "Topic.append (interpulse/broker/live/topic/topic.py:279)"], "live topic"),
         ([LOOP, "Output.flush (interpulse/broker/binary/transport/output.py:67)", "write (libc.so.6)"], SYSTEM_CALLS),
         (

@@ -12,8 +12,8 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.cli.cluster import cluster
 from interpulse.cli.programs.broker import broker
 from interpulse.storage.api import Put
-from interpulse.storage.lock import DirectoryLock
-from interpulse.storage.sqlite import SqliteMetadataStore
+from interpulse.storage.directory_lock import DirectoryLock
+from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 
 INIT = ("init", "--cluster", "lab", "--web-service-url", "http://127.0.0.1:1")
 

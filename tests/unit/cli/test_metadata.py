@@ -7,8 +7,8 @@ from click.testing import CliRunner, Result
 
 from interpulse.cli.metadata import metadata
 from interpulse.storage.api import Put
-from interpulse.storage.lock import DirectoryLock
-from interpulse.storage.sqlite import SqliteMetadataStore
+from interpulse.storage.directory_lock import DirectoryLock
+from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 
 POLICIES = b'{"deleted":false}'
 

@@ -1,4 +1,7 @@
-"""Locks and load reports against what brokers of Apache Pulsar 5.0.0-M1 wrote (cluster 11.1, 11.5)."""
+"""Locks and load reports against what brokers of Apache Pulsar 5.0.0-M1 wrote.
+
+Source: docs/reference/cluster-protocol.md#locks, docs/reference/cluster-protocol.md#load-report.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_chunk_message_id_when_compared_then_is_the_id_of_its_last_chunk() -> No
     assert pickle.loads(pickle.dumps(chunked)).first_chunk == Position(2, 9)
 
 
-def test_message_id_of_a_place_then_is_that_place() -> None:
+def test_message_id_of_a_position_then_has_that_position() -> None:
     chunked = ChunkMessageId(3, 4, 1, -1, Position(2, 9))
     assert MessageId.of(chunked) is chunked
     assert MessageId.of(LATEST) == MessageId(*LATEST)

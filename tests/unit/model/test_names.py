@@ -74,7 +74,7 @@ def test_name_when_in_the_table_then_is_what_the_table_says(row: Row) -> None:
 
 
 def test_name_when_it_cannot_be_encoded_then_is_refused() -> None:
-    with pytest.raises(InvalidTopicName, match=r"'a\\udcff': it is not text"):
+    with pytest.raises(InvalidTopicName, match=r"'a\\udcff': it is not valid UTF-8"):
         TopicName.parse("a\udcff")
 
 
@@ -114,7 +114,7 @@ def test_partition_suffix_when_read_then_only_the_canonical_form_counts(local_na
 
 
 @pytest.mark.parametrize("local_name", ["t", "t-partition-3"])
-def test_name_when_nobody_needs_it_then_is_freed_at_once(local_name: str) -> None:
+def test_name_when_unreferenced_then_freed_immediately(local_name: str) -> None:
     name = TopicName.of("persistent", "public", "default", local_name)
     assert (name.base.local_name, name.log_name) == ("t", f"public/default/persistent/{local_name}")
     kept = ref(name)
@@ -156,7 +156,7 @@ def test_system_names_when_asked_then_follow_the_table(text: str, system: bool) 
 
 
 @pytest.mark.parametrize(("text", "letter"), [("t-DLQ", True), ("t-RETRY", True), ("t-dlq", False), ("DLQ-t", False)])
-def test_dead_letter_and_retry_topics_when_asked_then_are_told_by_their_ending(text: str, letter: bool) -> None:
+def test_dead_letter_and_retry_topics_then_known_by_their_suffix(text: str, letter: bool) -> None:
     assert TopicName.parse(text).is_dead_letter_or_retry is letter
 
 

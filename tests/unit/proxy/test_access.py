@@ -38,7 +38,7 @@ async def test_identity_when_its_token_file_is_renewed_then_the_new_one_counts(t
     assert (await own.secret(), await own.http_header()) == (b"second", "Bearer second")
 
 
-async def test_identity_when_it_cannot_be_read_then_clients_are_told_no_path(tmp_path: Path) -> None:
+async def test_identity_when_unreadable_then_clients_get_no_path(tmp_path: Path) -> None:
     own = OwnIdentity(Credentials.token((tmp_path / "absent").as_uri()), TlsOptions())
     for asked in (own.secret, own.http_header):
         with pytest.raises(ServiceNotReady, match=r"^The proxy cannot show its credentials to brokers$"):

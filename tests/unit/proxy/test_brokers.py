@@ -6,14 +6,14 @@ import pytest
 
 from interpulse.client.config import BrokerAddress
 from interpulse.model.errors import ServiceNotReady
-from interpulse.proxy.brokers import Brokers, RegisteredBroker, place_of
+from interpulse.proxy.brokers import Brokers, RegisteredBroker, endpoint_of
 
 
 def address(host: str, port: int = 6650) -> BrokerAddress:
     return BrokerAddress(host, port)
 
 
-def test_brokers_when_configured_registered_or_named_then_known_and_no_others() -> None:
+def test_brokers_when_configured_registered_or_named_then_accepted() -> None:
     brokers = Brokers([address("Configured")], [])
     brokers.register({"r:8080": RegisteredBroker(address("registered"), "http://r:8080")})
     brokers.note_named(address("named", 6651))
@@ -53,5 +53,5 @@ def test_brokers_when_asked_in_turn_then_each_is_the_first_once() -> None:
 @pytest.mark.parametrize(
     ("host", "place"), [("Broker", "broker:6650"), ("::1", "[::1]:6650"), ("10.0.0.1", "10.0.0.1:6650")]
 )
-def test_place_when_written_then_as_clients_write_it(host: str, place: str) -> None:
-    assert place_of(address(host)) == place
+def test_endpoint_when_written_then_in_the_form_of_clients(host: str, place: str) -> None:
+    assert endpoint_of(address(host)) == place

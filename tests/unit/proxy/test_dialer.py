@@ -10,7 +10,7 @@ import pytest
 
 from interpulse.client.config import BrokerAddress
 from interpulse.client.tls import TlsOptions
-from interpulse.proxy.brokers import Brokers, place_of
+from interpulse.proxy.brokers import Brokers, endpoint_of
 from interpulse.proxy.dialer import Dialer, TargetUnreachable
 from interpulse.proxy.targets import TargetRules
 from tests.support.certificates import Authority
@@ -32,9 +32,9 @@ async def test_certificates_when_their_files_stay_the_same_then_read_once(
         tls = TlsOptions(trust_certs_path=str(authority.file))
         dialer = Dialer(Brokers([address], []), TargetRules(), timeout_seconds=60, tls=tls)
         for _ in range(3):
-            await dialer.connect(place_of(address), asyncio.Protocol())
+            await dialer.connect(endpoint_of(address), asyncio.Protocol())
         assert len(read) == 1
         stranger.file.replace(authority.file)
         with pytest.raises(TargetUnreachable, match="CERTIFICATE_VERIFY_FAILED"):
-            await dialer.connect(place_of(address), asyncio.Protocol())
+            await dialer.connect(endpoint_of(address), asyncio.Protocol())
         assert len(read) == 2

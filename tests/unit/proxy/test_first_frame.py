@@ -20,5 +20,5 @@ def test_first_frame_when_it_comes_byte_by_byte_then_whole_with_what_is_behind_i
 
 
 def test_first_frame_when_it_is_too_large_then_refused_by_its_size() -> None:
-    with pytest.raises(RemoteProtocolError, match="allowed are"):
+    with pytest.raises(RemoteProtocolError, match="the limit is"):
         FirstFrame().feed((128 * 1024).to_bytes(4, "big"))

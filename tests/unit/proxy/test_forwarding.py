@@ -32,7 +32,7 @@ def forwarded(connect: pb.CommandConnect, *, credentials_forwarded: bool) -> pb.
 
 
 @pytest.mark.parametrize("credentials_forwarded", [True, False])
-def test_connect_when_sent_on_then_speaks_for_nobody_else_and_keeps_version_and_flags(
+def test_connect_when_forwarded_then_keeps_version_and_flags_but_no_original_client(
     credentials_forwarded: bool,
 ) -> None:
     greeting = forwarded(sent(), credentials_forwarded=credentials_forwarded)

@@ -104,7 +104,7 @@ async def test_client_when_its_broker_is_full_from_the_first_frame_then_not_read
     assert lost == [greeting]
 
 
-async def test_client_when_its_broker_hangs_up_at_once_then_told_so_and_no_timer_is_left() -> None:
+async def test_client_when_its_broker_hangs_up_then_gets_an_error_and_no_timer_is_left() -> None:
     dialer = DialerOfLostBrokers()
     client, lost, greeting = greeted(dialer)
     await eventually(lambda: b"Target broker isn't available." in client.written)

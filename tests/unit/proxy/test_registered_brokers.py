@@ -37,7 +37,7 @@ def test_report_when_it_cannot_be_used_then_refused(content: bytes) -> None:
         registered_broker(content, tls=False)
 
 
-async def test_brokers_when_they_come_and_go_then_the_proxy_is_told() -> None:
+async def test_brokers_when_they_come_and_go_then_the_proxy_follows() -> None:
     told: list[Mapping[str, RegisteredBroker]] = []
     async with scripted_zookeeper() as zookeeper:
         where = await zookeeper.listen()
@@ -74,13 +74,13 @@ async def test_brokers_when_one_report_nests_too_deeply_then_only_that_broker_is
         await followed.stop()
 
 
-async def test_brokers_when_telling_fails_then_logged_and_told_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_brokers_when_a_report_fails_then_logged_and_repeated(caplog: pytest.LogCaptureFixture) -> None:
     told: list[Mapping[str, RegisteredBroker]] = []
 
     def fail_once(brokers: Mapping[str, RegisteredBroker]) -> None:
         told.append(brokers)
         if len(told) == 1:
-            raise RuntimeError("a fault of the proxy")
+            raise RuntimeError("a bug of the proxy")
 
     async with scripted_zookeeper() as zookeeper:
         where = await zookeeper.listen()
@@ -93,4 +93,4 @@ async def test_brokers_when_telling_fails_then_logged_and_told_again(caplog: pyt
         await eventually(lambda: set(told[-1]) == {"b:2", "b:12"})
         await brokers.close()
         await followed.stop()
-    assert "a fault of the proxy" in caplog.text
+    assert "a bug of the proxy" in caplog.text

@@ -26,7 +26,7 @@ from interpulse.serving.settings import ConfigError
         ("", "*", ("10.0.0.1", 6650), False),
     ],
 )
-def test_place_when_looked_up_in_the_rules_then_allowed_or_not(
+def test_host_and_port_when_checked_by_the_rules_then_allowed_or_not(
     hosts: str, ports: str, place: tuple[str, int], allowed: bool
 ) -> None:
     assert (TargetRules.read(hosts, "*", ports).refusal(*place) is None) is allowed
@@ -45,7 +45,7 @@ def test_place_when_looked_up_in_the_rules_then_allowed_or_not(
         ("::1", "127.0.0.1", False),
     ],
 )
-def test_address_when_looked_up_in_the_rules_then_allowed_or_not(networks: str, address: str, allowed: bool) -> None:
+def test_address_when_checked_by_the_rules_then_allowed_or_not(networks: str, address: str, allowed: bool) -> None:
     assert TargetRules.read("*", networks, "*").allows_ip(address) is allowed
 
 

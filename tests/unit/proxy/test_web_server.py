@@ -32,5 +32,5 @@ from interpulse.proxy.web_server import is_forwarded
         ("http://elsewhere.example/admin", False),
     ],
 )
-def test_path_when_looked_at_then_forwarded_or_not(path: str, forwarded: bool) -> None:
+def test_path_when_checked_then_forwarded_or_not(path: str, forwarded: bool) -> None:
     assert is_forwarded(path) is forwarded

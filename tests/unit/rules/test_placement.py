@@ -1,4 +1,7 @@
-"""Who takes a bundle, and what a lookup says: the tables of cluster 11.3 and 11.4."""
+"""The broker that takes a bundle, and the answer to a lookup.
+
+Source: docs/reference/cluster-protocol.md#placement, docs/reference/cluster-protocol.md#redirects.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_errors_when_translated_by_a_front_end_then_metadata_or_persistence() ->
     assert api.LogFenced.retriable
 
 
-def test_log_damaged_when_shown_then_names_log_segment_and_place() -> None:
+def test_log_damaged_when_shown_then_names_log_segment_and_offset() -> None:
     text = str(api.LogDamaged("t/n/persistent/a", "0000000007.seg", 4096, "wrong checksum"))
     for part in ("t/n/persistent/a", "0000000007.seg", "4096", "wrong checksum"):
         assert part in text

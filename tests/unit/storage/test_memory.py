@@ -6,9 +6,9 @@ import pytest
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import CommitConflict, LogFenced, MetadataUnavailable, Put
+from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.memory import MemoryJournal, MemoryLedgers, MemoryMetadataStore, MemoryTree, memory_log_store
 from interpulse.storage.sessions import SessionState
-from interpulse.storage.topic_log_store import TopicLogStore
 from tests.support.waiting import eventually
 
 LOG = "t/ns/persistent/x"
@@ -43,7 +43,7 @@ async def test_session_when_one_of_two_ends_then_only_its_keys_go() -> None:
     assert await first.get("/b") is None
 
 
-async def test_cut_off_when_the_servers_end_the_session_then_it_hears_of_it_last() -> None:
+async def test_cut_off_when_the_servers_end_the_session_then_it_notices_last() -> None:
     tree = MemoryTree()
     broker, other = MemoryMetadataStore(tree), MemoryMetadataStore(tree)
     await broker.commit([Put("/lock", b"", ephemeral=True)])

@@ -36,8 +36,8 @@ from interpulse.storage.api import (
     Versioned,
 )
 from interpulse.storage.memory import MemoryMetadataStore
+from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 from interpulse.storage.sessions import SessionState
-from interpulse.storage.sqlite import SqliteMetadataStore
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.store import ZooKeeperMetadataStore
 from tests.support.scripted_zookeeper import scripted_zookeeper
@@ -148,7 +148,7 @@ async def test_delete_when_others_are_below_then_only_that_key_goes_unless_keys_
 ) -> None:
     await store.commit([Put("/t/a", b"1"), Put("/t/a/b", b"2")])
     if "zookeeper" in engine:
-        with pytest.raises(CommitConflict, match="/t/a has others below it"):
+        with pytest.raises(CommitConflict, match="/t/a has keys below it"):
             await store.commit([Delete("/t/a")])
     else:
         await store.commit([Delete("/t/a")])
@@ -269,7 +269,7 @@ async def test_sync_when_nothing_is_behind_then_reads_go_on(store: MetadataStore
     assert found.value == b"1"
 
 
-async def test_session_when_watched_then_told_of_its_end(store: MetadataStore) -> None:
+async def test_session_when_watched_then_its_end_is_reported(store: MetadataStore) -> None:
     seen: list[SessionState] = []
     cancelled: list[SessionState] = []
     store.session.on_change(seen.append)
@@ -279,7 +279,7 @@ async def test_session_when_watched_then_told_of_its_end(store: MetadataStore) -
     assert cancelled == []
 
 
-async def test_unchanged_when_told_then_as_get_finds_it(store: MetadataStore) -> None:
+async def test_unchanged_when_true_then_get_returns_that_version(store: MetadataStore) -> None:
     await store.commit([Put("/a", b"1")])
     seen = await version(store, "/a")
     assert await store.get("/none") is None
@@ -308,7 +308,7 @@ async def test_scan_when_names_share_beginnings_then_those_in_order_page_by_page
     assert [key for key, _ in await store.scan("", after="/t/x-10", limit=9)] == ["/t/xé", "/t/y"]
 
 
-async def test_scan_when_there_are_many_then_every_limit_gives_as_many(store: MetadataStore) -> None:
+async def test_scan_when_there_are_many_then_every_limit_is_reached(store: MetadataStore) -> None:
     keys = [f"/t/{number:04d}" for number in range(200)]
     await store.commit([Put(key, b"") for key in [*keys, "/s", "/u"]])
     for limit in (1, 49, 50, 51, 100, 199, 200, 201):

@@ -5,7 +5,7 @@ from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.sessions import SessionState
 
 
-async def test_memory_when_its_session_expires_then_keys_are_gone_before_anyone_is_told() -> None:
+async def test_memory_when_its_session_expires_then_keys_go_before_the_report() -> None:
     store = MemoryMetadataStore()
     await store.commit([Put("/lock", b"", ephemeral=True), Put("/stays", b"")])
     told: list[object] = []

@@ -69,7 +69,7 @@ def test_second_connected_is_a_remote_protocol_error() -> None:
         client.receive_data(again)
 
 
-def test_facts_about_the_broker_before_its_answer_are_a_local_protocol_error() -> None:
+def test_broker_properties_before_its_answer_are_a_local_protocol_error() -> None:
     client, _ = make_pair()
     with pytest.raises(LocalProtocolError):
         _ = client.peer_flags

@@ -103,7 +103,7 @@ def test_ids_when_they_are_the_largest_then_read_as_they_are(codec: Codec) -> No
     ],
     ids=["one-message", "defaults-spelled-out", "other-order"],
 )
-def test_send_when_it_says_nothing_beyond_a_plain_one_then_is_part_of_a_run(codec: Codec, plain: bytes) -> None:
+def test_send_when_plain_then_is_part_of_a_run(codec: Codec, plain: bytes) -> None:
     assert runs_of(codec, send() + plain + send()) == [SendRun(1, [7, 7, 7], [ENTRY] * 3)]
 
 
@@ -122,7 +122,7 @@ def test_send_when_it_says_nothing_beyond_a_plain_one_then_is_part_of_a_run(code
     ],
     ids=["batch", "no-message", "highest", "chunk", "marker", "no-checksum", "wrong-checksum", "cut-off", "no-entry"],
 )
-def test_send_when_unusual_then_is_a_frame_and_says_the_same(codec: Codec, frame: bytes) -> None:
+def test_send_when_unusual_then_is_an_equal_frame(codec: Codec, frame: bytes) -> None:
     received = runs_of(codec, send() + frame + send())
     assert [type(each) for each in (received[0], received[-1])] == [SendRun, SendRun]
     assert len(received) == 3
@@ -147,7 +147,7 @@ def test_acks_of_one_consumer_when_they_follow_each_other_then_one_run(codec: Co
     ],
     ids=["cumulative", "answer-wanted", "part-of-a-batch", "properties", "no-id"],
 )
-def test_ack_when_unusual_then_is_a_frame_and_says_the_same(codec: Codec, frame: bytes) -> None:
+def test_ack_when_unusual_then_is_an_equal_frame(codec: Codec, frame: bytes) -> None:
     data = commands.ack_one(1, 3, 4) + frame + commands.ack_one(1, 3, 9)
     received = runs_of(codec, data)
     assert [type(each) is AckRun for each in received] == [True, False, True]
@@ -246,7 +246,7 @@ def test_questions_of_one_type_and_flag_when_they_follow_each_other_then_one_run
     ],
     ids=["default-spelled-out", "empty-listener-of-go", "other-order"],
 )
-def test_question_when_it_says_nothing_beyond_a_plain_one_then_is_a_run(codec: Codec, plain: bytes, run: Any) -> None:
+def test_request_when_plain_then_is_a_run(codec: Codec, plain: bytes, run: Any) -> None:
     assert runs_of(codec, plain) == [run]
 
 
@@ -265,7 +265,7 @@ AS_SOMEONE: list[dict[str, Any]] = [
         (lookup, {"properties": [pb.KeyValue(key="k", value="v")]}),
     ],
 )
-def test_question_when_it_says_more_then_is_a_frame_and_says_the_same(codec: Codec, ask: Any, fields: Any) -> None:
+def test_request_when_not_plain_then_is_an_equal_frame(codec: Codec, ask: Any, fields: Any) -> None:
     data = ask(1) + ask(2, **fields) + ask(3)
     received = runs_of(codec, data)
     assert [type(each).__name__.endswith("Run") for each in received] == [True, False, True]
@@ -338,7 +338,7 @@ KEYED = entry_of(partition_key="key", properties=PROPERTY, num_messages_in_batch
         (entry_of(partition_key="one") + entry_of(partition_key="two"), b"one"),
     ],
 )
-def test_key_when_an_entry_is_plain_then_what_key_shared_goes_by(codec: Codec, entry: bytes, key: bytes) -> None:
+def test_key_when_an_entry_is_plain_then_that_of_key_shared(codec: Codec, entry: bytes, key: bytes) -> None:
     assert codec.sticky_keys([entry, entry]) == [key, key]
 
 
@@ -505,7 +505,7 @@ def test_receipts_of_one_producer_when_they_follow_each_other_then_one_run(codec
     assert received[2].command.type == pb.BaseCommand.SEND_ERROR
 
 
-def test_receipt_when_it_has_no_place_then_is_a_frame(codec: Codec) -> None:
+def test_receipt_when_it_has_no_position_then_is_a_frame(codec: Codec) -> None:
     bare = commands.encode(pb.CommandSendReceipt(producer_id=1, sequence_id=2))
     (frame,) = runs_for_client(codec, bare)
     assert frame.command.send_receipt.sequence_id == 2
@@ -553,7 +553,7 @@ def test_sends_when_numbers_vary_then_bytes_of_send(codec: Codec) -> None:
 STAMP = (b"\x0a\x04lane\x2a\x04east", (b"position", b"producer", b"sequence"))
 
 
-def test_copies_when_entries_are_plain_then_say_where_they_are_from(codec: Codec) -> None:
+def test_copies_when_entries_are_plain_then_have_their_origin(codec: Codec) -> None:
     entries = [ENTRY, KEYED, BATCH, entry_of(partition_key="k" * 300)]
     positions = [Position(number, 2**31) for number in (1, 128, 2**31 - 1, 4)]
     numbers = [ledger << 32 | entry for ledger, entry in positions]
@@ -592,7 +592,7 @@ def test_copies_when_entries_are_plain_then_say_where_they_are_from(codec: Codec
         *("no-checksum", "empty"),
     ],
 )
-def test_copies_when_an_entry_needs_a_look_then_end_before_it(codec: Codec, entry: bytes) -> None:
+def test_copies_when_an_entry_is_not_plain_then_end_before_it(codec: Codec, entry: bytes) -> None:
     stamp = codec.entry_stamper(*STAMP)
     entries, positions, numbers = [ENTRY, ENTRY, entry, ENTRY], [Position(1, n) for n in range(4)], [5, 6, 7, 8]
     schemas = [(bytes(8), bytes(8))]
@@ -658,18 +658,16 @@ def test_codec_when_demanded_then_taken(codec: Codec) -> None:
 
 
 class TestChoice:
-    def test_when_nothing_is_demanded_then_the_compiled_one_if_it_is_there(self) -> None:
+    def test_codec_when_none_is_demanded_then_compiled_if_installed(self) -> None:
         assert chosen_codec({}).name == ("native" if NATIVE_INSTALLED else "python")
 
-    def test_when_the_compiled_one_is_missing_then_python_unless_it_was_demanded(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_codec_when_not_installed_then_python_unless_demanded(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "interpulse_codec", None)
         assert chosen_codec({}).name == "python"
         with pytest.raises(ImportError, match=re.escape("pip install ./native")):
             chosen_codec({"INTERPULSE_CODEC": "native"})
 
-    def test_when_the_compiled_one_is_of_an_older_version_then_refused_with_the_remedy(
+    def test_codec_when_its_version_is_older_then_refused_with_the_remedy(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         older = ModuleType("interpulse_codec")
@@ -678,7 +676,7 @@ class TestChoice:
         with pytest.raises(ImportError, match=r"older than this interpulse: install it again .*pip install ./native"):
             native_codec()
 
-    def test_when_the_name_is_none_then_refused_with_the_names(self) -> None:
+    def test_codec_when_its_name_is_unknown_then_choices_are_named(self) -> None:
         text = "INTERPULSE_CODEC=rust names no codec: set it to native or python"
         with pytest.raises(ValueError, match=re.escape(text)):
             chosen_codec({"INTERPULSE_CODEC": "rust"})

@@ -107,7 +107,7 @@ def test_metadata_when_the_entry_does_not_begin_with_a_checksum_or_is_cut_off_th
     assert metadata_in(GOLDEN_ENTRY) == metadata_in(memoryview(GOLDEN_ENTRY)) == GOLDEN_ENTRY[10:17]
 
 
-def test_checksum_when_something_else_stands_in_front_then_is_not_told() -> None:
+def test_checksum_when_the_entry_starts_differently_then_none() -> None:
     assert checksum_fits(GOLDEN_ENTRY) is True
     assert checksum_fits(GOLDEN_ENTRY[:-1]) is False
     assert [checksum_fits(each) for each in (GOLDEN_ENTRY[6:], GOLDEN_ENTRY[:5], b"")] == [None] * 3

@@ -129,7 +129,7 @@ def test_challenge_when_the_client_takes_them_then_is_sent_and_answered() -> Non
     assert frame.command.authResponse.response.auth_data == b"new"
 
 
-def test_own_mistakes_are_local_protocol_errors() -> None:
+def test_wrong_calls_are_local_protocol_errors() -> None:
     server = make_server()
     with pytest.raises(LocalProtocolError):
         server.accept()

@@ -37,7 +37,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
-def test_command_when_a_text_is_no_utf8_then_is_a_fault_of_the_peer(command: pb.BaseCommand) -> None:
+def test_command_when_a_text_is_not_utf8_then_remote_protocol_error(command: pb.BaseCommand) -> None:
     good = encode_command(command)
     assert len(FrameDecoder().feed(good)) == 1
     with pytest.raises(RemoteProtocolError, match="that is not UTF-8"):
@@ -70,7 +70,7 @@ QUESTIONS = [
     ]
     + [(QUESTIONS[1], "properties")],
 )
-def test_question_when_any_of_its_texts_is_no_utf8_then_is_a_fault_of_the_peer(question: Any, field: str) -> None:
+def test_request_when_a_text_is_not_utf8_then_remote_protocol_error(question: Any, field: str) -> None:
     """Questions have a short way in."""
     asked = type(question)(topic="x", request_id=1)
     if field == "properties":
@@ -85,7 +85,7 @@ def test_question_when_any_of_its_texts_is_no_utf8_then_is_a_fault_of_the_peer(q
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=["partitions", "lookup"])
 @pytest.mark.parametrize("field", ["topic", "request_id"])
-def test_question_when_a_required_field_is_missing_then_is_a_fault_of_the_peer(question: Any, field: str) -> None:
+def test_request_when_a_required_field_is_missing_then_remote_protocol_error(question: Any, field: str) -> None:
     asked = type(question)(topic="x", request_id=1)
     asked.ClearField(field)
     with pytest.raises(RemoteProtocolError, match="without a required field"):
@@ -93,7 +93,7 @@ def test_question_when_a_required_field_is_missing_then_is_a_fault_of_the_peer(q
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=["partitions", "lookup"])
-def test_question_when_its_request_id_is_zero_then_is_one(question: Any) -> None:
+def test_request_when_its_id_is_zero_then_is_accepted(question: Any) -> None:
     asked = type(question)(topic="", request_id=0)
     assert FrameDecoder().feed(encode(asked))[0].command.ListFields()[1][1] == asked
 

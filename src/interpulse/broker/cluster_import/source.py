@@ -25,15 +25,15 @@ from interpulse.storage.api import (
     MetadataStore,
     scan_pages,
 )
-from interpulse.storage.compacted import POSITIONS_IN_FRONT
 from interpulse.storage.cursors.cursor_records import CursorRecord
 from interpulse.storage.cursors.cursor_store import RecordedCursors
-from interpulse.storage.lock import DirectoryLock
+from interpulse.storage.directory_lock import DirectoryLock
+from interpulse.storage.logs.compacted import POSITIONS_IN_FRONT
+from interpulse.storage.logs.topic_log_store import TopicLogStore
+from interpulse.storage.logs.topic_records import TopicRecord
+from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 from interpulse.storage.segments.files import ReadOnlyFiles
 from interpulse.storage.segments.open import open_log_store
-from interpulse.storage.sqlite import SqliteMetadataStore
-from interpulse.storage.topic_log_store import TopicLogStore
-from interpulse.storage.topic_records import TopicRecord
 
 __all__ = ["DataDirectory"]
 

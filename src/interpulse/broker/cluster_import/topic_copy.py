@@ -23,9 +23,9 @@ from interpulse.model.names import TopicName
 from interpulse.storage.api import Change, CompactedLedger, Delete, LedgerRecord, LogEntry, MetadataStore, Put
 from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER, COMPACTION_CURSOR, CursorRecord
 from interpulse.storage.cursors.cursor_store import RecordedCursors, cursor_key
-from interpulse.storage.journals import TOPIC_LEDGER, Journal, LedgerPurpose, LedgerUse, LedgerWriter, Sealed
+from interpulse.storage.logs.journal import TOPIC_LEDGER, Journal, LedgerPurpose, LedgerUse, LedgerWriter, Sealed
+from interpulse.storage.logs.topic_records import TopicRecord, TopicRecords
 from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
-from interpulse.storage.topic_records import TopicRecord, TopicRecords
 
 __all__ = ["Copied", "CopyDiffers", "TopicCopies"]
 

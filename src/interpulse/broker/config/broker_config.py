@@ -101,7 +101,7 @@ class BrokerConfig(ProviderSettings):
     tls_key_file_path: str = _setting("", "Private key of tlsCertificateFilePath (PEM, without a password).")
     tls_trust_certs_file_path: str = _setting(
         "",
-        "Authorities of clients (PEM): a certificate that a client shows has to be of theirs. Empty = clients are not "
+        "Authorities of clients (PEM), one of which must have signed a client's certificate. Empty = clients are not "
         "asked for one.",
     )
     tls_require_trusted_client_cert_on_connect: bool = _setting(

@@ -22,7 +22,7 @@ from interpulse.storage.api import Change, MetadataStore, Put
 from interpulse.storage.cas import retry_on_conflict
 from interpulse.storage.cursors.cursor_records import CursorRecord
 from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors
-from interpulse.storage.topic_records import decode_record
+from interpulse.storage.logs.topic_records import decode_record
 
 __all__ = ["TopicCounters", "TopicStateStore"]
 

@@ -1,4 +1,7 @@
-"""How much this broker serves, for the report that other brokers place bundles by (cluster 11.5)."""
+"""The load of this broker, for the report by which other brokers place bundles.
+
+Source: docs/reference/cluster-protocol.md#load-report.
+"""
 
 from __future__ import annotations
 

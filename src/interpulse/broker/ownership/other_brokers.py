@@ -73,7 +73,10 @@ class OtherBrokers:
             return await session.request(method, path, kind=kind, read=_as_it_is, query=query, body=body)
 
     async def _is_registered(self, root: str) -> bool:
-        """Whether a broker of this cluster is there: only those get this broker's token (cluster 11.4)."""
+        """Return True for a registered broker: only those get this broker's token.
+
+        Source: docs/reference/cluster-protocol.md#redirects.
+        """
         registered = [report.broker.addresses for report in (await self.ownership.brokers.view()).reports.values()]
         return root in {url.rstrip("/") for each in registered for url in (each.web_url, each.web_url_tls)}
 

@@ -1,7 +1,7 @@
-"""The brokers of a cluster that are there now, and this one among them.
+"""The registered brokers of a cluster, and this broker among them.
 
-A broker exists for the others from the moment its load report stands in the metadata until the report goes, with its
-session at the latest; how old a report is does not matter (cluster 11.5).
+A broker exists for the others while its load report does: until it removes the report or its session ends.
+The age of a report does not matter. Source: docs/reference/cluster-protocol.md#load-report.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.rules.placement import BrokersView, is_load_change
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, Versioned
 from interpulse.storage.cas import retry_on_conflict
-from interpulse.storage.prompt import SessionLost
+from interpulse.storage.metadata.session_bounded import SessionLost
 
 __all__ = ["RegisteredBrokers"]
 

@@ -7,8 +7,8 @@ as it was taken is what commits about the topics of the bundle rest on (`Guarded
 * Requests for one bundle share one attempt to take it.
 * A lock that changed or went is not relied on until it was read again. Where it is another's, or was, the topics are
   closed without writing; where it was free all the time it is taken again, and topics whose records nobody touched
-  meanwhile go on as if nothing had happened (cluster 12.4). What isolation policies keep from this broker by then is
-  given away in order.
+  meanwhile go on as if nothing had happened. What isolation policies keep from this broker by then is given away in
+  order. Source: docs/reference/cluster-protocol.md#lost-session.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from interpulse.rules.isolation import exclusion
 from interpulse.rules.lookup import LookupTarget, Owner
 from interpulse.rules.placement import BrokersView, Take, decide_placement
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned
-from interpulse.storage.guarded import GuardedMetadata, LockLost
-from interpulse.storage.prompt import session_lost, waiting, while_held
+from interpulse.storage.metadata.guarded import GuardedMetadata, LockLost
+from interpulse.storage.metadata.session_bounded import session_lost, until_session_lost, with_waiting_reads
 from interpulse.storage.sessions import SessionState
 
 __all__ = ["HeldTopics", "SharedOwnership"]
@@ -135,7 +135,10 @@ class SharedOwnership:
         self._cancel.append(self._session.on_change(self._on_session))
 
     async def leave(self) -> None:
-        """Give everything away in order: the load report first, then the bundles, some at a time (cluster 12.7)."""
+        """Remove the load report, then unload the bundles, some at a time.
+
+        Source: docs/reference/cluster-protocol.md#unloading.
+        """
         self._leaving = True
         await self.brokers.leave()
         permits = asyncio.Semaphore(_RELEASED_AT_ONCE)
@@ -329,7 +332,7 @@ class SharedOwnership:
         async with permits:
             try:
                 async with asyncio.timeout(_TAKE_SECONDS_MAX):
-                    lock = await while_held(self._session, self.take(bundle))
+                    lock = await until_session_lost(self._session, self.take(bundle))
             except TimeoutError:
                 return MetadataError(f"Namespace bundle {bundle} was not taken within {_TAKE_SECONDS_MAX:.0f} s")
             except PulsarError as error:
@@ -423,7 +426,7 @@ class SharedOwnership:
         if held is None or held.leaving:
             return
         held.leaving = True
-        await waiting(self._release(held))
+        await with_waiting_reads(self._release(held))
         log.info("bundle released bundle=%s", bundle)
 
     async def _release(self, held: _Held) -> None:

@@ -1,6 +1,7 @@
-"""What one broker of a cluster does for all, chosen by an ephemeral key: the first that creates it (cluster 13.6).
+"""A task that one broker of a cluster does for all: the first broker that creates an ephemeral key.
 
-The work ends as soon as the session of the key may be over, which is before another broker can create the key.
+The task ends as soon as the session of the key may be over, which is before another broker can create the key.
+Source: docs/reference/cluster-protocol.md#tasks-of-one-broker.
 """
 
 from __future__ import annotations

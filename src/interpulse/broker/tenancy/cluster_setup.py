@@ -1,7 +1,9 @@
-"""A new cluster in ZooKeeper: the same nodes that Pulsar's own tool makes. Source: cluster 4.1 and 15.4.
+"""A new cluster in ZooKeeper: the same nodes that Pulsar's own tool creates.
 
-What is there stays. A cluster that exists already keeps its addresses; a tenant and a namespace that every cluster has
-are opened to one more.
+Source: docs/reference/cluster-protocol.md#paths.
+
+Existing nodes stay. An existing cluster keeps its addresses; a tenant and a namespace that every cluster has are opened
+to the new cluster.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from interpulse.model.policies.topic_policies import TopicPolicyRecord
 from interpulse.rules.replication import check_topic_left_by_others, effective_replication_clusters, remote_clusters
 from interpulse.storage.api import Change, CommitConflict, MetadataStore, scan_pages
 from interpulse.storage.cas import retry_on_conflict
-from interpulse.storage.prompt import waiting
+from interpulse.storage.metadata.session_bounded import with_waiting_reads
 
 __all__ = ["Deletion"]
 
@@ -134,7 +134,7 @@ class Deletion:
         if not force:
             await self._check_left_by_others(name)
         marked = force and await self._lifecycle.mark_deleted(name)
-        await waiting(self._delete_spread(name, delete_partitions, marked=marked))
+        await with_waiting_reads(self._delete_spread(name, delete_partitions, marked=marked))
 
     async def _delete_spread(
         self, name: TopicName, delete_partitions: Callable[[], Awaitable[object]], *, marked: bool
@@ -248,7 +248,7 @@ class Deletion:
         async with self._emptying.setdefault(namespace, asyncio.Lock()):
             begun = await self._store.get(keys.forced_deletion(namespace)) is not None
             await self._namespaces.begin_delete(namespace, forced=force)
-            await waiting(self._delete_marked(namespace, force=force, begun=begun))
+            await with_waiting_reads(self._delete_marked(namespace, force=force, begun=begun))
 
     async def _delete_marked(self, namespace: NamespaceName, *, force: bool, begun: bool) -> None:
         """``begun``: something of it is gone already."""

@@ -20,7 +20,7 @@ from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Metada
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.managed_ledger.schema_codec import (
     StoredSchema,
-    VersionPlace,
+    VersionEntry,
     decode_locator,
     decode_schema,
     encode_locator,
@@ -71,15 +71,15 @@ class LedgerSchemas:
         stored = await self._store.get(key)
         if (None if stored is None else stored.version) != history.record_version:
             raise CommitConflict(key)
-        kept = b"" if stored is None else stored.value
-        places = self._places(topic, kept) if kept else []
+        previous = b"" if stored is None else stored.value
+        places = self._places(topic, previous) if previous else []
         entry, digest = encode_schema(topic.schema_id, added.schema, added.created_ms, places)
         ledger = await self._ledgers.create(self._quorum, custom=_custom(topic))
         try:
             entry_id = await ledger.add(entry)
             await ledger.close()
-            place = VersionPlace(added.version, Position(ledger.ledger_id, entry_id), digest)
-            put = Put(key, encode_locator([*places, place], kept=kept))
+            place = VersionEntry(added.version, Position(ledger.ledger_id, entry_id), digest)
+            put = Put(key, encode_locator([*places, place], previous=previous))
             await self._store.commit([put], {key: history.record_version, **expect})
         except CommitConflict:
             await self._drop([ledger.ledger_id])
@@ -92,13 +92,13 @@ class LedgerSchemas:
             await self._store.commit([Delete(key)])
             await self._drop([each.position.ledger for each in self._places(topic, stored.value)])
 
-    def _places(self, topic: TopicName, value: bytes) -> list[VersionPlace]:
+    def _places(self, topic: TopicName, value: bytes) -> list[VersionEntry]:
         try:
             return decode_locator(value)
         except ValueError as error:
             raise MetadataUnavailable(f"the schemas of {topic.base} cannot be understood: {error}") from error
 
-    async def _schema(self, topic: TopicName, place: VersionPlace) -> StoredSchema:
+    async def _schema(self, topic: TopicName, place: VersionEntry) -> StoredSchema:
         found = self._read.get(place.position)
         if found is None:
             ledger = await self._ledgers.open(place.position.ledger)

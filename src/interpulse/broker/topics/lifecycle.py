@@ -47,7 +47,7 @@ from interpulse.rules.topic_view import Part, TopicView, existence, looked_at, m
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import CommitConflict, CommitTooLarge, Delete, MetadataStore, Put, scan_pages
 from interpulse.storage.cas import retry_on_conflict
-from interpulse.storage.topic_records import decode_record
+from interpulse.storage.logs.topic_records import decode_record
 
 __all__ = ["AssociatedMetadata", "PartitionedDeletion", "TopicLifecycle"]
 

@@ -11,7 +11,7 @@ from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName, decode_local_name
 from interpulse.storage.api import MetadataStore, Put, scan_pages
 from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR
-from interpulse.storage.topic_records import decode_record
+from interpulse.storage.logs.topic_records import decode_record
 
 __all__ = ["StoredPartition", "new_cursors", "stored_partitions"]
 

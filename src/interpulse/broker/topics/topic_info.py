@@ -13,7 +13,7 @@ from interpulse.model.errors import TopicNotFound
 from interpulse.model.names import TopicName, decode_local_name
 from interpulse.storage.api import LedgerRecord, MetadataStore
 from interpulse.storage.cursors.cursor_records import DEDUPLICATION_CURSOR, CursorCodec
-from interpulse.storage.topic_records import decode_record
+from interpulse.storage.logs.topic_records import decode_record
 
 __all__ = ["internal_info"]
 

@@ -110,7 +110,10 @@ class TopicPolicyRecord:
     here: TopicPolicies = field(default_factory=TopicPolicies)
     everywhere: TopicPolicies = field(default_factory=TopicPolicies)
     told: Mapping[str, tuple[int, int]] = field(default_factory=dict, compare=False)
-    """In a cluster: by level, the position of the event that its brokers were told with (cluster 4.5)."""
+    """In a cluster: the position of the event that announced the policies, by level.
+
+    Source: docs/reference/cluster-protocol.md#topic-policies.
+    """
 
     def level(self, *, everywhere: bool) -> TopicPolicies:
         return self.everywhere if everywhere else self.here

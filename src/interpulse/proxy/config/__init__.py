@@ -1,1 +1,1 @@
-"""The settings of a proxy: `proxy_config` is their table, `pulsar_keys` lists the keys of Pulsar without effect."""
+"""Settings of a proxy: `proxy_config` has the table, `pulsar_keys` the keys of Pulsar without effect."""

@@ -1,4 +1,4 @@
-"""The settings of a proxy; their keys are those of Pulsar's ``proxy.conf``."""
+"""Settings of a proxy. The keys are those of Pulsar's ``proxy.conf``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WEB_SCHEME: Final = {False: "http://", True: "https://"}
 
 @dataclass(frozen=True, slots=True)
 class ProxyConfig(ProviderSettings):
-    """Every setting the proxy acts on."""
+    """Every setting that affects the proxy."""
 
     # --- the brokers behind it
     broker_service_url: str = setting(
@@ -63,7 +63,7 @@ class ProxyConfig(ProviderSettings):
         10_000, "Longest wait for a connection to a broker, in milliseconds.", least=1
     )
     broker_proxy_read_timeout_ms: int = setting(
-        75_000, "A connection to a broker on which nothing moves for so long is closed, in milliseconds.", least=1
+        75_000, "Idle time after which a connection to a broker is closed, in milliseconds.", least=1
     )
 
     # --- addresses of its own
@@ -82,11 +82,11 @@ class ProxyConfig(ProviderSettings):
     tls_certificate_file_path: str = setting("", "Certificate of the proxy (PEM), for its ports with TLS.")
     tls_key_file_path: str = setting("", "Private key of tlsCertificateFilePath (PEM).")
     tls_trust_certs_file_path: str = setting(
-        "", "Authorities of clients (PEM): a certificate that a client shows has to be of theirs."
+        "", "Authorities of clients (PEM), one of which must have signed a client's certificate."
     )
-    tls_require_trusted_client_cert_on_connect: bool = setting(False, "A client inside TLS has to show a certificate.")
+    tls_require_trusted_client_cert_on_connect: bool = setting(False, "A client with TLS must show a certificate.")
     tls_cert_refresh_check_duration_sec: int = setting(
-        300, "How often the proxy looks whether these files changed, in seconds; 0 = every second.", least=0
+        300, "Interval at which the proxy checks these files for changes, in seconds; 0 = every second.", least=0
     )
     web_service_allowed_hosts: str = setting(
         "",
@@ -95,15 +95,15 @@ class ProxyConfig(ProviderSettings):
     )
 
     # --- encryption between proxy and brokers
-    tls_enabled_with_broker: bool = setting(False, "The proxy talks to brokers inside TLS.")
+    tls_enabled_with_broker: bool = setting(False, "The proxy connects to brokers with TLS.")
     broker_client_trust_certs_file_path: str = setting(
-        "", "Certificates that those of brokers are checked against (PEM); empty = those of the system."
+        "", "Authorities for the certificates of brokers (PEM); empty = those of the system."
     )
-    tls_hostname_verification_enabled: bool = setting(True, "The certificate of a broker has to name its host.")
+    tls_hostname_verification_enabled: bool = setting(True, "The certificate of a broker must name its host.")
 
     # --- who clients are
     authentication_enabled: bool = setting(
-        False, "Clients have to authenticate to the proxy, which speaks for them to brokers with its own credentials."
+        False, "Clients must authenticate to the proxy, which speaks for them to brokers with its own credentials."
     )
     authenticate_metrics_endpoint: bool = setting(
         True, "The metrics endpoint requires authentication, with authenticationEnabled=true."
@@ -124,22 +124,22 @@ class ProxyConfig(ProviderSettings):
 
     # --- limits
     max_concurrent_inbound_connections: int = setting(
-        10_000, "Most connections of clients; one more is closed at once.", least=1
+        10_000, "Most connections of clients; further ones are closed immediately.", least=1
     )
     max_concurrent_inbound_connections_per_ip: int = setting(
         0, "Most connections from one address; 0 = no limit.", least=0
     )
     max_concurrent_lookup_requests: int = setting(
-        50_000, "Lookups and metadata queries under way at once; one more is refused.", least=1
+        50_000, "Most lookups and metadata queries in progress; further ones are refused.", least=1
     )
     keep_alive_interval_seconds: int = setting(
         30, "Silent clients are pinged after this many seconds while they look up.", least=1
     )
     max_concurrent_http_requests: int = setting(
-        1024, "Calls of the admin API under way at once, one more is refused; 0 = no limit.", least=0
+        1024, "Most calls of the admin API in progress, further ones are refused; 0 = no limit.", least=0
     )
     max_http_server_connections: int = setting(
-        2048, "Most clients of the web ports, one more is disconnected; 0 = no limit.", least=0
+        2048, "Most clients of the web ports, further ones are disconnected; 0 = no limit.", least=0
     )
     http_server_idle_timeout: int = setting(
         30_000,
@@ -160,7 +160,7 @@ class ProxyConfig(ProviderSettings):
     )
 
     def as_problems(self) -> list[str]:
-        """What is wrong with settings that are right each by itself; one sentence for each."""
+        """Return the problems of settings that are valid each alone, one sentence for each."""
         problems: list[str] = []
         binary, web = self._broker_keys()
         binary_scheme, web_scheme = self._schemes
@@ -216,7 +216,7 @@ class ProxyConfig(ProviderSettings):
 
     @property
     def own_credentials(self) -> Credentials | None:
-        """Those of the proxy towards brokers; raises ValueError."""
+        """The proxy's credentials towards brokers. Raises ValueError."""
         return Credentials.from_plugin(
             self.broker_client_authentication_plugin, self.broker_client_authentication_parameters
         )
@@ -240,13 +240,13 @@ class ProxyConfig(ProviderSettings):
 
     @property
     def web_urls(self) -> tuple[str, ...]:
-        """Their web services, without a slash at the end."""
+        """The web services of the brokers in the settings, without a slash at the end."""
         text = self.broker_web_service_url_tls if self.tls_enabled_with_broker else self.broker_web_service_url
         return _listed(text, _WEB_SCHEME.values())
 
     @property
     def broker_tls(self) -> TlsOptions:
-        """How the certificates of brokers are checked, and which one is shown to them."""
+        """The verification of brokers' certificates, and the proxy's own certificate."""
         checked = TlsOptions(
             trust_certs_path=self.broker_client_trust_certs_file_path or None,
             hostname_verified=self.tls_hostname_verification_enabled,
@@ -271,14 +271,14 @@ class ProxyConfig(ProviderSettings):
 
 
 def _listed(text: str, schemes: Iterable[str]) -> tuple[str, ...]:
-    """URLs with commas between them; the scheme may stand in front of the first alone, as in Pulsar."""
-    scheme = next((each for each in schemes if text.startswith(each)), "")
+    """Return comma-separated URLs. Only the first needs the scheme, as in Pulsar."""
+    scheme = next((scheme for scheme in schemes if text.startswith(scheme)), "")
     parts = [part.strip().rstrip("/") for part in text.split(",") if part.strip()]
     return tuple(part if "://" in part else scheme + part for part in parts)
 
 
 def _refused(key: str, value: str) -> str:
-    """What clients may do is decided by brokers alone, as they know the topics."""
+    """Refuse a setting of authorization, which brokers alone decide, since they know the topics."""
     if key != "authorizationEnabled" or value.lower() in ("", "false"):
         return ""
     return (
@@ -301,7 +301,7 @@ _PROXY: Final = Program(
 
 
 def proxy_fields() -> dict[str, Field[Any]]:
-    """Every supported key and the field it sets."""
+    """Return every supported key with the field that it sets."""
     return dict(_PROXY.fields)
 
 
@@ -313,7 +313,7 @@ def load_config(
     settings: Iterable[str] = (),
     options: Mapping[str, str] | None = None,
 ) -> LoadedConfig[ProxyConfig]:
-    """Join all sources, see `Program.load`; raises ConfigError with every problem found in any of them."""
+    """Join all sources; see `Program.load`. Raise ConfigError with all problems of all sources."""
     loaded = _PROXY.load(
         file_text=file_text, file_name=file_name, environment=environment, settings=settings, options=options
     )

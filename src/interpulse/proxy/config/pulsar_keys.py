@@ -1,7 +1,7 @@
-"""The keys that Pulsar's ``proxy.conf`` may hold, so that an unknown key can be told from one without effect.
+"""The keys of Pulsar's ``proxy.conf``, which tell unknown keys from keys without effect.
 
 `PULSAR_KEYS` are those of the proxy of Apache Pulsar up to 5.0.0-M1, with those of its authentication providers.
-`PROTECTING_KEYS` ask for protection that this proxy does not give, and must not be passed over.
+`PROTECTING_KEYS` ask for protection that this proxy does not offer, and must not be ignored.
 """
 
 from __future__ import annotations
@@ -66,4 +66,4 @@ brokerClientTlsEnabledWithKeyStore haProxyProtocolEnabled httpRequestsLimitEnabl
 tlsEnabledWithKeyStore tlsTrustStore webServiceHaProxyProtocolEnabled
 """
 )
-"""Empty and false in Pulsar's own file."""
+"""Keys that are empty or false in Pulsar's own file."""

@@ -1,1 +1,1 @@
-"""Questions of clients: `lookup_session` takes them, `answers` makes frames, `questions` and `batches` ask brokers."""
+"""Lookups of clients: `lookup_session` receives them, `answers` makes frames, `questions` and `batches` ask brokers."""

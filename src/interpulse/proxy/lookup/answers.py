@@ -1,4 +1,4 @@
-"""The frames that answer questions, as clients of a proxy need them."""
+"""Answers to lookups, as clients of a proxy need them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Answers"]
 
 
 class Answers:
-    """Answers what clients ask, so many at once."""
+    """The answers to clients, a bounded number at once."""
 
     def __init__(self, permits: LookupPermits, meter: ProxyMeter) -> None:
         self._permits = permits
         self._meter = meter
 
     async def answer(self, questions: Questions, command: pb.BaseCommand) -> bytes:
-        """The frame for one command of `QUESTIONS`. Raises PulsarError: TooManyRequests when no permit is left."""
+        """Return the frame for one command of `QUESTIONS`. Raise PulsarError: TooManyRequests if no permit is left."""
         kind = command.type
         self._meter.requests[kind] += 1
         if kind == pb.BaseCommand.BATCH_LOOKUP:
@@ -40,8 +40,9 @@ class Answers:
 
 
 async def _lookup(questions: Questions, command: pb.BaseCommand) -> bytes:
-    """Both addresses are the one the proxy uses, as Pulsar's proxy answers: the client connects to the proxy anyway,
-    and names the broker by whichever it reads.
+    """Answer a lookup. Both addresses are the one that the proxy uses, as in Pulsar's proxy.
+
+    The client connects to the proxy in any case, and names the broker by either address.
     """
     question = command.lookupTopic
     url = str(await questions.find(question))

@@ -1,4 +1,4 @@
-"""Batch lookups (PIP-35): one question to a broker, and one more to each broker that it sends us to."""
+"""Batch lookups (PIP-35): one request to a broker, and one more to each broker that it redirects to."""
 
 from __future__ import annotations
 
@@ -19,23 +19,20 @@ from interpulse.wire import pulsar_api_pb2 as pb
 __all__ = ["answer_batch"]
 
 _SINGLE_MAX: Final = 64
-"""Single lookups under way for one batch that a broker does not know how to answer."""
+"""The most parallel single lookups for a batch that a broker does not support."""
 
 _Redirects = defaultdict[tuple[BrokerAddress, bool], list[str]]
 
 
 async def answer_batch(questions: Questions, request: pb.CommandBatchLookupTopic) -> bytes:
-    """The frame that answers: every topic in one group of a broker, or in one failure.
-
-    Raises the failure of the question as a whole.
-    """
+    """Return the answer: every topic in one group of a broker, or in one failure. Raise if the whole request fails."""
     batch = _Batch(questions, request)
     await batch.resolve()
     return batch.response()
 
 
 class _Batch:
-    """The answers to one request, as they come in."""
+    """The answers to one request, as they arrive."""
 
     def __init__(self, questions: Questions, request: pb.CommandBatchLookupTopic) -> None:
         self._questions = questions
@@ -76,11 +73,15 @@ class _Batch:
         )
 
     async def _ask_first(self, connection: Connection, topics: Sequence[str]) -> _Redirects:
-        """The first broker counts partitions and refuses the question as a whole; the others are asked for less."""
+        """Ask the first broker, which counts partitions and may refuse the whole request.
+
+        Later brokers are asked for less.
+
+        """
         if connection.peer_flags.supports_batch_lookup:
             try:
                 return await self._ask(connection, topics, self._request.authoritative, first=True)
-            except UnsupportedVersion:  # switched off after the connection was made
+            except UnsupportedVersion:  # switched off after the connection was opened
                 pass
         await self._singly(topics)
         return defaultdict(list)
@@ -110,15 +111,15 @@ class _Batch:
         if self._request.HasField("advertised_listener_name"):
             question.advertised_listener_name = self._request.advertised_listener_name
         answer = (await ask(connection, question)).batchLookupTopicResponse
-        self._partitions |= {each.topic: each.partitions for each in answer.partitions}
-        told = {name for group in answer.groups for name in group.topicname}
-        told |= {name for failure in answer.failures for name in failure.topicname}
-        left_out = [name for name in self._expanded(topics) if name not in told]
-        self._fail(left_out, UnknownError(f"{connection.address} leaves out topics that it was asked for"))
+        self._partitions |= {topic.topic: topic.partitions for topic in answer.partitions}
+        answered = {name for group in answer.groups for name in group.topicname}
+        answered |= {name for failure in answer.failures for name in failure.topicname}
+        left_out = [name for name in self._expanded(topics) if name not in answered]
+        self._fail(left_out, UnknownError(f"{connection.address} omits requested topics"))
         return self._sort(answer, asked=None if first else connection.address)
 
     def _expanded(self, topics: Sequence[str]) -> list[str]:
-        """The names that answers are for: those of the partitions, where they are counted."""
+        """Return the names that answers are for: those of the partitions, where they are counted."""
         if not self._request.expand_partitions:
             return list(topics)
         expanded: list[str] = []
@@ -128,7 +129,7 @@ class _Batch:
         return expanded
 
     def _sort(self, answer: pb.CommandBatchLookupTopicResponse, asked: BrokerAddress | None) -> _Redirects:
-        """``asked`` as in `Questions.note_owner`."""
+        """Sort an answer into groups and failures. For ``asked`` see `Questions.note_owner`."""
         redirects: _Redirects = defaultdict(list)
         for group in answer.groups:
             try:
@@ -146,7 +147,7 @@ class _Batch:
         return redirects
 
     async def _singly(self, topics: Sequence[str]) -> None:
-        """The same from a broker without batch lookups."""
+        """Look up the topics one by one, at a broker without batch lookups."""
         if self._request.create_if_missing and not self._request.expand_partitions:
             await self._find_singly(topics, self._request.authoritative)
             return
@@ -179,11 +180,11 @@ class _Batch:
                 question.advertised_listener_name = self._request.advertised_listener_name
             return await self._questions.find(question, connection)
 
-        for topic, found in (await lookup_singly(topics, find, _SINGLE_MAX)).items():
-            if isinstance(found, PulsarError):
-                self._fail([topic], found)
+        for topic, broker in (await lookup_singly(topics, find, _SINGLE_MAX)).items():
+            if isinstance(broker, PulsarError):
+                self._fail([topic], broker)
             else:
-                self._brokers[str(found)].append(topic)
+                self._brokers[str(broker)].append(topic)
 
     def _fail(self, names: Sequence[str], error: PulsarError) -> None:
         if names:

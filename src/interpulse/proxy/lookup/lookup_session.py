@@ -1,4 +1,4 @@
-"""The connection of a client that looks up: its questions are answered here."""
+"""The connection of a client that looks up topics: the proxy answers it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from interpulse.authentication.authentication import BadCredentials
 from interpulse.model.errors import AuthenticationError, PulsarError, UnknownError
-from interpulse.proxy.known_client import KnownClient
+from interpulse.proxy.authenticated_client import AuthenticatedClient
 from interpulse.proxy.lookup.answers import Answers
 from interpulse.proxy.lookup.questions import Questions
 from interpulse.proxy.meter import QUESTIONS, ProxyMeter
@@ -26,12 +26,12 @@ __all__ = ["LookupSession"]
 _logger = logging.getLogger(__name__)
 
 _REQUESTS_MAX: Final = 1000
-"""Questions of one client in work; above that its socket is not read."""
+"""The most open requests of one client; above that its socket is not read."""
 _WRITE_BYTES_HIGH: Final = 1024 * 1024
 
 
 class LookupSession(asyncio.Protocol):
-    """Takes the socket over from the greeting, which has accepted the client."""
+    """A connection taken over from the greeting, which has accepted the client."""
 
     def __init__(
         self,
@@ -40,10 +40,10 @@ class LookupSession(asyncio.Protocol):
         questions: Questions,
         answers: Answers,
         on_lost: Callable[[], None],
-        client: KnownClient | None,
+        client: AuthenticatedClient | None,
         meter: ProxyMeter,
     ) -> None:
-        """``client``: None where the proxy authenticates nobody."""
+        """``client`` is None if the proxy does not authenticate clients."""
         self._loop = asyncio.get_running_loop()
         self._transport = transport
         self._protocol = protocol
@@ -75,7 +75,7 @@ class LookupSession(asyncio.Protocol):
         self._say()
 
     def drop(self, reason: str) -> None:
-        """Send what is left, and close the connection because of ``reason``, which is for the log."""
+        """Send what is left, and close the connection. ``reason`` is for the log."""
         if self._transport.is_closing():
             return
         peer = self._transport.get_extra_info("peername")
@@ -87,7 +87,7 @@ class LookupSession(asyncio.Protocol):
         if self._transport.is_closing():
             return
         try:
-            self._waiting += cast("list[Frame]", self._protocol.receive_data(data))  # no runs are asked for
+            self._waiting += cast("list[Frame]", self._protocol.receive_data(data))  # runs were not requested
             self._work()
         except RemoteProtocolError as error:
             self.drop(str(error))
@@ -112,13 +112,13 @@ class LookupSession(asyncio.Protocol):
         self._on_lost()
 
     def close(self, seconds: float) -> None:
-        """Send what waits, for so long at most, and close."""
+        """Send what is pending, for at most ``seconds``, and close."""
         if self._closing is None:
             self._transport.close()
             self._closing = self._loop.call_later(seconds, self._transport.abort)
 
     def _work(self) -> None:
-        """Start questions in their order, as far as there may be more."""
+        """Start requests in order, as far as the limit allows."""
         while self._waiting and len(self._tasks) < _REQUESTS_MAX and self._writable:
             command = self._waiting.popleft().command
             if command.type == pb.BaseCommand.AUTH_RESPONSE and self._client is not None:
@@ -153,29 +153,29 @@ class LookupSession(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    async def _renew(self, client: KnownClient, response: pb.AuthData) -> None:
-        """Take the answer to a challenge, or end the connection."""
+    async def _renew(self, client: AuthenticatedClient, response: pb.AuthData) -> None:
+        """Accept the answer to a challenge, or end the connection."""
         try:
             await client.renew(response.auth_method_name, response.auth_data)
         except BadCredentials as error:
             self._send(commands.error_of(-1, error))
             self.drop(error.detail)
-        except Exception:  # a fault of the proxy ends this connection alone
+        except Exception:  # a bug of the proxy ends only this connection
             _logger.exception("credentials not settled")
-            self.drop("fault of the proxy")
+            self.drop("bug of the proxy")
 
     async def _answer(self, command: pb.BaseCommand) -> None:
-        """Every failure is an answer."""
+        """Answer a command; every failure is an answer."""
         try:
             frame = await self._answers.answer(self._questions, command)
         except AuthenticationError as error:
-            told = error if self._client is None else AuthenticationError("Failed to authenticate")
-            self._send(error_response(command, told))
+            reported = error if self._client is None else AuthenticationError("Failed to authenticate")
+            self._send(error_response(command, reported))
             self.drop(f"a broker does not accept the credentials: {error}")
         except PulsarError as error:
             _logger.debug("question refused type=%s reason=%s", command.type, error)
             self._send(error_response(command, error))
-        except Exception:  # a fault of the proxy must not end the other questions of the client
+        except Exception:  # a bug of the proxy must not end the client's other requests
             _logger.exception("question failed type=%s", command.type)
             self._send(error_response(command, UnknownError(f"The proxy failed, request {request_id_of(command)}")))
         else:

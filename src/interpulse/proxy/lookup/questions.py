@@ -1,4 +1,4 @@
-"""The questions of clients, put to brokers. Failures keep the code and the sentence of the broker."""
+"""Lookups of clients, put to brokers. Failures keep the code and the text of the broker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from interpulse.model.errors import (
     UnknownError,
     UnsupportedVersion,
 )
-from interpulse.proxy.brokers import Brokers, place_of
+from interpulse.proxy.brokers import Brokers, endpoint_of
 from interpulse.proxy.targets import TargetRules
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -29,17 +29,17 @@ _logger = logging.getLogger(__name__)
 
 REDIRECTS_MAX: Final = 10
 UNREACHABLE: Final = (NotConnected, OperationTimeout)
-"""Failures of the way to a broker; clients are told ServiceNotReady, so that they ask again."""
+"""Failures on the way to a broker. Clients get ServiceNotReady, so that they ask again."""
 _SPEAKING_FOR_OTHERS: Final = (pb.CommandLookupTopic, pb.CommandPartitionedTopicMetadata, pb.CommandBatchLookupTopic)
-"""Whom a question is asked for is not for a client to say."""
+"""Requests with an original client, which clients may not set."""
 _CONNECT: Final = pb.CommandLookupTopicResponse.Connect
 
 
 class Questions:
-    """Asks for one client, over the connections of its pool."""
+    """The lookups of one client, over the connections of its pool."""
 
     def __init__(self, brokers: Brokers, rules: TargetRules, pool: ConnectionPool, *, tls: bool) -> None:
-        """``rules``: which brokers may be named in answers. ``tls``: brokers are talked to inside TLS."""
+        """``rules`` limit the brokers that answers may name. ``tls``: brokers are reached inside TLS."""
         self.pool = pool
         self._brokers = brokers
         self._rules = rules
@@ -48,9 +48,9 @@ class Questions:
         self._connecting = asyncio.Lock()
 
     async def connection(self) -> Connection:
-        """A connection to one broker, and to another one when that is gone. Raises ServiceNotReady.
+        """Return a connection to one broker, or to another one if that is down.
 
-        Raises as well what a broker refuses the credentials with.
+        Raise ServiceNotReady, or the error with which a broker refuses the credentials.
         """
         async with self._connecting:
             if self._connection is None or not self._connection.is_open:
@@ -68,7 +68,7 @@ class Questions:
         raise ServiceNotReady(str(failure)) from failure
 
     def named(self, url: str, url_tls: str) -> BrokerAddress:
-        """The address that a broker names. Raises MetadataError if it names none, or one that is not allowed."""
+        """Return the address that a broker names. Raise MetadataError if it names none, or one that is not allowed."""
         url = url_tls if self._tls else url
         try:
             address = BrokerAddress.parse(url)
@@ -81,16 +81,19 @@ class Questions:
         return address
 
     def note_owner(self, owner: BrokerAddress, asked: BrokerAddress | None) -> None:
-        """Clients may be connected to an owner that a broker of ours names (``asked`` None), and to a broker that a
-        redirect led to (``asked``) if it names itself.
+        """Accept the owner of a topic.
+
+        One of our brokers names it (``asked`` None), or it is a broker that a redirect led to (``asked``) and that
+        names itself.
+
         """
-        if asked is None or place_of(asked) == place_of(owner):
+        if asked is None or endpoint_of(asked) == endpoint_of(owner):
             self._brokers.note_named(owner)
 
     async def find(self, lookup: pb.CommandLookupTopic, connection: Connection | None = None) -> BrokerAddress:
-        """The broker of a topic, redirects followed. ``connection``: to a broker that a redirect led to.
+        """Return the broker of a topic, following redirects. Raise PulsarError.
 
-        Raises PulsarError.
+        ``connection`` leads to a broker that a redirect named.
         """
         asked = connection.address if connection is not None else None
         connection = connection or await self.connection()
@@ -107,7 +110,7 @@ class Questions:
         raise ServiceNotReady(f"lookup of {lookup.topic}: more than {REDIRECTS_MAX} redirects")
 
     async def partitions(self, question: pb.CommandPartitionedTopicMetadata) -> int:
-        """The partition count of a topic. Raises TopicNotFound, UnsupportedVersion and others."""
+        """Return the partition count of a topic. Raise TopicNotFound, UnsupportedVersion and others."""
         connection = await self.connection()
         creates = question.metadata_auto_creation_enabled
         if not creates and not connection.peer_flags.supports_get_partitioned_metadata_without_auto_creation:
@@ -130,7 +133,7 @@ Question = (
 
 
 async def ask(connection: Connection, question: Question) -> pb.BaseCommand:
-    """Put a question under an id of this connection. Raises the failure that the broker answers."""
+    """Send a request under an id of this connection. Raise the error that the broker answers."""
 
     def frame(request_id: int) -> bytes:
         asked = type(question)()

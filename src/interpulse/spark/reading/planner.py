@@ -369,7 +369,7 @@ class StreamPlanner:
     def _check_deleted(self, positions: Mapping[str, Position]) -> None:
         """Report the loss of a topic that no pattern matches any more, since it was deleted.
 
-        Source: spark-pipeline 5.4.
+        Source: docs/reference/spark-pipeline.md#deleted-topics.
         """
         for topic in sorted(self._deleted):
             loss = deleted_topic_loss(topic, self._seen.pop(topic, EndsSeen()), positions.get(topic, EARLIEST))

@@ -1,4 +1,4 @@
-"""Where bookies listen, as they register it."""
+"""Addresses of bookies, in the form in which they register them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Address(NamedTuple):
 
 
 def registered_address(bookie_id: str, value: bytes) -> Address | None:
-    """Where a bookie listens that registered this value; older ones register none, and are named by their address."""
+    """Return the address in a registered value. Older bookies register none; their id is the address."""
     try:
         endpoints = pb.BookieServiceInfoFormat.FromString(value).endpoints
     except DecodeError:
@@ -36,6 +36,6 @@ def registered_address(bookie_id: str, value: bytes) -> Address | None:
 
 
 def parse_address(bookie_id: str) -> Address | None:
-    """The address that a bookie's id is, None if it is another kind of name."""
+    """Return the address that a bookie's id is, None if the id is another kind of name."""
     host, _, port = bookie_id.rpartition(":")
     return Address(host, int(port)) if host and port.isascii() and port.isdecimal() and int(port) < 65536 else None

@@ -1,4 +1,4 @@
-"""Connections to bookies, one each, made when they are first needed; and which bookies failed lately."""
+"""One connection to each bookie, opened on demand, and the bookies that failed recently."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["Bookies"]
 
 log = logging.getLogger(__name__)
 
-_AVOIDED_S: Final = 30.0  # a bookie that failed, if enough others are there
+_AVOIDED_S: Final = 30.0  # after a failure, if enough other bookies are available
 
 
 class Bookies:
-    """All bookies of a cluster. Close it at the end."""
+    """All bookies of a cluster. The caller closes it."""
 
     def __init__(self, store: LedgerMetadataStore, config: ConnectionConfig) -> None:
         self._store = store
@@ -35,12 +35,12 @@ class Bookies:
         self._closed = False
 
     def connected(self, bookie_id: str) -> BookieConnection | None:
-        """The connection to a bookie, if there is one now."""
+        """Return the open connection to a bookie, if there is one."""
         connection = self._connections.get(bookie_id)
         return None if connection is None or connection.lost.done() else connection
 
     async def connect(self, bookie_id: str) -> BookieConnection:
-        """A connection to the bookie; raises `BookieAway`."""
+        """Return a connection to the bookie. Raise `BookieAway`."""
         connection = self.connected(bookie_id)
         if connection is not None:
             return connection
@@ -61,30 +61,30 @@ class Bookies:
             raise BookieAway(bookie_id, str(error) or type(error).__name__) from None
 
     def avoid(self, bookie_id: str) -> None:
-        """Give new entries to others for a while, if there are others."""
+        """Prefer other bookies for new entries for a while."""
         self._failed_at[bookie_id] = asyncio.get_running_loop().time()
 
     async def writable(self, *, without: Collection[str] = ()) -> list[str]:
-        """The ids of bookies that take new entries, at random, those that failed lately last."""
-        there = [each for each in await self._store.writable_bookies() if each not in without]
+        """Return the ids of bookies that accept new entries, in random order, with those that failed recently last."""
+        available = [bookie for bookie in await self._store.writable_bookies() if bookie not in without]
         since = asyncio.get_running_loop().time() - _AVOIDED_S
-        random.shuffle(there)
-        there.sort(key=lambda each: self._failed_at.get(each, since) > since)
-        return there
+        random.shuffle(available)
+        available.sort(key=lambda bookie: self._failed_at.get(bookie, since) > since)
+        return available
 
     async def choose(self, count: int) -> tuple[str, ...]:
-        """So many of them; raises `NotEnoughBookies`."""
-        there = await self.writable()
-        if len(there) < count:
-            raise NotEnoughBookies(count, len(there))
-        return tuple(there[:count])
+        """Return ``count`` bookies that accept new entries. Raise `NotEnoughBookies`."""
+        available = await self.writable()
+        if len(available) < count:
+            raise NotEnoughBookies(count, len(available))
+        return tuple(available[:count])
 
     def reads_batches(self, bookie_id: str) -> bool:
-        """Whether batch reads may be asked of it."""
+        """Return True if the bookie may be asked for batch reads."""
         return bookie_id not in self._without_batches
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         self._closed = True
         for task in list(self._connecting.values()):
             task.cancel()
@@ -96,7 +96,7 @@ class Bookies:
     async def _open(self, bookie_id: str) -> BookieConnection:
         connection = await self._open_where_it_was(bookie_id)
         if connection is None:
-            async with asyncio.timeout(self._config.connect_timeout_s):  # ZooKeeper may be away
+            async with asyncio.timeout(self._config.connect_timeout_s):  # ZooKeeper may not answer
                 address = await self._store.address(bookie_id)
             connection = await BookieConnection.open(address, self._config)
         self._addresses[bookie_id] = connection.address
@@ -106,17 +106,17 @@ class Bookies:
         return connection
 
     async def _open_where_it_was(self, bookie_id: str) -> BookieConnection | None:
-        """A connection to the place where it was last, without asking ZooKeeper."""
-        known = self._addresses.get(bookie_id)
+        """Connect to the last known address, without asking ZooKeeper."""
+        address = self._addresses.get(bookie_id)
         try:
-            return await BookieConnection.open(known, self._config) if known else None
+            return await BookieConnection.open(address, self._config) if address else None
         except OSError:
             return None
 
     def _tried(self, bookie_id: str, task: asyncio.Task[BookieConnection]) -> None:
         del self._connecting[bookie_id]
         if not task.cancelled():
-            task.exception()  # those who wait get it; perhaps they do not wait any more
+            task.exception()  # callers get the error, unless they have stopped waiting
 
     def _lost(self, bookie_id: str, connection: BookieConnection, reason: str) -> None:
         if self._connections.get(bookie_id) is connection:

@@ -1,6 +1,6 @@
-"""An asyncio client of BookKeeper: ledgers are created, written, read, recovered and deleted.
+"""An asyncio client of BookKeeper: creates, writes, reads, recovers and deletes ledgers.
 
-One connection to each bookie serves all ledgers; ZooKeeper is asked through the session that it is given.
+One connection to each bookie serves all ledgers. ZooKeeper is asked through the session of the caller.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from interpulse.storage.bookkeeper.bookies import Bookies
 from interpulse.storage.bookkeeper.connection import ConnectionConfig
 from interpulse.storage.bookkeeper.errors import EntryUnreachable, LedgerUnusable
 from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, Quorum, Segment
-from interpulse.storage.bookkeeper.metadata_store import Kept, LedgerMetadataStore, Nodes
+from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore, Nodes, StoredLedger
 from interpulse.storage.bookkeeper.packets import DigestType, digest_of
-from interpulse.storage.bookkeeper.reader import FoundLedger, LedgerReader, ask_last_confirmed
+from interpulse.storage.bookkeeper.reader import LedgerReader, ReadableLedger, ask_last_confirmed
 from interpulse.storage.bookkeeper.recovery import recover
 from interpulse.storage.bookkeeper.writer import LedgerListener, LedgerWriter, WriterConfig
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BookKeeperConfig:
-    """How a client behaves."""
+    """Settings of a client."""
 
     digest: DigestType = DigestType.CRC32C  # of new ledgers
     password: bytes = b""  # of all ledgers
@@ -38,7 +38,7 @@ class BookKeeperConfig:
 
 
 class BookKeeperClient:
-    """The ledgers of one cluster. Close it at the end; the session with ZooKeeper stays."""
+    """The ledgers of one cluster. The caller closes it; the session with ZooKeeper stays open."""
 
     def __init__(self, nodes: Nodes, config: BookKeeperConfig | None = None) -> None:
         self._config = config or BookKeeperConfig()
@@ -47,11 +47,11 @@ class BookKeeperClient:
 
     @property
     def entry_bytes_max(self) -> int:
-        """The largest entry that bookies take."""
+        """The largest entry that bookies accept."""
         return self._config.writer.entry_bytes_max
 
     async def check(self) -> None:
-        """Raise `BookKeeperError` if this cluster's ledgers do not lie where Pulsar has them."""
+        """Raise `BookKeeperError` if this cluster does not store its ledgers where Pulsar does."""
         await self._store.check_layout()
 
     async def create(
@@ -62,7 +62,7 @@ class BookKeeperClient:
         digest: DigestType | None = None,
         listener: LedgerListener | None = None,
     ) -> LedgerWriter:
-        """A new ledger. ``custom`` tells operators what it is for. Raises `NotEnoughBookies`."""
+        """Create a ledger. ``custom`` tells operators its purpose. Raise `NotEnoughBookies`."""
         if not quorum.possible:
             raise ValueError("no ledger has ensemble {}, write quorum {} and ack quorum {}".format(*quorum))
         ensemble = await self._bookies.choose(quorum.ensemble)
@@ -77,43 +77,48 @@ class BookKeeperClient:
         )
         ledger_id = await self._store.create(ledger)
         log.debug("ledger created ledger=%d bookies=%s", ledger_id, ",".join(ensemble))
-        return LedgerWriter(ledger_id, Kept(ledger, 0), self._store, self._bookies, self._config.writer, listener)
+        return LedgerWriter(
+            ledger_id, StoredLedger(ledger, 0), self._store, self._bookies, self._config.writer, listener
+        )
 
     async def open(self, ledger_id: int) -> LedgerReader:
-        """A ledger for reading, also while another writes it: then up to what is surely acknowledged at this moment.
+        """Open a ledger for reading. While another process writes it, the end is the last entry acknowledged by now.
 
-        Raises `NoLedger`, `LedgerUnusable`, and `EntryUnreachable` if no bookie answers.
+        Raise `NoLedger`, `LedgerUnusable`, or `EntryUnreachable` if no bookie answers.
         """
         ledger = (await self._store.read(ledger_id)).ledger
         self._check_password(ledger_id, ledger)
         last = ledger.last_entry if ledger.closed else await self._last_confirmed(ledger_id, ledger)
-        return self._reader(FoundLedger(ledger_id, ledger, last))
+        return self._reader(ReadableLedger(ledger_id, ledger, last))
 
     async def recover(self, ledger_id: int) -> LedgerReader:
-        """A ledger that is closed for ever, whoever was writing it. Nothing that was acknowledged is missing.
+        """Close a ledger for good, whichever process wrote it, and return a reader. No acknowledged entry is lost.
 
-        Raises `NoLedger`, `LedgerUnusable`, and `RecoveryStopped` if too few bookies answer: try again later.
+        Raise `NoLedger`, `LedgerUnusable`, or `RecoveryStopped` if too few bookies answer: try again later.
         """
         self._check_password(ledger_id, (await self._store.read(ledger_id)).ledger)
         ledger = await recover(ledger_id, self._store, self._bookies)
-        return self._reader(FoundLedger(ledger_id, ledger, ledger.last_entry))
+        return self._reader(ReadableLedger(ledger_id, ledger, ledger.last_entry))
 
     def reader_of(self, writer: LedgerWriter) -> LedgerReader:
-        """Reads what is acknowledged of a ledger that this client writes, or has closed."""
+        """Return a reader for the acknowledged entries of a ledger that this client writes or has closed."""
         if writer.metadata.closed:
-            return self._reader(FoundLedger(writer.ledger_id, writer.metadata, writer.metadata.last_entry))
+            return self._reader(ReadableLedger(writer.ledger_id, writer.metadata, writer.metadata.last_entry))
         return LedgerReader(writer, self._bookies)
 
     async def delete(self, ledger_id: int) -> None:
-        """Remove a ledger, open or not, there or not. Bookies give its room back at their next collection."""
+        """Delete a ledger, open or not, whether it exists or not.
+
+        Bookies release its space at their next collection.
+        """
         await self._store.delete(ledger_id)
 
     async def close(self) -> None:
-        """End the connections to bookies; ledgers that are being written fail."""
+        """Close the connections to bookies. Ledgers that are being written fail."""
         await self._bookies.close()
 
-    def _reader(self, found: FoundLedger) -> LedgerReader:
-        return LedgerReader(found, self._bookies)
+    def _reader(self, ledger: ReadableLedger) -> LedgerReader:
+        return LedgerReader(ledger, self._bookies)
 
     def _check_password(self, ledger_id: int, ledger: LedgerMetadata) -> None:
         if ledger.password != self._config.password:
@@ -122,8 +127,8 @@ class BookKeeperClient:
     async def _last_confirmed(self, ledger_id: int, ledger: LedgerMetadata) -> int:
         digest = digest_of(ledger.digest, ledger.password)
         segment = ledger.last_segment
-        asked = (ask_last_confirmed(ledger_id, each, digest, self._bookies) for each in segment.ensemble)
-        answers = [each for each in await asyncio.gather(*asked) if each is not None]
+        asked = (ask_last_confirmed(ledger_id, bookie, digest, self._bookies) for bookie in segment.ensemble)
+        answers = [answer for answer in await asyncio.gather(*asked) if answer is not None]
         if not answers:
             bookies = ", ".join(segment.ensemble)
             raise EntryUnreachable(ledger_id, segment.first, f"none of its bookies answers: {bookies}")

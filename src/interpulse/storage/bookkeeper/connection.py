@@ -1,7 +1,7 @@
 """One connection to one bookie, shared by all ledgers: a socket that drives a `ClientProtocol`.
 
-Only so many entries and bytes of additions are unanswered at a time; what is beyond waits here, in the order of asking.
-A bookie that leaves an addition or a read unanswered for too long loses its connection.
+The entries and bytes of unanswered additions are bounded; further ones wait here, in order. A bookie that leaves an
+addition or a read unanswered for too long loses its connection.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ OnAdded = Callable[[int, int, int], None]
 """Called with the first of some consecutive entries, their count, and a code."""
 
 _BUSY_PAUSE_S: Final = (0.01, 0.1)
-_LOOK_SHARE: Final = 0.1  # of the shorter time-out: how often overdue requests are looked for
-_BATCH_FRONT: Final = 64  # bytes of an answer to a batch read beside its entries
-_PACKET_FRONT: Final = 44  # bytes of one entry in it beside its payload
-_LARGE_BYTES: Final = 4096  # of a frame: to copy it costs more than to hand it over by itself
+_LOOK_SHARE: Final = 0.1  # of the shorter time-out: the interval between checks for overdue requests
+_BATCH_FRONT: Final = 64  # bytes of an answer to a batch read, besides its entries
+_PACKET_FRONT: Final = 44  # bytes of one of its entries, besides the payload
+_LARGE_BYTES: Final = 4096  # of a frame: above this, a copy costs more than a separate write
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionConfig:
-    """How a connection behaves."""
+    """Limits and time-outs of a connection."""
 
     connect_timeout_s: float = 5.0
     add_timeout_s: float = 30.0
     read_timeout_s: float = 10.0
-    window_entries: int = 5_000  # a bookie refuses more than 10,000 that wait in one of its threads
+    window_entries: int = 5_000  # a bookie refuses more than 10,000 requests that wait in one of its threads
     window_bytes: int = 32 << 20
 
 
 class Reply(NamedTuple):
-    """What a read was answered with."""
+    """The answer to a read."""
 
     code: int
     packets: Sequence[bytes | memoryview]
 
 
 class _Adds:
-    """Additions that wait for their turn, from ``at`` on."""
+    """Additions that wait to be sent, from ``at`` on."""
 
     __slots__ = ("at", "entry_ids", "frames", "ledger_id", "on_added")
 
@@ -64,7 +64,7 @@ class _Adds:
 
 
 class _Sent:
-    """A ticket of additions: how many of them are not answered, and bytes of these."""
+    """The ticket of additions: the number of unanswered ones, and their bytes."""
 
     __slots__ = ("due", "entries", "on_added", "size")
 
@@ -76,14 +76,14 @@ class _Sent:
 
 
 class _Asked(NamedTuple):
-    """A ticket of a read."""
+    """The ticket of a read."""
 
     reply: asyncio.Future[Reply]
     due: float
 
 
 class BookieConnection(asyncio.Protocol):
-    """Create it with `open`. ``lost`` is set, to the reason, when it has ended."""
+    """A connection. Create it with `open`. Once it has ended, ``lost`` is the reason."""
 
     def __init__(self, address: Address, config: ConnectionConfig) -> None:
         self.address = address
@@ -91,7 +91,7 @@ class BookieConnection(asyncio.Protocol):
         self.lost: asyncio.Future[str] = self._loop.create_future()
         self.batches_answered = False
         self.ended_at_a_batch = False
-        """Whether it ended while a batch read waited, and none had ever been answered: older bookies do so."""
+        """True if it ended while a batch read waited, and none was ever answered: older bookies do that."""
         self._config = config
         self._protocol = ClientProtocol()
         self._transport: asyncio.Transport | None = None
@@ -103,14 +103,14 @@ class BookieConnection(asyncio.Protocol):
 
     @classmethod
     async def open(cls, address: Address, config: ConnectionConfig) -> BookieConnection:
-        """Connect; raises OSError, or TimeoutError, which is one."""
+        """Connect to a bookie. Raise OSError, or its subclass TimeoutError."""
         async with asyncio.timeout(config.connect_timeout_s):
             loop = asyncio.get_running_loop()
             _, connection = await loop.create_connection(lambda: cls(address, config), address.host, address.port)
         return connection
 
     def add(self, ledger_id: int, entry_ids: Sequence[int], frames: Sequence[bytes], on_added: OnAdded) -> None:
-        """Send an `add_frame` for each entry; ``on_added`` hears what they are answered with, and must not raise."""
+        """Send an `add_frame` for each entry. ``on_added`` gets the answers, and must not raise."""
         size = sum(map(len, frames))
         if self.lost.done():
             self._loop.call_soon(_tell_lost, _Adds(ledger_id, entry_ids, frames, on_added))
@@ -121,7 +121,7 @@ class BookieConnection(asyncio.Protocol):
             self._send(ledger_id, entry_ids, frames, size, on_added)
 
     async def add_until_taken(self, ledger_id: int, entry_id: int, frame: bytes) -> int:
-        """Send an `add_frame`, again while the bookie is too busy for it; the code it is answered with at last."""
+        """Send an `add_frame`, again while the bookie is too busy, and return the final code."""
         until = self._loop.time() + self._config.add_timeout_s
         while True:
             added: asyncio.Future[int] = self._loop.create_future()
@@ -132,7 +132,7 @@ class BookieConnection(asyncio.Protocol):
             await asyncio.sleep(random.uniform(*_BUSY_PAUSE_S))
 
     async def read(self, ledger_id: int, entry_id: int, *, fence_key: bytes = b"", recovery: bool = False) -> Reply:
-        """Ask for an entry, or the last one, as `ClientProtocol.read` says."""
+        """Read an entry, or the last one; see `ClientProtocol.read`."""
         ticket = self._ticket()
         if not self.lost.done():
             raw = self._protocol.read(ledger_id, entry_id, ticket, fence_key=fence_key, recovery=recovery)
@@ -140,7 +140,7 @@ class BookieConnection(asyncio.Protocol):
         return await ticket.reply
 
     async def read_batch(self, ledger_id: int, first: int, *, count_max: int, bytes_max: int) -> Reply:
-        """Ask for an entry and those behind it, as far as their payloads have so many bytes."""
+        """Read an entry and the following ones, up to these bytes of payload."""
         ticket = self._ticket()
         if not self.lost.done():
             asked = bytes_max + _BATCH_FRONT + count_max * _PACKET_FRONT
@@ -150,7 +150,7 @@ class BookieConnection(asyncio.Protocol):
         return reply
 
     def end(self, reason: str) -> None:
-        """Close the connection; what is unanswered is answered `Code.CONNECTION_LOST`, or `Code.OVERDUE` if it is."""
+        """Close the connection. Open requests are answered `Code.CONNECTION_LOST`, or `Code.OVERDUE` if they are."""
         if self.lost.done():
             return
         self.lost.set_result(reason)
@@ -171,7 +171,7 @@ class BookieConnection(asyncio.Protocol):
             _tell_lost(waiting)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transport does not inherit from it
         self._look_for_overdue()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -191,7 +191,7 @@ class BookieConnection(asyncio.Protocol):
             self._send_queued()
 
     def _added(self, sent: _Sent, code: int, first: int, count: int) -> None:
-        size = sent.size * count // sent.entries  # as if all were of one size: at the end it is right
+        size = sent.size * count // sent.entries  # as if all were of one size: the total is right
         sent.entries -= count
         sent.size -= size
         self._sent_entries -= count
@@ -205,12 +205,12 @@ class BookieConnection(asyncio.Protocol):
         return ticket
 
     def _have_room(self, entries: int, size: int) -> bool:
-        """Whether so many more may be sent."""
+        """Return True if this much more may be sent."""
         config = self._config
         return self._sent_entries + entries <= config.window_entries and self._sent_bytes + size <= config.window_bytes
 
     def _send_queued(self) -> None:
-        """Send as many as may be sent now; the first one always may."""
+        """Send as many as are allowed now, but at least the first if nothing is in flight."""
         while self._queue:
             adds = self._queue[0]
             begin, room = adds.at, self._config.window_entries - self._sent_entries
@@ -250,7 +250,7 @@ class BookieConnection(asyncio.Protocol):
     def _look_for_overdue(self) -> None:
         now = self._loop.time()
         sent = [ticket for _, ticket in self._protocol.unanswered_adds()]
-        if any(each.due < now for each in sent + self._protocol.unanswered_reads()):
+        if any(request.due < now for request in sent + self._protocol.unanswered_reads()):
             self.end("it did not answer in time")
             return
         pause_s = _LOOK_SHARE * min(self._config.add_timeout_s, self._config.read_timeout_s)

@@ -1,7 +1,7 @@
-"""What can go wrong between this process and BookKeeper.
+"""Errors between this process and BookKeeper.
 
-All are `PersistenceError`, so that callers of a log need to know none of them. What a bookie answers to one request is
-a `Code`.
+All are `PersistenceError`, so that callers of a log need to know none of them. A bookie's answer to one request is a
+`Code`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Code(IntEnum):
-    """What a bookie answers, where this client tells it from other answers."""
+    """The answers of a bookie that this client distinguishes."""
 
     OK = 0
     NO_LEDGER = 1
@@ -46,17 +46,17 @@ class Code(IntEnum):
     TOO_MANY_REQUESTS = 106
     UNKNOWN_LEDGER_STATE = 107
     CONNECTION_LOST = -1
-    """Said by this client: the connection ended before an answer, or could not be made. The outcome is unknown."""
+    """Set by this client: the connection ended before an answer, or could not be opened. The outcome is unknown."""
     OVERDUE = -2
-    """Said by this client: the answer did not come in time. The outcome is unknown."""
+    """Set by this client: the answer did not come in time. The outcome is unknown."""
 
 
 class BookKeeperError(PersistenceError):
-    """BookKeeper cannot do what it was asked to."""
+    """BookKeeper cannot do what it was asked to do."""
 
 
 class _OfLedger(BookKeeperError):
-    """About one ledger."""
+    """An error of one ledger."""
 
     text = "ledger {}: {}"
 
@@ -70,45 +70,45 @@ class _OfLedger(BookKeeperError):
 
 
 class NoLedger(_OfLedger):
-    """There is no such ledger: it was deleted, or never created."""
+    """The ledger does not exist: it was deleted, or never created."""
 
     text = "there is no ledger {}"
     retriable = False
 
 
 class LedgerUnusable(_OfLedger):
-    """The ledger is of a kind that this client does not read."""
+    """The ledger is of a kind that this client cannot read."""
 
     text = "ledger {} cannot be used: {}"
     retriable = False
 
 
 class LedgerChanged(_OfLedger):
-    """The metadata of the ledger are not what they were when they were read; nothing was written."""
+    """The metadata of the ledger changed since they were read; nothing was written."""
 
     text = "the metadata of ledger {} were changed meanwhile"
 
 
 class LedgerFailed(_OfLedger):
-    """Nothing more of the ledger is acknowledged; what was, stays. It has to be recovered, and another one written."""
+    """No further entry of the ledger is acknowledged. It must be recovered, and another one written."""
 
     text = "ledger {} cannot be written any more: {}"
 
 
 class LedgerFenced(LedgerFailed):
-    """Another process recovers the ledger or has recovered it: what it was written for is that one's now."""
+    """Another process is recovering or has recovered the ledger, and owns its log now."""
 
     text = "ledger {} cannot be written any more: {}"
 
 
 class RecoveryStopped(_OfLedger):
-    """Too few bookies answer to say where the ledger ends; it is as recoverable as before."""
+    """Too few bookies answer to determine the end of the ledger. It can still be recovered later."""
 
     text = "ledger {} cannot be recovered now: {}"
 
 
 class _OfEntry(BookKeeperError):
-    """About one entry."""
+    """An error of one entry."""
 
     text = "entry {}:{}: {}"
 
@@ -123,26 +123,26 @@ class _OfEntry(BookKeeperError):
 
 
 class EntryUnreachable(_OfEntry):
-    """Bookies that may have the entry do not answer."""
+    """The bookies that may have the entry do not answer."""
 
     text = "entry {}:{} cannot be read now: {}"
 
 
 class EntryDamaged(_OfEntry):
-    """Every bookie that should have the entry has it not, or not as it was written."""
+    """No bookie that should have the entry has it as it was written."""
 
     text = "entry {}:{} is lost: {}"
     retriable = False
 
 
 class EntryTooLarge(BookKeeperError):
-    """The entry is larger than bookies take."""
+    """The entry is larger than bookies accept."""
 
     retriable = False
 
     def __init__(self, size: int, size_max: int) -> None:
         super().__init__(
-            f"an entry of {size} bytes is larger than bookies take, {size_max}; divide it into smaller ones"
+            f"an entry of {size} bytes exceeds the limit of bookies, {size_max}; split it into smaller ones"
         )
         self.size = size
         self.size_max = size_max
@@ -154,17 +154,17 @@ class EntryTooLarge(BookKeeperError):
 class NotEnoughBookies(BookKeeperError):
     """A ledger needs more writable bookies than are registered."""
 
-    def __init__(self, needed: int, there: int) -> None:
-        super().__init__(f"{needed} writable bookies are needed, and {there} are registered; start more bookies")
+    def __init__(self, needed: int, available: int) -> None:
+        super().__init__(f"{needed} writable bookies are needed, and {available} are registered; start more bookies")
         self.needed = needed
-        self.there = there
+        self.available = available
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.needed, self.there)
+        return type(self), (self.needed, self.available)
 
 
 class BookieAway(BookKeeperError):
-    """No connection to a bookie can be made."""
+    """The bookie cannot be connected."""
 
     def __init__(self, bookie_id: str, reason: str) -> None:
         super().__init__(f"bookie {bookie_id} cannot be reached: {reason}")
@@ -180,7 +180,7 @@ class WrongDigest(Exception):
 
 
 class BrokenConnection(Exception):
-    """The bytes of the other end are not a bookie's protocol, or answer nothing that was asked."""
+    """The bytes of the peer are not a bookie's protocol, or answer no open request."""
 
 
 _MEANINGS: Final = {
@@ -193,7 +193,7 @@ _MEANINGS: Final = {
     Code.BAD_VERSION: "it does not speak version 2 of the protocol",
     Code.FENCED: "the ledger was fenced",
     Code.READ_ONLY: "it takes no new entries",
-    Code.TOO_MANY_REQUESTS: "it has too much to do",
+    Code.TOO_MANY_REQUESTS: "it is too busy",
     Code.UNKNOWN_LEDGER_STATE: "it does not know what it has of the ledger",
     Code.CONNECTION_LOST: "the connection to it ended",
     Code.OVERDUE: "it does not answer in time",
@@ -201,5 +201,5 @@ _MEANINGS: Final = {
 
 
 def meaning(code: int) -> str:
-    """The code of an answer in words."""
+    """Describe the code of an answer."""
     return _MEANINGS.get(code, f"error {code}")  # type: ignore[call-overload,no-any-return]

@@ -1,11 +1,11 @@
 """`Journal` on BookKeeper: each ledger of a log is a ledger there. A receipt means that the ack quorum has synced it.
 
-What logs append in one turn of the event loop is sent at its end, a packet for each entry; groups of one log follow
-each other without waiting. A log hears of its groups in their order, across its ledgers. A log with much on its way
-sends no more before bookies have answered, so that what waits is kept once, and groups become larger.
+Entries that logs append in one turn of the event loop are sent at its end, in one packet each. Groups of one log follow
+each other without waiting. A log is informed of its groups in their order, across its ledgers. A log with much in
+flight sends no more before bookies have answered, so that pending entries are stored once, and groups become larger.
 
-A ledger that fails takes the groups of its log along, and the log is told: it has to be opened again, which recovers
-the ledger. Nothing of a ledger is closed, changed or deleted after it failed.
+A ledger that fails takes the groups of its log with it, and fails the log: it must be opened again, which recovers the
+ledger. Nothing of a ledger is closed, changed or deleted after it failed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET
 from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums, custom_metadata, digest_for
 from interpulse.storage.bookkeeper.reader import LedgerReader
 from interpulse.storage.bookkeeper.writer import LedgerWriter
-from interpulse.storage.journals import (
+from interpulse.storage.logs.journal import (
     JournalClient,
     JournalStatistics,
     LedgerGone,
@@ -39,21 +39,21 @@ from interpulse.storage.journals import (
     Run,
     Sealed,
 )
-from interpulse.storage.tail_cache import within
+from interpulse.storage.logs.tail_cache import within
 
 __all__ = ["BookKeeperJournal"]
 
 log = logging.getLogger(__name__)
 
-_ON_ITS_WAY_ENTRIES: Final = 5_000  # of one log
+_ON_ITS_WAY_ENTRIES: Final = 5_000  # of one log in flight
 _ON_ITS_WAY_BYTES: Final = 16 << 20
-_READERS_MAX: Final = 10_000  # closed ledgers whose metadata are kept, about a kilobyte each
+_READERS_MAX: Final = 10_000  # closed ledgers with cached metadata, about a kilobyte each
 _DELETED_AT_ONCE: Final = 64
 _AGAIN_S: Final = 5.0  # between attempts to delete ledgers
 
 
 class _Group:
-    """What a log gave at one time."""
+    """The runs that a log passed at one time."""
 
     __slots__ = ("begun", "entries", "runs", "size")
 
@@ -65,27 +65,27 @@ class _Group:
 
 
 class _Sender:
-    """A log that writes, and its groups on their way."""
+    """A log that writes, and its groups in flight."""
 
     __slots__ = ("client", "entries", "failed", "groups", "size", "waits")
 
     def __init__(self, client: JournalClient) -> None:
         self.client = client
-        self.groups: list[_Group] = []  # a few; an empty deque takes 700 bytes
+        self.groups: list[_Group] = []  # few; an empty deque takes 700 bytes
         self.entries = 0
         self.size = 0
         self.waits = False
-        """It has more to send than may be on its way."""
+        """True if it has more to send than may be in flight."""
         self.failed = False
 
     @property
     def has_room(self) -> bool:
-        """Whether one more group may be on its way."""
+        """True if one more group may be in flight."""
         return self.entries < _ON_ITS_WAY_ENTRIES and self.size < _ON_ITS_WAY_BYTES
 
 
 class _OpenLedger:
-    """A ledger that takes entries. See `interpulse.storage.bookkeeper.writer.LedgerListener`."""
+    """A ledger that accepts entries. See `interpulse.storage.bookkeeper.writer.LedgerListener`."""
 
     __slots__ = ("journal", "log", "reader", "sender", "writer")
 
@@ -115,7 +115,7 @@ class BookKeeperJournal:
         self._quorums = quorums
         self._open: dict[int, _OpenLedger] = {}
         self._readers: OrderedDict[int, LedgerReader] = OrderedDict()  # of closed ledgers
-        self._senders: dict[JournalClient, _Sender] = {}  # those with something on its way
+        self._senders: dict[JournalClient, _Sender] = {}  # logs with groups in flight
         self._waiting: list[JournalClient] = []
         self._scheduled = False
         self._undeleted: set[int] = set()
@@ -160,7 +160,7 @@ class BookKeeperJournal:
         ledger = self._open.pop(ledger_id, None)
         if ledger is not None:
             if ledger.writer.last_confirmed == ledger.writer.last_appended:
-                ledger.sender = None  # nothing of its log goes with it
+                ledger.sender = None  # nothing of its log fails with it
             ledger.writer.abandon()
 
     # writing
@@ -203,7 +203,7 @@ class BookKeeperJournal:
                 self._append(ledger.writer, run)
             except BookKeeperError as error:
                 self.fail(sender, ledger.log, error)
-                ledger.writer.abandon()  # entries behind the one that was refused must not be in it
+                ledger.writer.abandon()  # entries behind the refused one must not be in it
                 return
 
     def _append(self, writer: LedgerWriter, run: Run) -> None:
@@ -212,7 +212,7 @@ class BookKeeperJournal:
         writer.append_run(run.entries)
 
     def tell(self, sender: _Sender) -> None:
-        """Tell a log of its groups that are durable by now."""
+        """Report to a log its groups that are durable by now."""
         groups = sender.groups
         while groups and self._is_durable(groups[0]):
             group = groups.pop(0)
@@ -242,7 +242,7 @@ class BookKeeperJournal:
         return True
 
     def fail(self, sender: _Sender, log_name: str, error: PersistenceError) -> None:
-        """Nothing more of this log becomes durable."""
+        """Fail a log, of which nothing more becomes durable."""
         if sender.failed:
             return
         sender.failed = True
@@ -257,7 +257,7 @@ class BookKeeperJournal:
     # reading
 
     async def verify(self, name: str, ledgers: Sequence[LedgerRecord]) -> None:
-        """Bookies check what they have, and every entry is checked when it is read."""
+        """Accept everything: bookies check their entries, and every entry is checked when it is read."""
 
     async def read(self, name: str, ledger_id: int, first: int, entries_max: int, bytes_max: int) -> list[bytes]:
         try:
@@ -278,14 +278,14 @@ class BookKeeperJournal:
             raise LogDamaged(name, f"entry {ledger_id}:{error.entry_id}", -1, error.reason) from error
 
     async def _reader(self, ledger_id: int) -> LedgerReader:
-        """A ledger that was closed long ago, and one whose end was not written down, is as it is for ever."""
+        """Return the reader of a ledger. One that is not written here is recovered, after which it never changes."""
         ledger = self._open.get(ledger_id)
         if ledger is not None:
             return ledger.reader
-        known = self._readers.get(ledger_id)
-        if known is not None:
+        reader = self._readers.get(ledger_id)
+        if reader is not None:
             self._readers.move_to_end(ledger_id)
-            return known
+            return reader
         try:
             return self._keep(await self._client.recover(ledger_id))
         except NoLedger:
@@ -293,7 +293,7 @@ class BookKeeperJournal:
 
     def _keep(self, reader: LedgerReader) -> LedgerReader:
         if reader.last_confirmed == NO_ENTRY_YET:
-            return reader  # nobody reads it
+            return reader  # no caller reads it
         self._readers[reader.ledger_id] = reader
         while len(self._readers) > _READERS_MAX:
             self._readers.popitem(last=False)
@@ -302,7 +302,10 @@ class BookKeeperJournal:
     # upkeep
 
     async def forget(self, ledger_ids: Iterable[int]) -> None:
-        """Delete them, again and again while ZooKeeper is away: until then they are nobody's and take room."""
+        """Delete ledgers, repeatedly while ZooKeeper does not answer.
+
+        Until then they belong to no log and take space.
+        """
         gone = list(ledger_ids)
         for ledger_id in gone:
             self.abandon(ledger_id)
@@ -336,7 +339,7 @@ class BookKeeperJournal:
             await asyncio.wait([self._deleting])
         self._send()
         writers = [ledger.writer for ledger in self._open.values()]
-        await asyncio.gather(*(each.confirmed(each.last_appended) for each in writers), return_exceptions=True)
+        await asyncio.gather(*(writer.confirmed(writer.last_appended) for writer in writers), return_exceptions=True)
         for ledger_id in list(self._open):
             self.abandon(ledger_id)
         self._readers.clear()

@@ -1,6 +1,6 @@
-"""What ZooKeeper keeps about a ledger: who has its entries, how they are guarded, and where it ends.
+"""The metadata of a ledger in ZooKeeper: its bookies, its digest, and its end.
 
-Values are immutable. Fields of newer versions that this one does not know stay in the record when it is changed.
+Values are immutable. A changed record keeps the fields of newer versions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FRONT: Final = _MAGIC + b"3\n"
 
 
 class LedgerState(IntEnum):
-    """How far a ledger has come; the numbers are those of its record."""
+    """The state of a ledger, with the numbers of its record."""
 
     OPEN = 1
     IN_RECOVERY = 2
@@ -43,7 +43,7 @@ class LedgerState(IntEnum):
 
 
 class Quorum(NamedTuple):
-    """How entries are spread: over so many bookies, each on so many of them, acknowledged by so many of these."""
+    """The distribution of entries: bookies of the ledger, copies of each entry, and copies needed to acknowledge it."""
 
     ensemble: int
     write: int
@@ -51,16 +51,16 @@ class Quorum(NamedTuple):
 
     @property
     def possible(self) -> bool:
-        """Whether there can be such a ledger."""
+        """True if these numbers make a valid ledger."""
         return self.ensemble >= self.write >= self.ack >= 1
 
     def positions(self, entry_id: int) -> tuple[int, ...]:
-        """The places in the ensemble of those bookies that have an entry, its write set."""
-        return tuple((entry_id + each) % self.ensemble for each in range(self.write))
+        """Return the write set of an entry: the slots in the ensemble of the bookies that have it."""
+        return tuple((entry_id + offset) % self.ensemble for offset in range(self.write))
 
 
 class Segment(NamedTuple):
-    """The bookies that have the entries from the first one on."""
+    """The bookies that have the entries from ``first`` on."""
 
     first: int
     ensemble: tuple[str, ...]
@@ -68,7 +68,7 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LedgerMetadata:
-    """The record of one ledger."""
+    """The metadata of one ledger."""
 
     quorum: Quorum
     segments: tuple[Segment, ...]
@@ -76,52 +76,52 @@ class LedgerMetadata:
     password: bytes = b""
     state: LedgerState = LedgerState.OPEN
     last_entry: int = NO_ENTRY_YET
-    """Of a closed ledger; -1 of one without entries, and of one that is not closed."""
+    """The last entry of a closed ledger; -1 if it has none, or is not closed."""
     length: int = 0
-    """Bytes of all payloads of a closed ledger."""
+    """The bytes of all payloads of a closed ledger."""
     custom: Mapping[str, bytes] = field(default_factory=dict)
-    """What the ledger is for, as operators' tools show it."""
+    """The purpose of the ledger, for operators' tools."""
     created_ms: int | None = None
     token: int = 0
-    """A number by which its creator knows it again."""
+    """A number by which the creator recognizes its ledger."""
     record: bytes = field(default=b"", compare=False, repr=False)
-    """The record that this was read from or changed from."""
+    """The record from which this was read or changed."""
 
     @property
     def closed(self) -> bool:
-        """Whether the last entry is settled."""
+        """True if the last entry is final."""
         return self.state is LedgerState.CLOSED
 
     @property
     def last_segment(self) -> Segment:
-        """The one that an open ledger grows in."""
+        """The segment in which an open ledger grows."""
         return self.segments[-1]
 
     def segment_of(self, entry_id: int) -> Segment:
-        """The segment of an entry."""
-        return self.segments[max(bisect_right([each.first for each in self.segments], entry_id) - 1, 0)]
+        """Return the segment of an entry."""
+        return self.segments[max(bisect_right([segment.first for segment in self.segments], entry_id) - 1, 0)]
 
     def bookies_of(self, entry_id: int) -> tuple[str, ...]:
-        """The bookies that have an entry, in the order of its write set."""
+        """Return the bookies that have an entry, in the order of its write set."""
         ensemble = self.segment_of(entry_id).ensemble
         return tuple(ensemble[position] for position in self.quorum.positions(entry_id))
 
     def recovering(self) -> LedgerMetadata:
-        """The same ledger, which its writer can no longer change."""
+        """Return the ledger in recovery, which its writer can no longer change."""
         return replace(self, state=LedgerState.IN_RECOVERY)
 
     def closed_at(self, last_entry: int, length: int) -> LedgerMetadata:
-        """The same ledger, ended for ever."""
+        """Return the ledger closed at its end."""
         return replace(self, state=LedgerState.CLOSED, last_entry=last_entry, length=length)
 
     def with_ensemble(self, first: int, ensemble: tuple[str, ...]) -> LedgerMetadata:
-        """The same ledger, whose entries from the first one on are with these bookies."""
-        kept = self.segments[:-1] if self.last_segment.first == first else self.segments
-        return replace(self, segments=(*kept, Segment(first, ensemble)))
+        """Return the ledger with these bookies for the entries from ``first`` on."""
+        earlier = self.segments[:-1] if self.last_segment.first == first else self.segments
+        return replace(self, segments=(*earlier, Segment(first, ensemble)))
 
 
 def encode_metadata(ledger: LedgerMetadata) -> bytes:
-    """The value of the ledger's node."""
+    """Encode the value of the ledger's node."""
     message = pb.LedgerMetadataFormat.FromString(ledger.record) if ledger.record else _new_message(ledger)
     message.length = ledger.length
     message.lastEntryId = ledger.last_entry
@@ -148,9 +148,9 @@ def _new_message(ledger: LedgerMetadata) -> pb.LedgerMetadataFormat:
 
 
 def _put_segments(message: pb.LedgerMetadataFormat, segments: tuple[Segment, ...]) -> None:
-    there = [_segment(each) for each in message.segment]
+    stored = [_segment(segment) for segment in message.segment]
     same = 0
-    while same < min(len(there), len(segments)) and there[same] == segments[same]:
+    while same < min(len(stored), len(segments)) and stored[same] == segments[same]:
         same += 1
     del message.segment[same:]
     for segment in segments[same:]:
@@ -158,7 +158,7 @@ def _put_segments(message: pb.LedgerMetadataFormat, segments: tuple[Segment, ...
 
 
 def decode_metadata(ledger_id: int, value: bytes) -> LedgerMetadata:
-    """The ledger of a node's value; raises `LedgerUnusable` for what this client cannot read."""
+    """Decode the value of a ledger's node. Raise `LedgerUnusable` if this client cannot read it."""
     if not value.startswith(_FRONT):
         raise LedgerUnusable(ledger_id, _format_problem(value))
     start, size = _read_varint(value, len(_FRONT))
@@ -179,13 +179,13 @@ def _ledger(message: pb.LedgerMetadataFormat, record: bytes) -> LedgerMetadata:
     ack = message.ackQuorumSize if message.HasField("ackQuorumSize") else message.quorumSize
     return LedgerMetadata(
         Quorum(message.ensembleSize, message.quorumSize, ack),
-        tuple(_segment(each) for each in message.segment),
+        tuple(_segment(segment) for segment in message.segment),
         DigestType(message.digestType),
         message.password,
         LedgerState(message.state),
         message.lastEntryId if message.HasField("lastEntryId") else NO_ENTRY_YET,
         message.length,
-        {each.key: each.value for each in message.customMetadata},
+        {pair.key: pair.value for pair in message.customMetadata},
         message.ctime if message.HasField("ctime") else None,
         message.cToken,
         record,
@@ -204,14 +204,14 @@ def _format_problem(value: bytes) -> str:
 
 
 def _problem(ledger: LedgerMetadata) -> str:
-    """What is wrong with a record that could be read, or nothing."""
-    firsts = [each.first for each in ledger.segments]
+    """Return the defect of a decoded record, empty if there is none."""
+    firsts = [segment.first for segment in ledger.segments]
     if not ledger.quorum.possible:
         return "its quorums {}/{}/{} are impossible".format(*ledger.quorum)
     if not firsts or firsts[0] != 0 or any(after <= before for before, after in pairwise(firsts)):
         return f"its segments begin at {firsts or 'nothing'}"
-    if any(len(each.ensemble) != ledger.quorum.ensemble for each in ledger.segments):
-        return f"a segment has not {ledger.quorum.ensemble} bookies"
+    if any(len(segment.ensemble) != ledger.quorum.ensemble for segment in ledger.segments):
+        return f"a segment does not have {ledger.quorum.ensemble} bookies"
     return ""
 
 
@@ -225,7 +225,7 @@ def _varint(number: int) -> bytes:
 
 
 def _read_varint(raw: bytes, at: int) -> tuple[int, int]:
-    """Where the number ends, and the number; -1 if there is none."""
+    """Return the end of the number and the number; -1 if there is none."""
     number = 0
     for count, octet in enumerate(raw[at : at + 5]):
         number |= (octet & 0x7F) << 7 * count

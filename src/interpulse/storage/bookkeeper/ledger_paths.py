@@ -1,4 +1,4 @@
-"""Where things of BookKeeper lie in ZooKeeper, below the root of the ledgers."""
+"""Paths of BookKeeper in ZooKeeper, below the root of the ledgers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ LAYOUT: Final = f"{LEDGERS}/LAYOUT"
 ID_PREFIX: Final = f"{LEDGERS}/idgen/ID-"
 
 LEDGER_ID_MAX: Final = 2**31 - 2
-"""Ids beyond it come from another place and have longer paths: such ledgers are read, and not created."""
+"""Greater ids come from another counter and have longer paths. Such ledgers are read, but not created."""
 
 _SHORT: Final = (2, 4, 4)
 _LONG: Final = (3, 4, 4, 4, 4)
 
 
 def path_of(ledger_id: int) -> str:
-    """The node of a ledger's metadata."""
+    """Return the path of a ledger's metadata."""
     widths = _SHORT if ledger_id <= LEDGER_ID_MAX else _LONG
     digits = f"{ledger_id:0{sum(widths)}d}"
     parts = []
@@ -31,7 +31,7 @@ def path_of(ledger_id: int) -> str:
 
 
 def id_of(path: str) -> int | None:
-    """The ledger of such a node, None for other paths."""
+    """Return the ledger with metadata at this path, None for other paths."""
     front, _, last = path.removeprefix(f"{LEDGERS}/").rpartition("/L")
     digits = front.replace("/", "") + last
     if not (digits.isascii() and digits.isdecimal()):

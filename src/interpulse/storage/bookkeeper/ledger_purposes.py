@@ -1,6 +1,6 @@
-"""The properties that the purpose of a ledger decides: its quorum, its digest, and the metadata stored with it.
+"""The properties that follow from a ledger's purpose: its quorum, its digest and its custom metadata.
 
-The metadata serves operators' tools and the search for ledgers that nothing refers to.
+The metadata serve operators' tools, and the search for ledgers that nothing refers to.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from interpulse.model.names import decode_local_name
 from interpulse.model.policies.messaging_policies import Persistence
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.packets import DigestType
-from interpulse.storage.journals import LedgerPurpose, LedgerUse
+from interpulse.storage.logs.journal import LedgerPurpose, LedgerUse
 from interpulse.wire import pulsar_api_pb2 as pb
 
 __all__ = ["LogQuorums", "custom_metadata", "digest_for"]
@@ -25,9 +25,9 @@ async def _no_policy(log: str) -> Persistence | None:
 
 
 class LogQuorums:
-    """The quorum that the policies of a log name, or the default.
+    """The quorum of a log: that of its policies, or the default.
 
-    Ledgers that exist keep the quorum that they were created with.
+    Existing ledgers keep the quorum with which they were created.
     """
 
     def __init__(self, default: Quorum) -> None:
@@ -39,7 +39,7 @@ class LogQuorums:
         self._policy = policy
 
     async def of(self, log: str) -> Quorum:
-        """Return the quorum of the next ledger of a log, one that is possible."""
+        """Return the quorum for the next ledger of a log. Impossible policies count as the default."""
         policy = await self._policy(log)
         if policy is None:
             return self.default
@@ -48,7 +48,10 @@ class LogQuorums:
 
 
 def custom_metadata(log: str, purpose: LedgerPurpose) -> Mapping[str, bytes]:
-    """Pulsar's words for it. Source: cluster 6.2."""
+    """Return the custom metadata of a ledger, in Pulsar's words.
+
+    Source: docs/reference/cluster-protocol.md#ledger-metadata.
+    """
     if purpose.use is LedgerUse.TOPIC:
         return {"component": b"managed-ledger", "pulsar/managed-ledger": log.encode(), **_FOR_ALL}
     horizon = purpose.horizon
@@ -71,5 +74,5 @@ def _topic(log: str) -> str:
 
 
 def digest_for(purpose: LedgerPurpose) -> DigestType | None:
-    """The digest that readers of such a ledger expect; None = that of all others."""
+    """Return the digest that readers of such a ledger expect, None for the digest of all other ledgers."""
     return DigestType.CRC32 if purpose.use is LedgerUse.COMPACTED else None

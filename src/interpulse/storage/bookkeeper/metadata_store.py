@@ -1,7 +1,7 @@
-"""Ledgers and bookies as ZooKeeper has them.
+"""The metadata of ledgers and bookies in ZooKeeper.
 
-Every change of a ledger's metadata names the version that it is a change of. A write whose answer was lost is tried
-again: if it had been applied, the version is another and the value is the one that was written.
+Every change names the version that it changes. A write whose answer was lost is tried again: if it had been applied,
+the version differs and the value is the written one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from interpulse.storage.zookeeper.errors import (
 )
 from interpulse.storage.zookeeper.records import Created, Listing, Node, Stat
 
-__all__ = ["Kept", "LedgerMetadataStore", "Nodes"]
+__all__ = ["LedgerMetadataStore", "Nodes", "StoredLedger"]
 
 log = logging.getLogger(__name__)
 
@@ -43,45 +43,45 @@ _LOST_ANSWERS_MAX: Final = 10
 
 
 class Nodes(Protocol):
-    """The part of a `ZooKeeperClient` that ledgers need."""
+    """The methods of a `ZooKeeperClient` that ledgers need."""
 
     async def get(self, path: str) -> Node:
-        """Value and `Stat` of a node."""
+        """Return value and `Stat` of a node."""
 
     async def children(self, path: str) -> Listing:
-        """The names of its children."""
+        """Return the names of a node's children."""
 
     async def create(
         self, path: str, value: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
     ) -> Created:
-        """Create a node below one that exists."""
+        """Create a node below an existing one."""
 
     async def create_parents(self, path: str) -> None:
-        """Create what is missing above a node."""
+        """Create the missing nodes above a path."""
 
     async def set(self, path: str, value: bytes, version: int = -1) -> Stat:
-        """Replace the value of a node that has this version."""
+        """Replace the value of a node with this version."""
 
     async def delete(self, path: str, version: int = -1) -> None:
-        """Remove a node that has this version."""
+        """Remove a node with this version."""
 
 
-class Kept(NamedTuple):
-    """The metadata of a ledger, and the version that a change of them names."""
+class StoredLedger(NamedTuple):
+    """The metadata of a ledger, and their version."""
 
     ledger: LedgerMetadata
     version: int
 
 
 class LedgerMetadataStore:
-    """Reads and writes them. Raises `ZooKeeperError` if ZooKeeper is away."""
+    """The ledgers and bookies of a cluster. All methods raise `ZooKeeperError` if ZooKeeper does not answer."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._addresses: dict[str, Address] = {}  # last seen: a bookie that is away is not registered
+        self._addresses: dict[str, Address] = {}  # last seen, since a bookie that is down is not registered
 
     async def check_layout(self) -> None:
-        """Raise `BookKeeperError` if ledgers lie elsewhere in this cluster than Pulsar has them."""
+        """Raise `BookKeeperError` if this cluster does not store its ledgers where Pulsar does."""
         try:
             layout = (await self._nodes.get(LAYOUT)).value.decode(errors="replace")
         except NoNode:
@@ -94,7 +94,7 @@ class LedgerMetadataStore:
             )
 
     async def create(self, ledger: LedgerMetadata) -> int:
-        """Keep the metadata of a new ledger, whose token has to be one that no other has; its id."""
+        """Store the metadata of a new ledger, and return its id. Its token must be unique."""
         ledger_id = await self._next_id()
         path, value = path_of(ledger_id), encode_metadata(ledger)
         try:
@@ -104,36 +104,36 @@ class LedgerMetadataStore:
                 raise LedgerUnusable(ledger_id, "another ledger has its id") from None
         return ledger_id
 
-    async def read(self, ledger_id: int) -> Kept:
-        """The present metadata; raises `NoLedger`, or `LedgerUnusable` if they cannot be read."""
+    async def read(self, ledger_id: int) -> StoredLedger:
+        """Return the current metadata. Raise `NoLedger`, or `LedgerUnusable` if they cannot be decoded."""
         try:
             node = await self._nodes.get(path_of(ledger_id))
         except NoNode:
             raise NoLedger(ledger_id) from None
-        return Kept(decode_metadata(ledger_id, node.value), node.stat.version)
+        return StoredLedger(decode_metadata(ledger_id, node.value), node.stat.version)
 
     async def write(self, ledger_id: int, ledger: LedgerMetadata, version: int) -> int:
-        """Replace metadata of this version; the new version. Raises `LedgerChanged` or `NoLedger`."""
+        """Replace metadata of this version, and return the new version. Raise `LedgerChanged` or `NoLedger`."""
         path, value = path_of(ledger_id), encode_metadata(ledger)
         try:
             return (await self._surely(lambda: self._nodes.set(path, value, version))).version
         except NoNode:
             raise NoLedger(ledger_id) from None
         except BadVersion:
-            found = await self.read(ledger_id)
-            if found.ledger != ledger:
+            stored = await self.read(ledger_id)
+            if stored.ledger != ledger:
                 raise LedgerChanged(ledger_id) from None
-            return found.version
+            return stored.version
 
     async def delete(self, ledger_id: int) -> None:
-        """Remove the metadata, whatever they are; bookies give the room back at their next collection."""
+        """Remove the metadata of any version. Bookies release the space at their next collection."""
         try:
             await self._surely(lambda: self._nodes.delete(path_of(ledger_id)))
         except NoNode:
             return
 
     async def writable_bookies(self) -> Sequence[str]:
-        """The ids of bookies that take new entries."""
+        """Return the ids of bookies that accept new entries."""
         try:
             names = (await self._nodes.children(AVAILABLE)).names
         except NoNode:
@@ -141,32 +141,32 @@ class LedgerMetadataStore:
         return [name for name in names if f"{AVAILABLE}/{name}" != READ_ONLY]
 
     async def address(self, bookie_id: str) -> Address:
-        """Where a bookie listens, or did when it was last seen; raises `BookKeeperError` if that is not known."""
-        for place in (AVAILABLE, READ_ONLY):
+        """Return the current or last known address of a bookie. Raise `BookKeeperError` if it is unknown."""
+        for directory in (AVAILABLE, READ_ONLY):
             try:
-                value = (await self._nodes.get(f"{place}/{bookie_id}")).value
+                value = (await self._nodes.get(f"{directory}/{bookie_id}")).value
             except NoNode:
                 continue
             except ZooKeeperError:
-                break  # away: bookies do not need it
+                break  # unreachable, and bookies do not need it
             registered = registered_address(bookie_id, value)
             if registered is not None:
                 self._addresses[bookie_id] = registered
                 break
-        known = self._addresses.get(bookie_id) or parse_address(bookie_id)
-        if known is None:
+        address = self._addresses.get(bookie_id) or parse_address(bookie_id)
+        if address is None:
             raise BookKeeperError(f"bookie {bookie_id} is not registered, so its address is not known; start it")
-        return known
+        return address
 
     async def _next_id(self) -> int:
         made = await self._surely(lambda: self._create_below_parents(ID_PREFIX, b"", ephemeral=True, sequential=True))
         ledger_id = int(made.path.removeprefix(ID_PREFIX))
         if not 0 <= ledger_id <= LEDGER_ID_MAX:
-            raise BookKeeperError(f"ledger ids have come to {ledger_id}; ids beyond {LEDGER_ID_MAX} are not supported")
+            raise BookKeeperError(f"ledger ids have reached {ledger_id}; ids beyond {LEDGER_ID_MAX} are not supported")
         try:
             await self._nodes.delete(made.path)
-        except ZooKeeperError as error:  # it goes with the session
-            log.debug("node of a ledger id stays path=%s problem=%s", made.path, error)
+        except ZooKeeperError as error:  # it is removed with the session
+            log.debug("node of a ledger id not deleted path=%s problem=%s", made.path, error)
         return ledger_id
 
     async def _create_below_parents(self, path: str, value: bytes, **kind: bool) -> Created:
@@ -177,9 +177,9 @@ class LedgerMetadataStore:
             return await self._nodes.create(path, value, **kind)
 
     async def _surely(self, write: Callable[[], Awaitable[T]]) -> T:
-        """The answer to a write, which is sent again while its answer is lost.
+        """Return the answer to a write, which is repeated while its answer is lost.
 
-        `NotConnected` says that it was not done: it is not raised once the write may have been.
+        `NotConnected` means that a write was not applied, so it is not raised once it may have been.
         """
         lost = 0
         while True:

@@ -1,6 +1,6 @@
-"""An entry as bookies keep it: where it belongs, what was acknowledged when it was sent, a digest, and its payload.
+"""An entry as bookies store it: its ids, the last acknowledged entry at that time, a digest, and its payload.
 
-Bookies neither check nor change a packet: the digest is made by the writer, and checked by readers.
+Bookies neither check nor change a packet: the writer computes the digest, and readers check it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _HEAD: Final = Struct(">qqqq")
 _U32: Final = Struct(">I")
 _U64: Final = Struct(">Q")
 PACKET_OVERHEAD_MAX: Final = 52
-"""Bytes of a packet beside its payload, with the longest digest."""
+"""The most bytes of a packet besides its payload: those with the longest digest."""
 
 
 class DigestType(IntEnum):
-    """How the entries of a ledger are guarded; the numbers are those of its metadata."""
+    """The kinds of digests, with the numbers of the ledger metadata."""
 
     CRC32 = 1
     HMAC = 2
@@ -37,14 +37,14 @@ class DigestType(IntEnum):
 
 
 class Packet(NamedTuple):
-    """An entry, read and found whole."""
+    """An entry that was read and checked."""
 
     ledger_id: int
     entry_id: int
     last_confirmed: int
-    """The last entry of which its writer knew, when sending this one, that it and all before it are acknowledged."""
+    """The last entry that its writer knew to be acknowledged, with all before it, when it sent this one."""
     length: int
-    """The bytes of all payloads up to this one, which is included."""
+    """The bytes of all payloads up to and including this one."""
     payload: bytes
 
 
@@ -84,18 +84,18 @@ _CHECKSUMS: Final[Mapping[DigestType, tuple[_DigestOf, _DigestsOf, int]]] = {
     DigestType.CRC32C: (_crc32c_of, _crc32c, 4),
     DigestType.DUMMY: (_no_digest, _no_digests, 0),
 }
-"""Of one packet, of many, and the bytes of one."""
+"""The digest of one packet, the digests of many, and the size of one."""
 
 
 class Digest:
-    """Seals and opens the packets of ledgers that have one kind and password."""
+    """Seals and opens the packets of ledgers with one kind of digest and one password."""
 
     __slots__ = ("_digest_of", "_digests", "_size", "kind", "master_key")
 
     def __init__(self, kind: DigestType, password: bytes = b"") -> None:
         self.kind = kind
         self.master_key = hashlib.sha1(b"ledger" + password).digest()
-        """What bookies ask for before they take entries of the ledger, or fence it."""
+        """The key that bookies ask for before they add an entry to the ledger, or fence it."""
         self._digest_of: _DigestOf
         self._digests: _DigestsOf
         if kind is DigestType.HMAC:
@@ -108,27 +108,27 @@ class Digest:
 
     @property
     def front_size(self) -> int:
-        """How many bytes stand before the payload of a packet."""
+        """The number of bytes before the payload of a packet."""
         return _HEAD.size + self._size
 
     def seal(self, ledger_id: int, entry_id: int, last_confirmed: int, length: int, payload: bytes) -> bytes:
-        """The bytes of a packet."""
+        """Return the bytes of a packet."""
         head = _HEAD.pack(ledger_id, entry_id, last_confirmed, length)
         return head + self._digest_of(head, payload) + payload
 
     def fronts(
         self, ledger_id: int, first: int, last_confirmed: int, lengths: Sequence[int], payloads: _Pieces
     ) -> Iterator[bytes]:
-        """What stands before the payload in the packets of consecutive entries.
+        """Return the bytes before the payload, for the packets of consecutive entries.
 
-        One pass over all of them, without a step of Python for each: this is on the way of every entry.
+        One pass without a step of Python per entry, since every entry passes here.
         """
         numbers = range(first, first + len(payloads))
         heads = list(map(_HEAD.pack, repeat(ledger_id), numbers, repeat(last_confirmed), lengths))
         return map(bytes.__add__, heads, self._digests(heads, payloads))
 
     def open(self, raw: bytes | memoryview, ledger_id: int, entry_id: int | None = None) -> Packet:
-        """The packet of these bytes, of this ledger and entry, or of any entry; raises `WrongDigest`."""
+        """Open a packet of this ledger, and of this entry unless it is None. Raise `WrongDigest`."""
         start = self.front_size
         if len(raw) < start:
             raise WrongDigest(f"a packet of {len(raw)} bytes, {start} are the least")
@@ -141,16 +141,16 @@ class Digest:
         return Packet(ledger, entry, last_confirmed, length, payload)
 
     def open_run(self, raws: Sequence[bytes | memoryview], ledger_id: int, first: int) -> list[bytes] | None:
-        """The payloads of these packets if all are whole and of consecutive entries; `open` tells what is wrong."""
+        """Return the payloads if all packets are intact and consecutive, else None; `open` then finds the defect."""
         start = self.front_size
         fronts = [bytes(raw[:start]) for raw in raws]
         heads = [front[: _HEAD.size] for front in fronts]
-        places = zip(repeat(ledger_id), range(first, first + len(raws)), strict=False)
+        expected = zip(repeat(ledger_id), range(first, first + len(raws)), strict=False)
         try:
-            in_place = [numbers[:2] for numbers in map(_HEAD.unpack, heads)] == list(places)
+            in_place = [numbers[:2] for numbers in map(_HEAD.unpack, heads)] == list(expected)
         except error:
             return None  # too short
-        # Each copy is digested at once, while it is in the processor's cache.
+        # Each copy is digested while it is still in the processor's cache.
         copies, again = tee(map(bytes, [raw[start:] for raw in raws]))
         sealed = map(bytes.__add__, heads, self._digests(heads, again))
         payloads = [payload for payload, front, seal in zip(copies, fronts, sealed, strict=True) if front == seal]
@@ -159,5 +159,5 @@ class Digest:
 
 @lru_cache(maxsize=100)
 def digest_of(kind: DigestType, password: bytes) -> Digest:
-    """The one that all such ledgers share."""
+    """Return the shared digest of this kind and password."""
     return Digest(kind, password)

@@ -1,11 +1,11 @@
-"""Which entries of a ledger are acknowledged, from what the bookies of its ensemble answer; without IO.
+"""The entries of a ledger that still wait for bookies, without IO.
 
-An entry is acknowledged when so many bookies of its write set have it as the ack quorum says, and all before it are
-acknowledged. It is kept until the whole write set has answered, or those that have not are given up: only then can it
-never be needed again.
+An entry is acknowledged when as many bookies of its write set have it as the ack quorum demands, and all entries before
+it are acknowledged. It stays here until its whole write set has answered or is given up: only then is it never needed
+again.
 
-Entries come and are answered in runs, so what is known of them is kept as sets. A set is a number whose bit n is the
-n-th entry from the first one on that is still needed: what happens to a run is a few operations on such numbers.
+Entries arrive and are answered in runs, so their state is stored as sets. A set is a number whose bit n is the n-th
+entry from the first needed one on: a run takes a few operations on such numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NONE: Final[frozenset[int]] = frozenset()
 
 
 class PendingEntries:
-    """The entries of one ledger that are still needed. A place is a position in the ensemble."""
+    """The entries of one ledger that are still needed. A slot is a position in the ensemble."""
 
     __slots__ = (
         "_first",
@@ -46,83 +46,86 @@ class PendingEntries:
         self._quorum = quorum
         self._striped = quorum.ensemble != quorum.write
         self._write_sets = _write_sets(quorum)
-        self._given_up = _NONE  # places whose bookies nobody waits for
+        self._given_up = _NONE  # slots whose bookies are no longer awaited
         self._frames: dict[int, bytes] = {}
         self._first = 0  # the entry of bit 0
-        self._lengths = [0]  # bytes of all payloads before the entry of each bit, and of all
+        self._lengths = [0]  # bytes of all payloads before the entry of each bit, and of all entries
         self._kept = 0
-        self._waiting = [0] * quorum.ensemble  # by place: those its bookie is to answer
-        self._stored = [0] * quorum.ensemble  # by place: those its bookie has, as far as they are not acknowledged
+        self._waiting = [0] * quorum.ensemble  # by slot: the entries whose answer is due
+        self._stored = [0] * quorum.ensemble  # by slot: the entries that its bookie has and that are not acknowledged
         self.last = NO_ENTRY_YET
         self.confirmed = NO_ENTRY_YET
         """The last acknowledged entry."""
         self.confirmed_length = 0
-        """Bytes of all payloads up to it."""
+        """The bytes of all payloads up to the last acknowledged entry."""
 
     def __len__(self) -> int:
         return len(self._frames)
 
     @property
     def length(self) -> int:
-        """Bytes of all payloads."""
+        """The bytes of all payloads."""
         return self._lengths[-1]
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of the payloads from the first entry on that is still needed."""
+        """The bytes of payloads from the first needed entry on."""
         return self._lengths[-1] - self._lengths[0]
 
     @property
     def possible(self) -> bool:
-        """Whether every entry can be acknowledged by bookies that are not given up."""
-        return all(len(each - self._given_up) >= self._quorum.ack for each in self._write_sets)
+        """True if bookies that are not given up can acknowledge every entry."""
+        return all(len(write_set - self._given_up) >= self._quorum.ack for write_set in self._write_sets)
 
     def append(self, frames: Sequence[bytes], lengths: Sequence[int]) -> range:
-        """The next entries, each with the bytes of all payloads up to it, to be sent to their write sets."""
+        """Add entries and return their ids, to be sent to their write sets.
+
+        ``lengths`` are the bytes of all payloads up to each entry.
+        """
         entry_ids = range(self.last + 1, self.last + 1 + len(frames))
         self._frames.update(zip(entry_ids, frames, strict=True))
         self._lengths += lengths
         self.last += len(frames)
         appended = self._set(entry_ids)
         self._kept |= appended
-        for place in range(self._quorum.ensemble):
-            if place not in self._given_up:
-                self._waiting[place] |= self._set(self.share(place, entry_ids)) if self._striped else appended
+        for slot in range(self._quorum.ensemble):
+            if slot not in self._given_up:
+                self._waiting[slot] |= self._set(self.share(slot, entry_ids)) if self._striped else appended
         return entry_ids
 
-    def share(self, place: int, entry_ids: range) -> Sequence[int]:
-        """Those of these entries whose write set has the place."""
+    def share(self, slot: int, entry_ids: range) -> Sequence[int]:
+        """Return the entries whose write set contains the slot."""
         if not self._striped:
             return entry_ids
-        return [each for each in entry_ids if place in self._write_sets[each % self._quorum.ensemble]]
+        return [entry_id for entry_id in entry_ids if slot in self._write_sets[entry_id % self._quorum.ensemble]]
 
     def frames(self, entry_ids: Sequence[int]) -> list[bytes]:
-        """What `append` was given for these entries, which are still needed."""
+        """Return the frames of these entries, which must still be needed."""
         return list(map(self._frames.__getitem__, entry_ids))
 
-    def waiting(self, place: int) -> list[int]:
-        """The entries that the bookie at this place is to answer, in order."""
-        return [self._first + each for begin, end in _runs(self._waiting[place]) for each in range(begin, end)]
+    def waiting(self, slot: int) -> list[int]:
+        """Return the entries that the bookie in this slot has not answered, in order."""
+        return [self._first + offset for begin, end in _runs(self._waiting[slot]) for offset in range(begin, end)]
 
-    def behind(self, place: int) -> tuple[int, int]:
-        """How many acknowledged entries the bookie at this place has not answered, and the bytes of their payloads."""
-        behind = self._waiting[place] & self._acknowledged()
+    def behind(self, slot: int) -> tuple[int, int]:
+        """Return the number of acknowledged entries that this slot's bookie has not answered, and their bytes."""
+        behind = self._waiting[slot] & self._acknowledged()
         if not behind:
             return 0, 0
         lengths = self._lengths
         return behind.bit_count(), sum(lengths[end] - lengths[begin] for begin, end in _runs(behind))
 
-    def stored(self, place: int, first: int, count: int) -> None:
-        """The bookie at this place has so many entries, from the first one on."""
+    def stored(self, slot: int, first: int, count: int) -> None:
+        """Note that the bookie in this slot has ``count`` entries from ``first`` on."""
         begin, end = max(first, self._first), first + count
         if begin >= end:
             return
-        stored = (((1 << (end - begin)) - 1) << (begin - self._first)) & self._waiting[place]
-        self._waiting[place] ^= stored
-        self._stored[place] |= stored
+        stored = (((1 << (end - begin)) - 1) << (begin - self._first)) & self._waiting[slot]
+        self._waiting[slot] ^= stored
+        self._stored[slot] |= stored
 
     def confirm(self) -> bool:
-        """Acknowledge what can be, and forget what is needed no more; whether anything was acknowledged."""
+        """Acknowledge and drop all entries that qualify. Return True if any was acknowledged."""
         count = 0
         if self.confirmed < self.last:
             start = self.confirmed + 1 - self._first
@@ -132,38 +135,38 @@ class PendingEntries:
         self._forget()
         return count > 0
 
-    def give_up(self, place: int) -> None:
-        """Wait for the bookie at this place no longer. What it has stored counts."""
-        self._given_up |= {place}
-        self._waiting[place] = 0
+    def give_up(self, slot: int) -> None:
+        """Stop waiting for the bookie in this slot. Entries that it has stored still count."""
+        self._given_up |= {slot}
+        self._waiting[slot] = 0
         self._forget()
 
-    def replace(self, place: int) -> None:
-        """Another bookie is at this place, and to have what is not acknowledged.
+    def replace(self, slot: int) -> None:
+        """Put another bookie into this slot.
 
-        What the former one has stored of it counts no longer.
+        It must get all entries that are not acknowledged, and its predecessor's copies of them no longer count.
         """
-        self._stored[place] = 0
-        self.revive(place)
+        self._stored[slot] = 0
+        self.revive(slot)
 
-    def revive(self, place: int) -> None:
-        """The bookie at this place is there again, and to have what is not acknowledged and it may not have."""
-        self._given_up -= {place}
-        unconfirmed = self._set(self.share(place, range(self.confirmed + 1, self.last + 1)))
-        self._waiting[place] |= unconfirmed & ~self._stored[place]
+    def revive(self, slot: int) -> None:
+        """Wait again for the bookie in this slot. It must get the unacknowledged entries that it may lack."""
+        self._given_up -= {slot}
+        unconfirmed = self._set(self.share(slot, range(self.confirmed + 1, self.last + 1)))
+        self._waiting[slot] |= unconfirmed & ~self._stored[slot]
 
     def _set(self, entry_ids: Sequence[int]) -> int:
         if isinstance(entry_ids, range):
             return ((1 << len(entry_ids)) - 1) << (entry_ids.start - self._first)
-        return sum(1 << (each - self._first) for each in entry_ids)
+        return sum(1 << (entry_id - self._first) for entry_id in entry_ids)
 
     def _acknowledged(self) -> int:
         return (1 << (self.confirmed + 1 - self._first)) - 1
 
     def _with_ack_quorum(self) -> int:
-        """The entries that so many bookies have."""
+        """Return the entries that an ack quorum of bookies has."""
         ack = self._quorum.ack
-        at_least = [-1] + [0] * ack  # at_least[n]: those that n of the bookies seen so far have; -1 is all
+        at_least = [-1] + [0] * ack  # at_least[n]: entries that n of the bookies seen so far have; -1 is all
         for stored in self._stored:
             for number in range(ack, 0, -1):
                 at_least[number] |= at_least[number - 1] & stored
@@ -185,35 +188,35 @@ class PendingEntries:
         self._move(_count_of_zeros(self._kept))
 
     def _move(self, count: int) -> None:
-        """Let so many bits go at the lower end of all sets."""
+        """Drop ``count`` bits at the low end of all sets."""
         if not count:
             return
         self._first += count
         del self._lengths[:count]
         self._kept >>= count
-        for place in range(self._quorum.ensemble):
-            self._waiting[place] >>= count
-            self._stored[place] >>= count
+        for slot in range(self._quorum.ensemble):
+            self._waiting[slot] >>= count
+            self._stored[slot] >>= count
 
 
 @lru_cache(maxsize=100)
 def _write_sets(quorum: Quorum) -> tuple[frozenset[int], ...]:
-    """Of the entries from the first one on; they begin again after so many as the ensemble has places."""
+    """Return the write sets of the first entries; they repeat after as many as the ensemble has slots."""
     return tuple(frozenset(quorum.positions(start)) for start in range(quorum.ensemble))
 
 
 def _count_of_zeros(bits: int) -> int:
-    """How many zeros are below the lowest one."""
+    """Return the number of zeros below the lowest one."""
     return (bits & -bits).bit_length() - 1
 
 
 def _count_of_ones(bits: int) -> int:
-    """How many ones are below the lowest zero."""
+    """Return the number of ones below the lowest zero."""
     return _count_of_zeros(~bits)
 
 
 def _runs(bits: int) -> Iterator[tuple[int, int]]:
-    """Where runs of ones begin and end, the lowest first."""
+    """Yield begin and end of each run of ones, the lowest first."""
     at = 0
     while bits:
         begin = at + _count_of_zeros(bits)

@@ -1,13 +1,15 @@
 """The client's end of one connection to a bookie, without IO: requests to bytes, bytes to answers.
 
-Version 2 of the protocol, as Pulsar's brokers speak it. Answers come in no promised order and name the ledger and the
-entry, not the request. Invariants:
+Version 2 of the protocol, as Pulsar's brokers use it. Answers come in no fixed order and name the ledger and the entry,
+not the request.
 
-* every request gets one `Answer`, unless the connection ends before;
-* of equal requests the oldest is answered first, which does no harm: they are answered alike, or one of them by a code.
+Invariants:
 
-A request carries a ticket, any object of the caller's, which comes back with its answer. Additions are asked for in
-runs with one ticket, and what is answered alike in their order comes back as one `Added`.
+* Every request gets one `Answer`, unless the connection ends before.
+* Of equal requests the oldest is answered first. That does no harm: they get the same answer, or one of them a code.
+
+A request carries a ticket, any object of the caller, which returns with its answer. Additions are requested in runs
+with one ticket. Equal answers in the order of a run return as one `Added`.
 """
 
 from __future__ import annotations
@@ -33,13 +35,13 @@ __all__ = [
 ]
 
 LAST_ENTRY: Final = -1
-"""Read as an entry's number: the last entry that the bookie has of the ledger."""
+"""The entry id that reads the last entry of the ledger on the bookie."""
 
 FRAME_BYTES_MAX: Final = 64 << 20
-"""Longer than bookies can be set to send in practice; a length beyond it is no frame of theirs."""
+"""More than bookies can be configured to send in practice. A greater length is no frame of a bookie."""
 
 FRAME_OVERHEAD: Final = 96
-"""Bytes that a bookie's limit on frames has to leave beside the payload of an entry."""
+"""The bytes that a bookie's limit on frames must leave besides the payload of an entry."""
 
 _VERSION: Final = 2
 _ADD: Final = 1
@@ -50,7 +52,7 @@ _RECOVERY_ADD: Final = 2
 _HIGH_PRIORITY: Final = 4
 
 _LENGTH: Final = Struct(">I")
-_FRONT: Final = Struct(">II")  # of an add: length, header
+_FRONT: Final = Struct(">II")  # of an addition: length, header
 _READ_REQUEST: Final = Struct(">IIqq")
 _BATCH_REQUEST: Final = Struct(">IIqqqiq")
 _ANSWER: Final = Struct(">Iiqq")  # header, code, ledger, entry
@@ -59,7 +61,7 @@ _ADD_ANSWER: Final = Struct(">Qiqq")  # a whole answer to an addition: front, co
 
 
 class Added(NamedTuple):
-    """What a bookie answered to additions of consecutive entries."""
+    """A bookie's answer to additions of consecutive entries."""
 
     ticket: Any
     code: int
@@ -68,9 +70,10 @@ class Added(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a bookie answered to a read. Packets are there if the code is OK, more than one perhaps of a batch read.
+    """A bookie's answer to a read.
 
-    Those of a batch are views of the bytes that came, so that payloads are copied once.
+    It has packets if the code is OK, possibly several after a batch read. Those of a batch are views of the received
+    bytes, so that payloads are copied once.
     """
 
     ticket: Any
@@ -88,28 +91,28 @@ _RECOVERY_HEADER: Final = _header(_ADD, _RECOVERY_ADD | _HIGH_PRIORITY)
 
 
 def add_frame(master_key: bytes, packet: bytes, *, recovery: bool = False) -> bytes:
-    """The request to keep a packet; a recovery's is taken also after the ledger was fenced."""
+    """Return the request to add a packet. With ``recovery`` a fenced ledger accepts it too."""
     header = _RECOVERY_HEADER if recovery else _ADD_HEADER
     return _FRONT.pack(4 + len(master_key) + len(packet), header) + master_key + packet
 
 
 def add_frames(master_key: bytes, fronts: Iterable[bytes], payloads: Sequence[bytes], front_size: int) -> list[bytes]:
-    """The requests to keep packets, each of a front of so many bytes and a payload; see `Digest.fronts`."""
+    """Return the requests to add packets, each made of a front and a payload; see `Digest.fronts`."""
     sizes = map((4 + len(master_key) + front_size).__add__, map(len, payloads))
     headers = map(_FRONT.pack, sizes, repeat(_ADD_HEADER))
     return list(map(b"".join, zip(headers, repeat(master_key), fronts, payloads, strict=False)))
 
 
 class Frames:
-    """Cuts a stream of bytes into the bodies of frames."""
+    """A stream of bytes, cut into the bodies of frames."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []  # of a frame that has come in part
-        self._size = 0  # bytes of these
-        self._needed = 4  # so many they have to become: a length, or a whole frame
+        self._pieces: list[bytes] = []  # of an incomplete frame
+        self._size = 0  # bytes in the pieces
+        self._needed = 4  # bytes that the pieces must reach: a length, or a whole frame
 
     def cut(self, raw: bytes) -> Iterator[memoryview]:
-        """The bodies that are complete with these bytes; raises `BrokenConnection` for a length that cannot be.
+        """Yield the bodies that are complete with these bytes. Raise `BrokenConnection` for an impossible length.
 
         A large frame comes in many pieces, which are joined once.
         """
@@ -134,7 +137,7 @@ class Frames:
             self._keep(whole[begin:])
 
     def take_short(self, size: int) -> bytes:
-        """What has come of a frame if it is less than so many bytes, to be cut again with what follows."""
+        """Take back an incomplete frame of fewer than ``size`` bytes, to be cut again with the following bytes."""
         if self._size >= size:
             return b""
         short = b"".join(self._pieces)
@@ -144,7 +147,7 @@ class Frames:
 
     @property
     def between(self) -> bool:
-        """Whether no frame has come in part."""
+        """True if no frame is incomplete."""
         return not self._size
 
     def _keep(self, rest: bytes) -> None:
@@ -153,7 +156,7 @@ class Frames:
 
 
 class _Tickets:
-    """Tickets by ledger and a number, the older first of equal ones."""
+    """Tickets by ledger and number; of equal ones the older first."""
 
     def __init__(self) -> None:
         self._first: dict[int, dict[int, Any]] = {}
@@ -162,7 +165,7 @@ class _Tickets:
     def add(self, ledger_id: int, numbers: Sequence[int], ticket: Any) -> None:
         first = self._first.setdefault(ledger_id, {})
         if len(numbers) > 1 and first.keys().isdisjoint(numbers):
-            first.update(dict.fromkeys(numbers, ticket))  # no step of Python for each
+            first.update(dict.fromkeys(numbers, ticket))  # without a step of Python per entry
             return
         for number in numbers:
             if first.setdefault(number, ticket) is not ticket:
@@ -175,7 +178,7 @@ class _Tickets:
         return taken[0][0]
 
     def take_run(self, ledger_id: int, first: int, count: int) -> tuple[list[tuple[Any, int]], str]:
-        """Those of consecutive numbers, each with how many numbers it has, and what is wrong with the first other."""
+        """Return the tickets of consecutive numbers with their counts, and the problem with the first missing one."""
         numbers = self._first.get(ledger_id, {})
         if count == 1 and first in numbers and not self._others:
             alone = numbers.pop(first)
@@ -185,7 +188,7 @@ class _Tickets:
         tickets: list[Any] = []
         problem = ""
         try:
-            tickets.extend(map(numbers.pop, range(first, first + count)))  # no step of Python for each
+            tickets.extend(map(numbers.pop, range(first, first + count)))  # without a step of Python per entry
         except KeyError as missing:
             problem = f"an answer about {ledger_id}:{missing.args[0]}, which nothing asked about"
         if self._others:
@@ -205,8 +208,8 @@ class _Tickets:
                 del self._others[ledger_id, number]
 
     def all(self) -> list[tuple[int, Any]]:
-        """Numbers and tickets."""
-        first = [each for numbers in self._first.values() for each in numbers.items()]
+        """Return all numbers with their tickets."""
+        first = [item for numbers in self._first.values() for item in numbers.items()]
         return first + [(number, ticket) for (_, number), others in self._others.items() for ticket in others]
 
     def clear(self) -> None:
@@ -218,9 +221,9 @@ class _Tickets:
 
 
 def _answered_alike(raw: bytes) -> tuple[list[tuple[int, int, int, int]], int]:
-    """Answers to additions with which the bytes begin, and how many bytes they are.
+    """Return the answers to additions at the start of the bytes, and their size.
 
-    Ledger, code, first entry and count, of consecutive entries together: this loop turns once for every entry.
+    Each is ledger, code, first entry and count of consecutive entries. This loop turns once for every entry.
     """
     alike = []
     ledger_id = code = first = after = taken = 0
@@ -251,24 +254,25 @@ class ClientProtocol:
         self._batch_count = 0
 
     def add(self, ledger_id: int, entry_ids: Sequence[int], ticket: Any) -> None:
-        """Expect the answers to an `add_frame` for each of these entries, which the caller sends."""
+        """Expect the answers to an `add_frame` for each of these entries. The caller sends the frames."""
         self._adds.add(ledger_id, entry_ids, ticket)
 
     def read(
         self, ledger_id: int, entry_id: int, ticket: Any, *, fence_key: bytes = b"", recovery: bool = False
     ) -> bytes:
-        """Ask for an entry.
+        """Return the request to read an entry.
 
-        With the ledger's master key the bookie fences the ledger before, also if it does not know it.
+        With ``fence_key``, the ledger's master key, the bookie first fences the ledger, even if it has no entries of
+        it.
         """
         self._reads.add(ledger_id, (entry_id,), ticket)
         flags = (_FENCING if fence_key else 0) | (_HIGH_PRIORITY if recovery else 0)
         return _READ_REQUEST.pack(20 + len(fence_key), _header(_READ, flags), ledger_id, entry_id) + fence_key
 
     def read_batch(self, ledger_id: int, first: int, ticket: Any, *, count_max: int, bytes_max: int) -> bytes:
-        """Ask for an entry and those behind it.
+        """Return the request to read an entry and the following ones.
 
-        Bookies before 4.17 do not know this and close the connection.
+        Bookies before 4.17 close the connection on it.
         """
         self._batch_count += 1
         self._batches.add(ledger_id, (self._batch_count,), ticket)
@@ -276,7 +280,7 @@ class ClientProtocol:
         return _BATCH_REQUEST.pack(40, header, ledger_id, first, self._batch_count, count_max, bytes_max)
 
     def receive(self, raw: bytes) -> Iterator[Added | Answer]:
-        """What the bookie answers with these bytes; raises `BrokenConnection` if they are not its protocol."""
+        """Yield the answers in these bytes. Raise `BrokenConnection` if they are not a bookie's protocol."""
         if not self._frames.between:
             raw = self._frames.take_short(_ADD_ANSWER.size) + raw
         if self._frames.between:
@@ -297,21 +301,21 @@ class ClientProtocol:
                 raise BrokenConnection(f"a frame of {len(body)} bytes is too short: {problem}") from None
 
     def forget(self) -> None:
-        """Expect no answers any more."""
+        """Drop all open requests."""
         for tickets in (self._adds, self._reads, self._batches):
             tickets.clear()
 
     def unanswered_adds(self) -> list[tuple[int, Any]]:
-        """The entries and tickets of additions that wait."""
+        """Return the entries and tickets of open additions."""
         return self._adds.all()
 
     def unanswered_reads(self) -> list[Any]:
-        """The tickets of reads that wait."""
+        """Return the tickets of open reads."""
         return [ticket for _, ticket in self._reads.all() + self._batches.all()]
 
     @property
     def batches_waiting(self) -> int:
-        """How many batch reads wait."""
+        """The number of open batch reads."""
         return len(self._batches)
 
     def _answer(self, body: memoryview) -> Added | Answer:

@@ -1,7 +1,6 @@
-"""Entries of a ledger read from its bookies, checked, from another bookie where one does not have them.
+"""Entries of a ledger, read from its bookies and checked; another bookie is asked if one lacks them.
 
-Nothing is read beyond the last entry that is known to be acknowledged: what lies there may vanish when the ledger is
-recovered.
+No entry beyond the last acknowledged one is read: it may vanish when the ledger is recovered.
 """
 
 from __future__ import annotations
@@ -28,26 +27,26 @@ from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, LedgerMe
 from interpulse.storage.bookkeeper.packets import Digest, Packet, digest_of
 from interpulse.storage.bookkeeper.protocol import LAST_ENTRY
 
-__all__ = ["NOT_THERE", "FoundLedger", "LedgerReader", "Readable", "ask_last_confirmed"]
+__all__ = ["NOT_THERE", "LedgerReader", "Readable", "ReadableLedger", "ask_last_confirmed"]
 
 log = logging.getLogger(__name__)
 
-_NEXT_AFTER_S: Final = 1.0  # a bookie that does not answer: the next one is asked as well
+_NEXT_AFTER_S: Final = 1.0  # without an answer: the next bookie is asked as well
 _AT_ONCE_MAX: Final = 100  # single reads
 NOT_THERE: Final = (Code.NO_LEDGER, Code.NO_ENTRY)
-"""What a bookie says that surely does not have an entry."""
+"""Answers of a bookie that certainly lacks an entry."""
 
 
 class Readable(Protocol):
-    """A ledger as far as it can be read."""
+    """The readable part of a ledger."""
 
     @property
     def ledger_id(self) -> int:
-        """Its number."""
+        """The id of the ledger."""
 
     @property
     def metadata(self) -> LedgerMetadata:
-        """Who has its entries."""
+        """The bookies that have the entries."""
 
     @property
     def last_confirmed(self) -> int:
@@ -55,8 +54,8 @@ class Readable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundLedger:
-    """A ledger as it was found, which this process does not write."""
+class ReadableLedger:
+    """A ledger that this process does not write."""
 
     ledger_id: int
     metadata: LedgerMetadata
@@ -66,10 +65,10 @@ class FoundLedger:
 async def ask_last_confirmed(
     ledger_id: int, bookie_id: str, digest: Digest, bookies: Bookies, *, fence: bool = False
 ) -> int | None:
-    """The last entry of which this bookie knows that it is acknowledged, -1 of none; None if it does not say.
+    """Return the last entry that this bookie knows to be acknowledged, -1 for none, None without an answer.
 
-    With ``fence`` it takes no more entries of the ledger's writer before it says so. Raises `LedgerUnusable` if the
-    ledger has another password.
+    With ``fence`` the bookie first stops accepting entries of the ledger's writer. Raise `LedgerUnusable` if the ledger
+    has another password.
     """
     try:
         connection = await bookies.connect(bookie_id)
@@ -88,7 +87,7 @@ async def ask_last_confirmed(
 
 
 class LedgerReader:
-    """Reads one ledger, which may be written by this process meanwhile."""
+    """Reads one ledger, which this process may be writing."""
 
     __slots__ = ("_bookies", "_digest", "_preferred", "_source")
 
@@ -96,16 +95,16 @@ class LedgerReader:
         self._source = source
         self._bookies = bookies
         self._digest = digest_of(source.metadata.digest, source.metadata.password)
-        self._preferred = ""  # the bookie that answered last: what it read ahead is of use
+        self._preferred = ""  # the bookie that answered last, which has read ahead
 
     @property
     def ledger_id(self) -> int:
-        """The ledger's number."""
+        """The id of the ledger."""
         return self._source.ledger_id
 
     @property
     def metadata(self) -> LedgerMetadata:
-        """Who has its entries, and whether it is closed."""
+        """The bookies that have the entries, and the state of the ledger."""
         return self._source.metadata
 
     @property
@@ -114,9 +113,9 @@ class LedgerReader:
         return self._source.last_confirmed
 
     async def read(self, first: int, *, entries_max: int, bytes_max: int) -> list[bytes]:
-        """Payloads from an entry on: at least one, not much more than so many bytes.
+        """Return payloads from an entry on: at least one, and not much more than ``bytes_max``.
 
-        Raises `EntryUnreachable` while bookies are away, `EntryDamaged` if the entry is lost, ValueError beyond
+        Raise `EntryUnreachable` while bookies are down, `EntryDamaged` if the entry is lost, ValueError beyond
         `last_confirmed`.
         """
         last = min(self.last_confirmed, first + max(entries_max, 1) - 1)
@@ -135,7 +134,7 @@ class LedgerReader:
         return payloads
 
     async def read_entry(self, entry_id: int) -> Packet:
-        """One entry, whether it is acknowledged or not."""
+        """Return one entry, acknowledged or not."""
         asked: dict[asyncio.Task[Packet | str], str] = {}
         problems: list[str] = []
         lost = True
@@ -148,12 +147,12 @@ class LedgerReader:
                 timeout = _NEXT_AFTER_S if waiting else None
                 done, _ = await asyncio.wait(asked, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    bookie_id, found = asked.pop(task), task.result()
-                    if isinstance(found, Packet):
+                    bookie_id, answer = asked.pop(task), task.result()
+                    if isinstance(answer, Packet):
                         self._preferred = bookie_id
-                        return found
-                    lost = lost and not found.startswith("?")
-                    problems.append(f"bookie {bookie_id}: {found.removeprefix('?')}")
+                        return answer
+                    lost = lost and not answer.startswith("?")
+                    problems.append(f"bookie {bookie_id}: {answer.removeprefix('?')}")
         finally:
             for task in asked:
                 task.cancel()
@@ -161,13 +160,13 @@ class LedgerReader:
         raise kind(self.ledger_id, entry_id, "; ".join(problems))
 
     async def _read_some(self, first: int, last: int, wanted: int) -> list[bytes]:
-        """As many as are wanted by their average size, at least one, asked for at once."""
+        """Read as many entries in parallel as their average size suggests, at least one."""
         count = max(1, min(wanted, _AT_ONCE_MAX, last - first + 1))
-        packets = await asyncio.gather(*(self.read_entry(first + each) for each in range(count)))
+        packets = await asyncio.gather(*(self.read_entry(first + offset) for offset in range(count)))
         return [packet.payload for packet in packets]
 
     async def _read_batch(self, first: int, last: int, bytes_max: int) -> list[bytes]:
-        """What one bookie gives in one answer; nothing where that cannot be, or the bookie has it not."""
+        """Read from one bookie in one answer; nothing if it cannot do that or lacks the entries."""
         metadata = self.metadata
         bookie_id = self._in_turn(first)[0]
         striped = metadata.quorum.ensemble != metadata.quorum.write
@@ -187,12 +186,12 @@ class LedgerReader:
         return payloads
 
     def _opened_run(self, bookie_id: str, packets: Sequence[bytes | memoryview], first: int) -> list[bytes]:
-        """The payloads up to the first packet that is not what was written."""
+        """Return the payloads up to the first damaged packet."""
         payloads = self._digest.open_run(packets, self.ledger_id, first)
         if payloads is not None:
             return payloads
-        found = (self._opened(bookie_id, raw, first + each) for each, raw in enumerate(packets))
-        return [each.payload for each in takewhile(bool, found) if each is not None]
+        opened = (self._opened(bookie_id, raw, first + offset) for offset, raw in enumerate(packets))
+        return [packet.payload for packet in takewhile(bool, opened) if packet is not None]
 
     def _in_turn(self, entry_id: int) -> list[str]:
         bookies = list(self.metadata.bookies_of(entry_id))
@@ -202,7 +201,7 @@ class LedgerReader:
         return bookies
 
     async def _ask(self, bookie_id: str, entry_id: int) -> Packet | str:
-        """The entry, or why not; with a question mark in front if the bookie may have it all the same."""
+        """Return the entry, or the reason, which starts with a question mark if the bookie may have the entry."""
         try:
             connection = await self._bookies.connect(bookie_id)
         except BookieAway as error:
@@ -210,7 +209,7 @@ class LedgerReader:
         reply: Reply = await connection.read(self.ledger_id, entry_id)
         if reply.code != Code.OK:
             return meaning(reply.code) if reply.code in NOT_THERE else f"?{meaning(reply.code)}"
-        return self._opened(bookie_id, reply.packets[0], entry_id) or "it has other bytes than were written"
+        return self._opened(bookie_id, reply.packets[0], entry_id) or "its bytes are not those that were written"
 
     def _opened(self, bookie_id: str, raw: bytes | memoryview, entry_id: int) -> Packet | None:
         try:

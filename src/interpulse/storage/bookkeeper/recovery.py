@@ -1,13 +1,16 @@
-"""A ledger ended for ever at one agreed length, whoever was writing it; several may do so at once, and begin again.
+"""Recovery: a ledger closed for good at one agreed end, whichever process wrote it.
 
-1. Its metadata say that it is being recovered: its writer can change them no more.
-2. Its bookies are fenced: its writer can have nothing acknowledged any more.
-3. What lies behind the last entry that is known to be acknowledged is read, written to every bookie that should have
-   it, and is the ledger's up to the first entry that too many bookies do not have.
-4. Its metadata say where it ends.
+Several processes may recover a ledger at once, and repeat it.
 
-An entry that was acknowledged is always found: so many bookies have it that too few are left to miss it. Silence,
-faults and damaged entries are never an answer: if too few bookies answer, recovery stops, and nothing is decided.
+1. The metadata say that the ledger is in recovery, so its writer can no longer change them.
+2. Its bookies are fenced, so its writer can have nothing acknowledged any more.
+3. Entries behind the last one known to be acknowledged are read and written to every bookie that should have them. The
+ledger ends before the first entry that too many bookies lack.
+4. The metadata name the end.
+
+An acknowledged entry is always found: so many bookies have it that too few remain to miss it. Silence, faults and
+damaged entries never count as an answer: if too few bookies answer, recovery stops without a decision. Source:
+docs/reference/cluster-protocol.md#fencing.
 """
 
 from __future__ import annotations
@@ -26,134 +29,133 @@ from interpulse.storage.bookkeeper.errors import (
     WrongDigest,
 )
 from interpulse.storage.bookkeeper.ledger_metadata import NO_ENTRY_YET, LedgerMetadata, LedgerState
-from interpulse.storage.bookkeeper.metadata_store import Kept, LedgerMetadataStore
+from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore, StoredLedger
 from interpulse.storage.bookkeeper.packets import Packet, digest_of
 from interpulse.storage.bookkeeper.protocol import add_frame
-from interpulse.storage.bookkeeper.reader import NOT_THERE, FoundLedger, LedgerReader, ask_last_confirmed
+from interpulse.storage.bookkeeper.reader import NOT_THERE, LedgerReader, ReadableLedger, ask_last_confirmed
 
 __all__ = ["recover"]
 
 log = logging.getLogger(__name__)
 
-_WINDOW_MAX: Final = 128  # entries read and written back at once
+_WINDOW_MAX: Final = 128  # entries read and written back in parallel
 _WINDOW_BYTES: Final = 8 << 20
-_LATE_S: Final = 1.0  # how long bookies are waited for that are not needed
+_LATE_S: Final = 1.0  # the wait for bookies that are not needed
 
 
 async def recover(ledger_id: int, store: LedgerMetadataStore, bookies: Bookies) -> LedgerMetadata:
-    """The metadata of the ledger, closed; raises `RecoveryStopped` if too few bookies answer, or `NoLedger`."""
+    """Close the ledger and return its metadata. Raise `RecoveryStopped` if too few bookies answer, or `NoLedger`."""
     while True:
-        kept = await store.read(ledger_id)
-        if kept.ledger.closed:
-            return kept.ledger
+        stored = await store.read(ledger_id)
+        if stored.ledger.closed:
+            return stored.ledger
         try:
-            if kept.ledger.state is LedgerState.OPEN:
-                recovering = kept.ledger.recovering()
-                kept = Kept(recovering, await store.write(ledger_id, recovering, kept.version))
-            closed = await _Recovery(ledger_id, kept.ledger, bookies).run()
-            await store.write(ledger_id, closed, kept.version)
+            if stored.ledger.state is LedgerState.OPEN:
+                recovering = stored.ledger.recovering()
+                stored = StoredLedger(recovering, await store.write(ledger_id, recovering, stored.version))
+            closed = await _Recovery(ledger_id, stored.ledger, bookies).run()
+            await store.write(ledger_id, closed, stored.version)
         except LedgerChanged:
-            continue  # by another recovery, or by its writer before the first step
+            continue  # changed by another recovery, or by its writer before the first step
         log.info("ledger recovered ledger=%d last=%d", ledger_id, closed.last_entry)
         return closed
 
 
-class _Found(NamedTuple):
-    """An entry, as it was read."""
+class _StoredEntry(NamedTuple):
+    """An entry read from a bookie."""
 
     packet: Packet
     raw: bytes
 
 
 class _Recovery:
-    """Steps 2 and 3."""
+    """Steps 2 and 3 of a recovery."""
 
     def __init__(self, ledger_id: int, ledger: LedgerMetadata, bookies: Bookies) -> None:
         self._ledger_id = ledger_id
-        self._ledger = ledger  # as its writer left it: where entries are read
-        self._target = ledger  # where they are written, and what is kept in the end
+        self._ledger = ledger  # as its writer left it: the bookies to read from
+        self._target = ledger  # the bookies to write to, and the final metadata
         self._bookies = bookies
         self._digest = digest_of(ledger.digest, ledger.password)
 
     async def run(self) -> LedgerMetadata:
-        """The closed ledger, which is to be written into the metadata."""
+        """Return the closed ledger, to be written into the metadata."""
         last = max(await self._fence(), self._ledger.last_segment.first - 1)
         length: int | None = None
         window = 2
         while True:
-            found = await self._read(last + 1, window)
-            if found:
-                await self._write(found)
-                last, length = found[-1].packet.entry_id, found[-1].packet.length
-            if len(found) < window:
+            entries = await self._read(last + 1, window)
+            if entries:
+                await self._write(entries)
+                last, length = entries[-1].packet.entry_id, entries[-1].packet.length
+            if len(entries) < window:
                 break
-            average = sum(len(each.raw) for each in found) // len(found) + 1
+            average = sum(len(entry.raw) for entry in entries) // len(entries) + 1
             window = max(1, min(window * 2, _WINDOW_MAX, _WINDOW_BYTES // average))
         if length is None:
             length = await self._length_upto(last)
         return self._target.closed_at(last, length)
 
     async def _fence(self) -> int:
-        """The last entry that a bookie knows to be acknowledged, once enough of them take nothing of its writer."""
+        """Fence the bookies, and return the last entry that one of them knows to be acknowledged."""
         ensemble = self._ledger.last_segment.ensemble
         fenced: dict[int, int] = {}
 
-        async def fence(place: int, bookie_id: str) -> None:
+        async def fence(slot: int, bookie_id: str) -> None:
             last = await ask_last_confirmed(self._ledger_id, bookie_id, self._digest, self._bookies, fence=True)
             if last is not None:
-                fenced[place] = last
+                fenced[slot] = last
 
-        tasks = [asyncio.create_task(fence(place, bookie)) for place, bookie in enumerate(ensemble)]
+        tasks = [asyncio.create_task(fence(slot, bookie)) for slot, bookie in enumerate(ensemble)]
         try:
             for task in asyncio.as_completed(tasks):
                 await task
                 if self._none_acknowledges(fenced):
                     return max(fenced.values())
         finally:
-            for each in tasks:
-                each.cancel()
-        missing = ", ".join(bookie for place, bookie in enumerate(ensemble) if place not in fenced)
+            for task in tasks:
+                task.cancel()
+        missing = ", ".join(bookie for slot, bookie in enumerate(ensemble) if slot not in fenced)
         raise RecoveryStopped(self._ledger_id, f"these bookies do not answer: {missing}")
 
     def _none_acknowledges(self, fenced: Container[int]) -> bool:
-        """Whether no write set has an ack quorum of bookies that are not fenced."""
+        """Return True if no write set has an ack quorum of bookies that are not fenced."""
         quorum = self._ledger.quorum
         return all(
-            sum(place not in fenced for place in quorum.positions(start)) < quorum.ack
-            for start in range(quorum.ensemble)
+            sum(slot not in fenced for slot in quorum.positions(start)) < quorum.ack for start in range(quorum.ensemble)
         )
 
-    async def _read(self, first: int, count: int) -> list[_Found]:
-        """The entries from the first one on, up to one that does not exist."""
-        asked = (self._read_one(first + each) for each in range(count))
-        found: list[_Found] = []
-        for each in await asyncio.gather(*asked, return_exceptions=True):
-            if isinstance(each, BaseException):
-                raise each
-            if each is None:
+    async def _read(self, first: int, count: int) -> list[_StoredEntry]:
+        """Return the entries from ``first`` on, up to one that does not exist."""
+        asked = (self._read_one(first + offset) for offset in range(count))
+        entries: list[_StoredEntry] = []
+        for entry in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(entry, BaseException):
+                raise entry
+            if entry is None:
                 break
-            found.append(each)
-        return found
+            entries.append(entry)
+        return entries
 
-    async def _read_one(self, entry_id: int) -> _Found | None:
+    async def _read_one(self, entry_id: int) -> _StoredEntry | None:
         quorum = self._ledger.quorum
-        tasks = [asyncio.create_task(self._ask(each, entry_id)) for each in self._ledger.bookies_of(entry_id)]
+        tasks = [asyncio.create_task(self._ask(bookie, entry_id)) for bookie in self._ledger.bookies_of(entry_id)]
         without = 0
         try:
             for task in asyncio.as_completed(tasks):
                 answer = await task
-                if isinstance(answer, _Found):
+                if isinstance(answer, _StoredEntry):
                     return answer
                 without += answer
                 if without > quorum.write - quorum.ack:
                     return None
         finally:
-            for each in tasks:
-                each.cancel()
+            for task in tasks:
+                task.cancel()
         raise RecoveryStopped(self._ledger_id, f"too few bookies say whether entry {entry_id} exists")
 
-    async def _ask(self, bookie_id: str, entry_id: int) -> _Found | bool:
-        """The entry, or whether the bookie surely does not have it."""
+    async def _ask(self, bookie_id: str, entry_id: int) -> _StoredEntry | bool:
+        """Return the entry; otherwise True if the bookie certainly lacks it, False if it may have it."""
         try:
             connection = await self._bookies.connect(bookie_id)
         except BookieAway:
@@ -164,35 +166,35 @@ class _Recovery:
             return reply.code in NOT_THERE
         try:
             raw = bytes(reply.packets[0])
-            return _Found(self._digest.open(raw, self._ledger_id, entry_id), raw)
+            return _StoredEntry(self._digest.open(raw, self._ledger_id, entry_id), raw)
         except WrongDigest as error:
             log.error(
                 "entry damaged bookie=%s ledger=%d entry=%d problem=%s", bookie_id, self._ledger_id, entry_id, error
             )
             return False
 
-    async def _write(self, found: list[_Found]) -> None:
-        """Give these entries to every bookie that should have them, or to others in the place of those that fail."""
-        stored: dict[int, set[int]] = {each.packet.entry_id: set() for each in found}
-        places = set(range(self._target.quorum.ensemble))
-        while places:
-            failed = await self._write_to(places, found, stored)
+    async def _write(self, entries: list[_StoredEntry]) -> None:
+        """Write these entries to every bookie that should have them, or to replacements of those that fail."""
+        stored: dict[int, set[int]] = {entry.packet.entry_id: set() for entry in entries}
+        slots = set(range(self._target.quorum.ensemble))
+        while slots:
+            failed = await self._write_to(slots, entries, stored)
             ensemble = list(self._target.last_segment.ensemble)
             spares = await self._bookies.writable(without=ensemble) if failed else []
             chosen = dict(zip(sorted(failed), spares, strict=False))
-            for place, bookie_id in chosen.items():
-                ensemble[place] = bookie_id
-                for places_of_entry in stored.values():
-                    places_of_entry.discard(place)
+            for slot, bookie_id in chosen.items():
+                ensemble[slot] = bookie_id
+                for slots_of_entry in stored.values():
+                    slots_of_entry.discard(slot)
             if chosen:
-                self._target = self._target.with_ensemble(found[0].packet.entry_id, tuple(ensemble))
-            places = set(chosen)
+                self._target = self._target.with_ensemble(entries[0].packet.entry_id, tuple(ensemble))
+            slots = set(chosen)
         if not self._enough(stored):
             raise RecoveryStopped(self._ledger_id, "too few bookies take the entries at its end")
 
-    async def _write_to(self, places: set[int], found: list[_Found], stored: dict[int, set[int]]) -> set[int]:
-        """The places whose bookies did not take all; the others are waited for, but not for long if not needed."""
-        waiting = {asyncio.create_task(self._write_to_one(each, found, stored)): each for each in places}
+    async def _write_to(self, slots: set[int], entries: list[_StoredEntry], stored: dict[int, set[int]]) -> set[int]:
+        """Return the slots whose bookies did not accept all. Bookies that are not needed are awaited only briefly."""
+        waiting = {asyncio.create_task(self._write_to_one(slot, entries, stored)): slot for slot in slots}
         failed = set()
         try:
             while waiting:
@@ -200,36 +202,36 @@ class _Recovery:
                 done, _ = await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
                 if not done:
                     break
-                failed |= {place for task in done if (place := waiting.pop(task)) is not None and not task.result()}
+                failed |= {slot for task in done if (slot := waiting.pop(task)) is not None and not task.result()}
         finally:
             for task in waiting:
                 task.cancel()
         return failed | set(waiting.values())
 
     def _enough(self, stored: dict[int, set[int]]) -> bool:
-        return all(len(places) >= self._target.quorum.ack for places in stored.values())
+        return all(len(slots) >= self._target.quorum.ack for slots in stored.values())
 
-    async def _write_to_one(self, place: int, found: list[_Found], stored: dict[int, set[int]]) -> bool:
+    async def _write_to_one(self, slot: int, entries: list[_StoredEntry], stored: dict[int, set[int]]) -> bool:
         try:
-            connection = await self._bookies.connect(self._target.last_segment.ensemble[place])
+            connection = await self._bookies.connect(self._target.last_segment.ensemble[slot])
         except BookieAway:
             return False
 
-        async def write(each: _Found) -> bool:
-            entry_id = each.packet.entry_id
-            if place not in self._target.quorum.positions(entry_id):
+        async def write(entry: _StoredEntry) -> bool:
+            entry_id = entry.packet.entry_id
+            if slot not in self._target.quorum.positions(entry_id):
                 return True
-            frame = add_frame(self._digest.master_key, each.raw, recovery=True)
+            frame = add_frame(self._digest.master_key, entry.raw, recovery=True)
             if await connection.add_until_taken(self._ledger_id, entry_id, frame) != Code.OK:
                 return False
-            stored[entry_id].add(place)
+            stored[entry_id].add(slot)
             return True
 
-        return all(await asyncio.gather(*(write(each) for each in found)))
+        return all(await asyncio.gather(*(write(entry) for entry in entries)))
 
     async def _length_upto(self, last: int) -> int:
-        """The bytes of all payloads up to an entry."""
+        """Return the bytes of all payloads up to an entry."""
         if last == NO_ENTRY_YET:
             return 0
-        reader = LedgerReader(FoundLedger(self._ledger_id, self._ledger, last), self._bookies)
+        reader = LedgerReader(ReadableLedger(self._ledger_id, self._ledger, last), self._bookies)
         return (await reader.read_entry(last)).length

@@ -1,4 +1,4 @@
-"""One place in the ensemble of a ledger that is being written: its bookie, and what that has not answered yet."""
+"""One slot in the ensemble of a ledger that is being written: its bookie, and the unanswered entries."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from interpulse.storage.bookkeeper.pending import PendingEntries
 
 __all__ = ["Replica", "ReplicaConfig", "ReplicaOwner"]
 
-_PAUSE_S: Final = 0.05  # between attempts to connect again
-_REFUSED_PAUSE_S: Final = (0.01, 1.0)  # before entries are sent again that the bookie was too busy for
+_PAUSE_S: Final = 0.05  # between attempts to reconnect
+_REFUSED_PAUSE_S: Final = (0.01, 1.0)  # before entries are sent again to a bookie that was too busy
 _FATAL: Final = (Code.FENCED, Code.UNAUTHORIZED, Code.BAD_REQUEST, Code.BAD_VERSION)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaConfig:
-    """When a bookie has failed for a ledger."""
+    """Time-outs after which a bookie has failed for a ledger."""
 
-    reconnect_s: float = 1.0  # a lost connection is not back
-    busy_s: float = 30.0  # it is too busy for so long
+    reconnect_s: float = 1.0  # the longest wait for a lost connection
+    busy_s: float = 30.0  # the longest time for which the bookie may be too busy
 
 
 class ReplicaOwner(Protocol):
-    """The writer of the ledger, as a place in its ensemble sees it; none of its methods may raise."""
+    """The writer of the ledger, as seen by a slot of its ensemble. Its methods must not raise."""
 
     ledger_id: int
 
     def on_stored(self) -> None:
-        """The bookie has more of what `PendingEntries` waits for."""
+        """Report that the bookie has more entries that `PendingEntries` waits for."""
 
-    def on_failed(self, place: int, reason: str) -> None:
-        """The bookie has failed; told once."""
+    def on_failed(self, slot: int, reason: str) -> None:
+        """Report once that the bookie has failed."""
 
     def on_refused(self, code: int) -> None:
-        """The ledger cannot be written by this client any more."""
+        """Report that this client can no longer write the ledger."""
 
 
 class Replica:
-    """Sends entries to a bookie, again where that is needed, until it has failed.
+    """Sends entries to a bookie, repeatedly if needed, until it has failed.
 
-    What it has not answered is what `PendingEntries` waits for at its place.
+    `PendingEntries` has the unanswered ones.
     """
 
-    __slots__ = (  # each open ledger has some of these
+    __slots__ = (  # each open ledger has several replicas
         "_bookies",
         "_busy",
         "_busy_since",
@@ -60,7 +60,7 @@ class Replica:
         "_owner",
         "_pause_s",
         "_pending",
-        "_place",
+        "_slot",
         "_stopped",
         "_timer",
         "bookie_id",
@@ -69,14 +69,14 @@ class Replica:
     def __init__(
         self,
         bookie_id: str,
-        place: int,
+        slot: int,
         owner: ReplicaOwner,
         pending: PendingEntries,
         bookies: Bookies,
         config: ReplicaConfig,
     ) -> None:
         self.bookie_id = bookie_id
-        self._place = place
+        self._slot = slot
         self._owner = owner
         self._pending = pending
         self._bookies = bookies
@@ -91,16 +91,16 @@ class Replica:
         self._stopped = False
 
     def send(self, entry_ids: range, frames: Sequence[bytes]) -> None:
-        """Give the bookie its share of new entries."""
+        """Send the bookie its share of new entries."""
         if self._stopped:
             return
-        share = self._pending.share(self._place, entry_ids)
+        share = self._pending.share(self._slot, entry_ids)
         self._send(share, frames if len(share) == len(frames) else self._pending.frames(share))
 
     def send_unanswered(self) -> None:
-        """Give it, in their order, all entries that it has not answered."""
+        """Send all entries that the bookie has not answered, in order."""
         if not self._stopped:
-            self._send_again(self._pending.waiting(self._place))
+            self._send_again(self._pending.waiting(self._slot))
 
     def _send_again(self, entry_ids: Sequence[int]) -> None:
         self._send(entry_ids, self._pending.frames(entry_ids))
@@ -114,7 +114,7 @@ class Replica:
             self._begin_connecting(0.0)
 
     def stop(self) -> None:
-        """Wait for nothing any more."""
+        """Stop waiting for the bookie."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -126,7 +126,7 @@ class Replica:
             return
         if code == Code.OK:
             self._busy_since = None
-            self._pending.stored(self._place, first, count)
+            self._pending.stored(self._slot, first, count)
             self._owner.on_stored()
         elif code == Code.TOO_MANY_REQUESTS:
             self._refused_for_now(range(first, first + count))
@@ -156,10 +156,10 @@ class Replica:
         self._timer = None
         busy, self._busy = self._busy, None
         if busy and self._connection is not None:
-            self._send_again([each for each in self._pending.waiting(self._place) if each in busy])
+            self._send_again([entry_id for entry_id in self._pending.waiting(self._slot) if entry_id in busy])
 
     def _reconnect(self) -> None:
-        """The first of all entries that are answered so begins it; all of them are sent again."""
+        """Begin to reconnect, once for all entries that the lost connection affects; all of them are sent again."""
         self._connection = None
         self._busy = None
         if self._connecting is None:
@@ -170,7 +170,7 @@ class Replica:
         self._connecting = asyncio.create_task(self._connect(seconds), name=name)
 
     async def _connect(self, seconds: float) -> None:
-        """Try for so long, at least once."""
+        """Try to connect for this long, but at least once."""
         until = self._loop.time() + seconds
         while True:
             try:
@@ -190,4 +190,4 @@ class Replica:
     def _fail(self, reason: str) -> None:
         if not self._stopped:
             self.stop()
-            self._owner.on_failed(self._place, reason)
+            self._owner.on_failed(self._slot, reason)

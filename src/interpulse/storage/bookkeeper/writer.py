@@ -1,10 +1,11 @@
-"""A ledger that is being written: entries are spread over bookies, and acknowledged in order.
+"""A ledger that is being written: entries are distributed over bookies, and acknowledged in order.
 
-* What `LedgerListener.on_confirmed` tells of is synced by as many bookies as the ack quorum says, and so is all before.
-* A bookie that fails is replaced by another, from the first entry on that is not acknowledged. Without another the
-  ledger goes on as long as each entry can have its ack quorum.
-* A bookie that is slow is waited for, but only with so much in memory.
-* After a failure nothing is acknowledged any more, and the ledger is never touched again: it has to be recovered.
+* An entry reported by `LedgerListener.on_confirmed`, and all before it, are synced by as many bookies as the ack quorum
+  demands.
+* A bookie that fails is replaced by another, from the first unacknowledged entry on. Without another the ledger goes on
+  as long as each entry can have its ack quorum.
+* A slow bookie is awaited, but only with bounded memory.
+* After a failure nothing is acknowledged any more, and the ledger is never touched again: it must be recovered.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from interpulse.storage.bookkeeper.errors import (
     meaning,
 )
 from interpulse.storage.bookkeeper.ledger_metadata import LedgerMetadata, LedgerState
-from interpulse.storage.bookkeeper.metadata_store import Kept, LedgerMetadataStore
+from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore, StoredLedger
 from interpulse.storage.bookkeeper.packets import digest_of
 from interpulse.storage.bookkeeper.pending import PendingEntries
 from interpulse.storage.bookkeeper.protocol import FRAME_OVERHEAD, add_frame, add_frames
@@ -41,40 +42,40 @@ __all__ = ["LedgerListener", "LedgerWriter", "WriterConfig"]
 
 log = logging.getLogger(__name__)
 
-_TURNS: Final = count()  # of those who wait for the same entry
+_TURNS: Final = count()  # orders the waiters for the same entry
 _BEHIND_AT_ONCE: Final = 4  # times the limit: a bookie so far behind gets no time to catch up
 
 
 @dataclass(frozen=True, slots=True)
 class WriterConfig:
-    """How a writer behaves."""
+    """Limits and time-outs of a writer."""
 
     frame_bytes_max: int = 5_242_880  # the default of bookies' nettyMaxFrameSizeBytes
-    behind_entries: int = 5_000  # how far a bookie may lag behind the acknowledgements
+    behind_entries: int = 5_000  # the limit for a bookie that lags behind the acknowledgements
     behind_bytes: int = 32 << 20
     behind_s: float = 5.0
-    retry_s: float = 5.0  # how often another bookie is looked for while there is none
-    stall_s: float = 30.0  # how long nothing can be acknowledged before the ledger has failed
+    retry_s: float = 5.0  # the interval of attempts to replace a failed bookie
+    stall_s: float = 30.0  # the longest time without an acknowledgement before the ledger fails
     replica: ReplicaConfig = field(default_factory=ReplicaConfig)
 
     @property
     def entry_bytes_max(self) -> int:
-        """The largest entry that bookies take."""
+        """The largest entry that bookies accept."""
         return self.frame_bytes_max - FRAME_OVERHEAD
 
 
 class LedgerListener(Protocol):
-    """Hears of a ledger in the event loop; must not raise."""
+    """The recipient of a ledger's outcome, called in the event loop. Must not raise."""
 
     def on_confirmed(self, last_entry: int) -> None:
-        """This entry and all before it are durable."""
+        """Report that this entry and all before it are durable."""
 
     def on_ledger_failed(self, error: BookKeeperError) -> None:
-        """Nothing more is acknowledged; told once."""
+        """Report once that nothing more is acknowledged."""
 
 
 class LedgerWriter:
-    """The only writer of one ledger. `BookKeeperClient.create` makes it."""
+    """The only writer of one ledger, created by `BookKeeperClient.create`."""
 
     __slots__ = (  # each loaded topic has one
         "_behind_since",
@@ -85,7 +86,7 @@ class LedgerWriter:
         "_confirming",
         "_digest",
         "_error",
-        "_failed_places",
+        "_failed_slots",
         "_held",
         "_listener",
         "_loop",
@@ -102,14 +103,14 @@ class LedgerWriter:
     def __init__(
         self,
         ledger_id: int,
-        kept: Kept,
+        stored: StoredLedger,
         store: LedgerMetadataStore,
         bookies: Bookies,
         config: WriterConfig,
         listener: LedgerListener | None = None,
     ) -> None:
         self.ledger_id = ledger_id
-        self._metadata, self._version = kept
+        self._metadata, self._version = stored
         self._store = store
         self._bookies = bookies
         self._config = config
@@ -117,8 +118,8 @@ class LedgerWriter:
         self._digest = digest_of(self._metadata.digest, self._metadata.password)
         self._loop = asyncio.get_running_loop()
         self._pending = PendingEntries(self._metadata.quorum)
-        self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []  # a heap, by entry
-        self._failed_places: dict[int, float] = {}  # since when
+        self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []  # a heap by entry
+        self._failed_slots: dict[int, float] = {}  # and the time of the failure
         self._behind_since: dict[int, float] = {}
         self._changing: asyncio.Task[None] | None = None
         self._held = False  # an ensemble change is being written: nothing is acknowledged
@@ -133,7 +134,7 @@ class LedgerWriter:
 
     @property
     def metadata(self) -> LedgerMetadata:
-        """What ZooKeeper has of the ledger, as far as this writer knows."""
+        """The ledger's metadata in ZooKeeper, as far as this writer knows."""
         return self._metadata
 
     @property
@@ -148,27 +149,27 @@ class LedgerWriter:
 
     @property
     def length(self) -> int:
-        """Bytes of all acknowledged payloads."""
+        """The bytes of all acknowledged payloads."""
         return self._pending.confirmed_length
 
     @property
     def kept_entries(self) -> int:
-        """How many entries are in memory: not acknowledged, or not answered by every bookie."""
+        """The number of entries in memory: unacknowledged, or not answered by every bookie."""
         return len(self._pending)
 
     @property
     def failure(self) -> BookKeeperError | None:
-        """Why nothing is acknowledged any more."""
+        """The error after which nothing is acknowledged, None while there is none."""
         return self._error
 
     def append(self, payload: bytes) -> int:
-        """Send one entry; its number. See `append_run`."""
+        """Send one entry and return its number. See `append_run`."""
         return self.append_run((payload,))
 
     def append_run(self, payloads: Sequence[bytes]) -> int:
-        """Send entries; the number of the last one. The listener hears when they are acknowledged.
+        """Send entries and return the number of the last one. The listener learns when they are acknowledged.
 
-        Raises `EntryTooLarge`, and what ended the ledger if something did: then none of them is sent.
+        Raise `EntryTooLarge`, or the error that ended the ledger: then none of them is sent.
         """
         if self._error is not None:
             raise self._error
@@ -189,7 +190,7 @@ class LedgerWriter:
         return pending.last
 
     def _append_one(self, payload: bytes) -> int:
-        """As `append_run`, without what pays for a run only."""
+        """Send one entry without the overhead that pays off only for a run. See `append_run`."""
         pending, digest = self._pending, self._digest
         length = pending.length + len(payload)
         packet = digest.seal(self.ledger_id, pending.last + 1, pending.confirmed, length, payload)
@@ -200,13 +201,13 @@ class LedgerWriter:
         return pending.last
 
     async def add(self, payload: bytes) -> int:
-        """Send one entry and wait until it is acknowledged; its number."""
+        """Send one entry, wait until it is acknowledged, and return its number."""
         entry_id = self.append(payload)
         await self.confirmed(entry_id)
         return entry_id
 
     async def confirmed(self, entry_id: int) -> None:
-        """Wait until an entry is acknowledged; raises what ended the ledger."""
+        """Wait until an entry is acknowledged. Raise the error that ended the ledger."""
         if entry_id <= self.last_confirmed:
             return
         if self._error is not None:
@@ -216,9 +217,10 @@ class LedgerWriter:
         await waiter
 
     async def close(self) -> LedgerMetadata:
-        """Wait for what was appended, and end the ledger for ever.
+        """Wait for all appended entries, and close the ledger for good.
 
-        Raises what ends the ledger, or `ZooKeeperError` if ZooKeeper is away: then it may be called again.
+        Raise the error that ends the ledger, or `ZooKeeperError` if ZooKeeper does not answer: then the caller may try
+        again.
         """
         self._closing = True
         await self.confirmed(self.last_appended)
@@ -232,7 +234,7 @@ class LedgerWriter:
         return self._metadata
 
     def abandon(self) -> None:
-        """Touch the ledger no more, as after a failure; what is not acknowledged may be in it or not."""
+        """Stop using the ledger, as after a failure. Unacknowledged entries may or may not be in it."""
         self._fail(LedgerFailed(self.ledger_id, "it was given up"), wanted=True)
 
     async def _write_end(self) -> None:
@@ -240,10 +242,10 @@ class LedgerWriter:
         try:
             self._version = await self._store.write(self.ledger_id, closed, self._version)
         except LedgerChanged:
-            found = (await self._store.read(self.ledger_id)).ledger
-            if not (found.closed and (found.last_entry, found.length) == (closed.last_entry, closed.length)):
-                self._fail(LedgerFenced(self.ledger_id, "another has recovered it"))
-                raise LedgerFenced(self.ledger_id, "another has recovered it") from None
+            stored = (await self._store.read(self.ledger_id)).ledger
+            if not (stored.closed and (stored.last_entry, stored.length) == (closed.last_entry, closed.length)):
+                self._fail(LedgerFenced(self.ledger_id, "another process has recovered it"))
+                raise LedgerFenced(self.ledger_id, "another process has recovered it") from None
         except NoLedger as error:
             self._fail(error)
             raise
@@ -255,24 +257,24 @@ class LedgerWriter:
     # --- what its replicas tell
 
     def on_stored(self) -> None:
-        """Once in a turn of the event loop, whatever bookies answer in it."""
+        """Confirm entries once in a turn of the event loop, however many answers bookies send in it."""
         if not self._confirming:
             self._confirming = True
             self._loop.call_soon(self._confirm)
 
-    def on_failed(self, place: int, reason: str) -> None:
-        bookie_id = self._replicas[place].bookie_id
+    def on_failed(self, slot: int, reason: str) -> None:
+        bookie_id = self._replicas[slot].bookie_id
         log.warning("bookie failed ledger=%d bookie=%s problem=%s", self.ledger_id, bookie_id, reason)
         self._bookies.avoid(bookie_id)
-        self._behind_since.pop(place, None)
-        self._pending.give_up(place)
-        self._failed_places[place] = self._loop.time()
+        self._behind_since.pop(slot, None)
+        self._pending.give_up(slot)
+        self._failed_slots[slot] = self._loop.time()
         if self._changing is None and self._error is None:
             self._changing = asyncio.create_task(self._change(), name=f"ensemble of ledger {self.ledger_id}")
 
     def on_refused(self, code: int) -> None:
         if code == Code.FENCED:
-            self._fail(LedgerFenced(self.ledger_id, "another recovers it"))
+            self._fail(LedgerFenced(self.ledger_id, "another process recovers it"))
         else:
             self._fail(LedgerFailed(self.ledger_id, f"a bookie refused its entries: {meaning(code)}"))
 
@@ -292,7 +294,7 @@ class LedgerWriter:
             self._listener.on_confirmed(last)
 
     def _look_for_slow(self) -> None:
-        """Give up bookies that are too far behind what is acknowledged: memory is bounded by those that live."""
+        """Give up bookies that are too far behind the acknowledgements: memory is bounded by the remaining ones."""
         config = self._config
         if (
             not self._behind_since
@@ -311,10 +313,10 @@ class LedgerWriter:
                 self.on_failed(position, f"it is {entries} entries and {size} bytes behind")
 
     async def _change(self) -> None:
-        """Replace what has failed, and look for a replacement again while there is none."""
+        """Replace failed bookies, and look for replacements again while there are none."""
         stalled_since = self._loop.time()
         try:
-            while self._failed_places and self._error is None:
+            while self._failed_slots and self._error is None:
                 problem = await self._replace_failed()
                 if self._pending.possible:
                     stalled_since = self._loop.time()
@@ -331,21 +333,23 @@ class LedgerWriter:
             self._changing = None
 
     async def _replace_failed(self) -> str:
-        """Why a bookie could not be replaced, or nothing."""
-        living = [each.bookie_id for position, each in enumerate(self._replicas) if position not in self._failed_places]
+        """Return why a bookie could not be replaced, empty if all were."""
+        living = [
+            replica.bookie_id for position, replica in enumerate(self._replicas) if position not in self._failed_slots
+        ]
         try:
             writable = await self._bookies.writable(without=living)
             own = {replica.bookie_id for replica in self._replicas}
-            spares = [each for each in writable if each not in own]
-            chosen = dict(zip(sorted(self._failed_places), spares, strict=False))
+            spares = [bookie for bookie in writable if bookie not in own]
+            chosen = dict(zip(sorted(self._failed_slots), spares, strict=False))
             if chosen:
                 await self._write_change(chosen)
-            for position in [each for each in self._failed_places if each not in chosen]:
+            for position in [slot for slot in self._failed_slots if slot not in chosen]:
                 await self._revive(position, writable)
         except ZooKeeperError as error:
             return str(error)
-        missing = [self._replicas[each].bookie_id for each in self._failed_places if each not in chosen]
-        return f"no bookie takes the place of {', '.join(missing)}" if missing else ""
+        missing = [self._replicas[slot].bookie_id for slot in self._failed_slots if slot not in chosen]
+        return f"no bookie can replace {', '.join(missing)}" if missing else ""
 
     async def _write_change(self, chosen: dict[int, str]) -> None:
         async with self._metadata_turn:
@@ -366,33 +370,33 @@ class LedgerWriter:
         try:
             self._version = await self._store.write(self.ledger_id, changed, self._version)
         except LedgerChanged:
-            raise LedgerFenced(self.ledger_id, "another has changed its metadata") from None
+            raise LedgerFenced(self.ledger_id, "another process has changed its metadata") from None
         except (NotConnected, Refused):
-            raise  # it was not done
+            raise  # it was not applied
         except ZooKeeperError as error:
-            raise LedgerFailed(self.ledger_id, f"it is not known which bookies it has: {error}") from error
+            raise LedgerFailed(self.ledger_id, f"its bookies are unknown: {error}") from error
         self._metadata = changed
         for position, bookie_id in chosen.items():
             former = self._replicas[position].bookie_id
             log.info("bookie replaced ledger=%d bookie=%s by=%s", self.ledger_id, former, bookie_id)
-            self._failed_places.pop(position, None)
+            self._failed_slots.pop(position, None)
             self._pending.replace(position)
             self._replicas[position] = self._replica(position, bookie_id)
             self._replicas[position].send_unanswered()
 
     async def _revive(self, position: int, writable: list[str]) -> None:
-        """There is no other bookie; the one that failed a while ago may be there again."""
+        """Try the failed bookie again, which may have returned, because there is no other."""
         bookie_id = self._replicas[position].bookie_id
-        failed_at = self._failed_places[position]
+        failed_at = self._failed_slots[position]
         if bookie_id not in writable or self._loop.time() < failed_at + self._config.retry_s:
             return
         try:
             await self._bookies.connect(bookie_id)
         except BookieAway:
             return
-        if self._error is None and position in self._failed_places:
-            log.info("bookie is there again ledger=%d bookie=%s", self.ledger_id, bookie_id)
-            del self._failed_places[position]
+        if self._error is None and position in self._failed_slots:
+            log.info("bookie available again ledger=%d bookie=%s", self.ledger_id, bookie_id)
+            del self._failed_slots[position]
             self._pending.revive(position)
             self._replicas[position] = self._replica(position, bookie_id)
             self._replicas[position].send_unanswered()
@@ -413,7 +417,7 @@ class LedgerWriter:
             self._listener = None
 
     def _stop(self) -> None:
-        """Nothing is written any more. What refers to the writer goes, so that both are freed at once."""
+        """Stop writing, and drop references to the writer, so that both are freed immediately."""
         for replica in self._replicas:
             replica.stop()
         self._replicas = []

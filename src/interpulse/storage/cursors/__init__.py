@@ -1,4 +1,6 @@
-"""Cursors of subscriptions, as they are stored.
+"""Stored cursors of subscriptions.
 
-* `cursor_records`: the record of one, and its JSON; `cursor_store`: the seam to where they are kept
+* `cursor_records`: the record of a cursor, and its JSON
+* `cursor_store`: the seam to the store of cursors
+* `merged`: two states of one cursor taken together
 """

@@ -22,75 +22,76 @@ __all__ = [
 ]
 
 DEDUPLICATION_CURSOR: Final = "pulsar.dedup"
-"""The name under which the sequence ids of producers lie among the cursors of a topic."""
+"""The cursor that holds the sequence ids of a topic's producers."""
 
 COMPACTION_CURSOR: Final = "__compaction"
-"""The subscription that stands where the compacted part of a topic ends."""
+"""The cursor at which the compacted part of a topic ends."""
 
 COMPACTED_LEDGER: Final = "CompactedTopicLedger"
-"""Where brokers share topics: the number of that cursor which names the compacted ledger."""
+"""The number of the compaction cursor that names the compacted ledger, in a cluster."""
 
 UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError)
-"""What a codec raises for a value that is no cursor."""
+"""The errors that a codec raises for a value that is no cursor."""
 
 
 @dataclass(frozen=True, slots=True)
 class CursorRecord:
-    """The acknowledgements of one subscription. The default stands before every entry."""
+    """The acknowledgements of one subscription. The default is before every entry."""
 
     mark_delete: Position = EARLIEST
     ranges: tuple[tuple[int, int, int], ...] = ()
-    """Acknowledged beyond it: ledger, first entry, last entry."""
+    """Entries acknowledged above the mark-delete position: ledger, first entry, last entry."""
     batches: tuple[tuple[Position, tuple[int, ...]], ...] = ()
-    """Partly acknowledged: bit i of the words is 1 while message i waits."""
+    """Partly acknowledged batches. Bit i of the words is 1 while message i is not acknowledged."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """What clients set of the subscription."""
+    """Properties that clients set on the subscription."""
     replicate_state: bool = False
     by_policy: bool = False
-    """Of a replication cursor: policies opened it, and close it when they list its cluster no more."""
+    """True for a replication cursor that policies opened. They close it when they no longer list its cluster."""
     last_active_ms: int | None = None
-    """The time of its last consumer; None = a consumer was connected."""
+    """The time at which the last consumer left; None while one is connected."""
     numbers: Mapping[str, int] = field(default_factory=dict)
-    """What belongs to the position: of the de-duplication cursor the highest sequence id of each producer name, of the
-    compaction cursor the compacted ledger."""
+    """Numbers that belong to the position: the highest sequence id of each producer, or the compacted ledger."""
     active_ms: Mapping[str, int] = field(default_factory=dict)
-    """When each of these names was last active, where that is written down."""
+    """The time at which each producer of ``numbers`` was last active, if it was recorded."""
 
     def of_new_partition(self, mark_delete: Position) -> CursorRecord:
-        """The same subscription on a later partition: with the settings of its clients, and nothing acknowledged."""
+        """Return the record of this subscription on a new partition: same settings, nothing acknowledged."""
         return CursorRecord(mark_delete, properties=self.properties, replicate_state=self.replicate_state)
 
 
 def numbers_are_whole(cursor: str) -> bool:
-    """Whether a state of this cursor has all its numbers; of others, those that it does not have stay."""
+    """Return True if each state of this cursor has all its numbers; other cursors keep numbers that it omits."""
     return cursor in (DEDUPLICATION_CURSOR, COMPACTION_CURSOR)
 
 
 class CursorCodec(Protocol):
-    """How the records of cursors are stored; chosen with the metadata store."""
+    """The stored form of cursors, chosen with the metadata store."""
 
     def decode(self, name: str, value: bytes) -> CursorRecord:
-        """The state in a stored record; raises one of `UNREADABLE` if it is none."""
+        """Decode a stored record. Raise one of `UNREADABLE` if it is none."""
 
     def encode(self, name: str, record: CursorRecord) -> bytes:
-        """The record with this state."""
+        """Encode a state of a cursor."""
 
     def ledger_of(self, value: bytes) -> int:
-        """The ledger that has newer states than a stored record, -1 if there is none."""
+        """Return the ledger that has newer states than a stored record, -1 if there is none."""
 
 
 class JsonCursors:
-    """The JSON of a broker that is alone. See `CursorCodec`."""
+    """The JSON of a broker alone. See `CursorCodec`."""
 
     def decode(self, name: str, value: bytes) -> CursorRecord:
         body = json.loads(value)
         mark_delete = Position.parse(body["markDeletePosition"])
         if name == DEDUPLICATION_CURSOR:
-            sequences = {each: (int(last), int(active)) for each, (last, active) in body.get("sequences", {}).items()}
+            sequences = {
+                producer: (int(last), int(active)) for producer, (last, active) in body.get("sequences", {}).items()
+            }
             return CursorRecord(
                 mark_delete,
-                numbers={each: last for each, (last, _) in sequences.items()},
-                active_ms={each: active for each, (_, active) in sequences.items()},
+                numbers={producer: last for producer, (last, _) in sequences.items()},
+                active_ms={producer: active for producer, (_, active) in sequences.items()},
             )
         return CursorRecord(
             mark_delete=mark_delete,
@@ -108,7 +109,9 @@ class JsonCursors:
     def encode(self, name: str, record: CursorRecord) -> bytes:
         body: dict[str, Any] = {"markDeletePosition": str(record.mark_delete)}
         if name == DEDUPLICATION_CURSOR:
-            body["sequences"] = {each: [last, record.active_ms.get(each, 0)] for each, last in record.numbers.items()}
+            body["sequences"] = {
+                producer: [last, record.active_ms.get(producer, 0)] for producer, last in record.numbers.items()
+            }
         if record.ranges:
             body["individuallyDeletedMessages"] = record.ranges
         if record.batches:

@@ -1,6 +1,6 @@
-"""Entries of compacted ledgers as Pulsar writes them: the id of the message, then the entry as it was published.
+"""Entries of compacted ledgers in Pulsar's form: the id of the message, then the entry as it was published.
 
-Both have their size in front, in 4 bytes. Source: cluster 5.5.
+Both are preceded by their size in 4 bytes. Source: docs/reference/cluster-protocol.md#compaction.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _NO_PARTITION: Final = -1
 
 
 class PulsarCompacted:
-    """See `interpulse.storage.compacted.CompactedForm`."""
+    """Pulsar's form of compacted entries. See `interpulse.storage.logs.compacted.CompactedForm`."""
 
-    def pack(self, found: LogEntry) -> bytes:
-        ledger, entry = found.position
+    def pack(self, log_entry: LogEntry) -> bytes:
+        ledger, entry = log_entry.position
         message_id = pb.MessageIdData(ledgerId=ledger, entryId=entry, partition=_NO_PARTITION).SerializeToString()
-        return b"".join((_SIZE.pack(len(message_id)), message_id, _SIZE.pack(len(found.entry)), found.entry))
+        return b"".join((_SIZE.pack(len(message_id)), message_id, _SIZE.pack(len(log_entry.entry)), log_entry.entry))
 
     def unpack(self, stored: bytes) -> LogEntry:
         raw_id, start = _sized(stored, 0)
@@ -41,7 +41,7 @@ class PulsarCompacted:
 
 
 def _sized(stored: bytes, at: int) -> tuple[bytes, int]:
-    """What has its size in front, and where it ends."""
+    """Return the bytes behind a size, and the offset at which they end."""
     start = at + _SIZE.size
     if start > len(stored):
         raise ValueError(f"it ends after {len(stored)} bytes, before a size")

@@ -1,6 +1,7 @@
-"""Bytes of records: they are messages, and may be compressed, with a head that says how. Source: cluster 5.2.
+"""Records as protobuf messages, which may be compressed behind a header.
 
-A plain record cannot begin like a compressed one: ``0x47`` would be a field of a wire type that protobuf does not have.
+A plain record cannot start like a compressed one: ``0x47`` would be a field of a wire type that protobuf does not have.
+Source: docs/reference/cluster-protocol.md#compressed-records.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["COMPRESSED_ABOVE", "compressed", "packed", "parsed", "unpacked"]
 M = TypeVar("M", bound=Message)
 
 COMPRESSED_ABOVE: Final = 16 * 1024
-"""Bytes of a record from which on it is compressed, as in Pulsar (managedLedgerInfoCompressionThresholdInBytes)."""
+"""The size from which on a record is compressed, as in Pulsar (managedLedgerInfoCompressionThresholdInBytes)."""
 
 _MAGIC: Final = b"\x47\x78"
 _NONE, _LZ4 = 0, 1
@@ -25,13 +26,13 @@ _SIZE_MAX: Final = 64 << 20
 
 
 def packed(record: bytes) -> bytes:
-    """The record as it is stored."""
+    """Return the stored form of a record."""
     return record if len(record) <= COMPRESSED_ABOVE else compressed(record)
 
 
 def compressed(record: bytes) -> bytes:
-    """The record, compressed with LZ4 whatever its size."""
-    import cramjam  # loaded with the first record that is long enough
+    """Return the record compressed with LZ4, whatever its size."""
+    import cramjam  # loaded with the first long record
 
     head = pb.CompressedRecordHead(compressionType=_LZ4, uncompressedSize=len(record)).SerializeToString()
     body = bytes(cramjam.lz4.compress_block(record, store_size=False))
@@ -39,7 +40,7 @@ def compressed(record: bytes) -> bytes:
 
 
 def unpacked(value: bytes) -> bytes:
-    """The inverse of `packed`. Raises ValueError for a compression that is not supported, and for damage."""
+    """Return the record of a stored value. Raise ValueError for an unsupported compression, or damage."""
     if not value.startswith(_MAGIC):
         return value
     size = int.from_bytes(value[2:6], "big")
@@ -53,7 +54,7 @@ def unpacked(value: bytes) -> bytes:
 
 
 def parsed(kind: type[M], raw: bytes) -> M:
-    """A complete message of these bytes; raises ValueError if they are none."""
+    """Parse a complete message. Raise ValueError if the bytes are none."""
     try:
         message = kind.FromString(raw)
     except DecodeError as error:

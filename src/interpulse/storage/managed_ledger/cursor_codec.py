@@ -1,7 +1,8 @@
-"""Cursors in Pulsar's protobuf: records (``ManagedCursorInfo``), and entries of cursors' ledgers (``PositionInfo``).
+"""Cursors in Pulsar's protobuf: records (``ManagedCursorInfo``), and entries of cursor ledgers (``PositionInfo``).
 
-Source: cluster 5.3 and 5.4. What is not ours keeps its bytes: fields that this version does not know, the numbers that
-belong to a position, and the properties that Pulsar keeps for itself.
+Foreign content keeps its bytes: unknown fields, the numbers that belong to a position, and the properties that Pulsar
+reserves for itself. Source: docs/reference/cluster-protocol.md#cursor-record,
+docs/reference/cluster-protocol.md#cursor-ledgers.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = [
 ]
 
 IN_RECORD: Final = -1
-"""Where a cursor has no ledger: its state is in its record."""
+"""The ledger id of a cursor without a ledger: its state is in its record."""
 
 _REPLICATED: Final = "pulsar.replicated.subscription"
 _BY_POLICY: Final = "interpulse.openedByPolicy"
@@ -35,7 +36,7 @@ _WORD: Final = (1 << 64) - 1
 
 
 class StoredCursor(NamedTuple):
-    """A record as it was read: the state in it, the ledger that has newer states, and the plain bytes."""
+    """A decoded record: its state, the ledger that has newer states, and the plain bytes."""
 
     state: CursorRecord
     ledger_id: int
@@ -43,7 +44,7 @@ class StoredCursor(NamedTuple):
 
 
 class PulsarCursors:
-    """What the records of cursors say. See `interpulse.storage.cursors.cursor_records.CursorCodec`."""
+    """The codec of cursor records. See `interpulse.storage.cursors.cursor_records.CursorCodec`."""
 
     def decode(self, name: str, value: bytes) -> CursorRecord:
         return decode_record(value).state
@@ -56,11 +57,11 @@ class PulsarCursors:
 
 
 def decode_record(value: bytes) -> StoredCursor:
-    """Read a record; raises ValueError if it is none."""
+    """Decode a record. Raise ValueError if it is none."""
     plain = unpacked(value)
     message = parsed(pb.ManagedCursorInfo, plain)
-    numbers = {each.name: each.value for each in message.properties}
-    properties = {each.name: each.value for each in message.cursorProperties if not each.name.startswith(_INTERNAL)}
+    numbers = {pair.name: pair.value for pair in message.properties}
+    properties = {pair.name: pair.value for pair in message.cursorProperties if not pair.name.startswith(_INTERNAL)}
     by_policy = properties.pop(_BY_POLICY, None) is not None
     state = CursorRecord(
         Position(message.markDeleteLedgerId, message.markDeleteEntryId),
@@ -75,13 +76,13 @@ def decode_record(value: bytes) -> StoredCursor:
     return StoredCursor(state, message.cursorsLedgerId, plain)
 
 
-def encode_record(name: str, state: CursorRecord, *, ledger_id: int = IN_RECORD, kept: bytes = b"") -> bytes:
-    """The record with this state; ``kept`` are the plain bytes of the record that it replaces."""
-    message = pb.ManagedCursorInfo.FromString(kept) if kept else pb.ManagedCursorInfo()
-    old = {each.name: each.value for each in message.properties}
-    internal = {each.name: each.value for each in message.cursorProperties if each.name.startswith(_INTERNAL)}
-    for known in message.DESCRIPTOR.fields:
-        message.ClearField(known.name)  # type: ignore[arg-type]
+def encode_record(name: str, state: CursorRecord, *, ledger_id: int = IN_RECORD, previous: bytes = b"") -> bytes:
+    """Encode a state as a record. ``previous`` are the plain bytes of the record that it replaces."""
+    message = pb.ManagedCursorInfo.FromString(previous) if previous else pb.ManagedCursorInfo()
+    old = {pair.name: pair.value for pair in message.properties}
+    internal = {pair.name: pair.value for pair in message.cursorProperties if pair.name.startswith(_INTERNAL)}
+    for field in message.DESCRIPTOR.fields:
+        message.ClearField(field.name)  # type: ignore[arg-type]
     message.cursorsLedgerId = ledger_id
     message.markDeleteLedgerId, message.markDeleteEntryId = state.mark_delete
     _put_ranges(message.individualDeletedMessages, state.ranges)
@@ -96,13 +97,10 @@ def encode_record(name: str, state: CursorRecord, *, ledger_id: int = IN_RECORD,
 
 
 def decode_entry(entry: bytes, record: CursorRecord) -> CursorRecord:
-    """The state in an entry of a cursor's ledger; what belongs to the subscription is that of the record.
-
-    Raises ValueError if it is none.
-    """
+    """Decode an entry of a cursor ledger; the record supplies what belongs to the subscription. Raise ValueError."""
     message = parsed(pb.PositionInfo, entry)
     bitmaps = message.individualDeletedMessageRanges
-    numbers = {each.name: each.value for each in message.properties}
+    numbers = {pair.name: pair.value for pair in message.properties}
     return CursorRecord(
         Position(message.ledgerId, message.entryId),
         tuple(_ranges_of_bitmaps(bitmaps) if bitmaps else _ranges(message.individualDeletedMessages)),
@@ -116,7 +114,7 @@ def decode_entry(entry: bytes, record: CursorRecord) -> CursorRecord:
 
 
 def encode_entry(name: str, state: CursorRecord, *, numbers: Mapping[str, int] | None = None) -> bytes:
-    """An entry of a cursor's ledger; ``numbers`` are those of the state before, which stay with most cursors."""
+    """Encode an entry of a cursor ledger. ``numbers`` are those of the state before, which stay for most cursors."""
     message = pb.PositionInfo(ledgerId=state.mark_delete.ledger, entryId=state.mark_delete.entry)
     _put_numbers(message.properties, _numbers(name, state, numbers or {}))
     _put_batches(message.batchedEntryDeletionIndexInfo, state)
@@ -129,11 +127,11 @@ def encode_entry(name: str, state: CursorRecord, *, numbers: Mapping[str, int] |
 
 
 def _numbers(name: str, state: CursorRecord, old: Mapping[str, int]) -> dict[str, int]:
-    """Two cursors of the broker say them all; of others the broker knows one, and Pulsar has more."""
+    """Return the numbers to store. Two cursors of the broker have all of theirs; others keep those of Pulsar."""
     if numbers_are_whole(name):
         return dict(state.numbers)
-    kept = {key: value for key, value in old.items() if key != _REPLICATED}
-    return {**kept, **state.numbers, **({_REPLICATED: 1} if state.replicate_state else {})}
+    others = {key: value for key, value in old.items() if key != _REPLICATED}
+    return {**others, **state.numbers, **({_REPLICATED: 1} if state.replicate_state else {})}
 
 
 def _put_numbers(target: Any, numbers: Mapping[str, int]) -> None:
@@ -142,9 +140,9 @@ def _put_numbers(target: Any, numbers: Mapping[str, int]) -> None:
 
 
 def _ranges(stored: Iterable[pb.MessageRange]) -> Iterable[tuple[int, int, int]]:
-    """Of a range over several ledgers, as old versions wrote them, the last ledger's part: more is delivered again."""
-    for each in stored:
-        lower, upper = each.lowerEndpoint, each.upperEndpoint
+    """Yield the ranges. Of a range over several ledgers, as in old versions, only the last ledger's part counts."""
+    for stored_range in stored:
+        lower, upper = stored_range.lowerEndpoint, stored_range.upperEndpoint
         first = lower.entryId + 1 if lower.ledgerId == upper.ledgerId else 0
         if first <= upper.entryId:
             yield upper.ledgerId, first, upper.entryId
@@ -161,7 +159,9 @@ def _put_ranges(target: Any, ranges: Iterable[tuple[int, int, int]]) -> None:
 def _batches(
     stored: Iterable[pb.BatchedEntryDeletionIndexInfo],
 ) -> tuple[tuple[Position, tuple[int, ...]], ...]:
-    return tuple((Position(each.position.ledgerId, each.position.entryId), tuple(each.deleteSet)) for each in stored)
+    return tuple(
+        (Position(batch.position.ledgerId, batch.position.entryId), tuple(batch.deleteSet)) for batch in stored
+    )
 
 
 def _put_batches(target: Any, state: CursorRecord) -> None:
@@ -171,7 +171,7 @@ def _put_batches(target: Any, state: CursorRecord) -> None:
 
 
 def _mark(bitmap: bytearray, first: int, last: int) -> None:
-    """Set the bits of a range, which costs what the bitmap grows by."""
+    """Set the bits of a range, at the cost of the bitmap's growth."""
     start, end = first >> 3, last >> 3
     bitmap.extend(bytes(max(0, end + 1 - len(bitmap))))
     from_first, upto_last = 0xFF << (first & 7) & 0xFF, 0xFF >> (7 - (last & 7))

@@ -1,13 +1,14 @@
-"""Cursors in a cluster: each has a record, and while its topic is open a ledger that its newer states are appended to.
+"""Cursors in a cluster: each has a record and, while its topic is open, a ledger of newer states.
 
-What is acknowledged changes all the time, and an entry in a ledger costs ZooKeeper nothing. The record says which
-ledger; it is written when that changes, when settings of the subscription change, and when the topic is closed: then it
-holds the state itself, and the ledger goes. Source: cluster 5.4.
+Acknowledgements change all the time, and an entry in a ledger costs ZooKeeper nothing. The record names the ledger. It
+is written when the ledger changes, when settings of the subscription change, and when the topic is closed: then it
+holds the state itself, and the ledger is deleted. Source: docs/reference/cluster-protocol.md#cursor-ledgers.
 
-Every record is written under the version that this owner of the topic knows, and claimed with the first reading, so
-that an earlier owner which does not know yet that it is one cannot change it any more (cluster 12.5). Its ledgers are
-recovered, which stops it there too. Where the record changes all the same while this owner surely is the owner, what
-either has acknowledged counts from then on, until the cursor is reset.
+Every record is written under the version that this owner of the topic has seen, and claimed when it is first read, so
+that an earlier owner that does not know of its loss can no longer change it. Recovery of the cursor's ledger stops the
+earlier owner there too. If the record changes nevertheless while this broker certainly is the owner, the
+acknowledgements of both count from then on, until the cursor is reset. Source:
+docs/reference/cluster-protocol.md#claimed-cursors.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.cursors.cursor_records import CursorRecord, numbers_are_whole
 from interpulse.storage.cursors.cursor_store import TopicCursors, cursor_key
-from interpulse.storage.cursors.united import is_continued, united
+from interpulse.storage.cursors.merged import is_continued, merged
+from interpulse.storage.logs.topic_records import record_key
 from interpulse.storage.managed_ledger.cursor_codec import (
     IN_RECORD,
     StoredCursor,
@@ -45,7 +47,6 @@ from interpulse.storage.managed_ledger.cursor_codec import (
     encode_entry,
     encode_record,
 )
-from interpulse.storage.topic_records import record_key
 
 __all__ = ["CursorLedger", "CursorLedgers", "LedgerCursors", "RecoveredLedger"]
 
@@ -53,14 +54,14 @@ log = logging.getLogger(__name__)
 
 _ENTRIES_MAX: Final = 50_000  # managedLedgerCursorMaxEntriesPerLedger
 _AGE_MAX_MS: Final = 4 * 3600 * 1000  # managedLedgerCursorRolloverTimeInSeconds
-_AT_ONCE: Final = 64  # cursors of one topic that are read or written at the same time
+_AT_ONCE: Final = 64  # cursors of one topic that are read or written in parallel
 _KEYS_AT_ONCE: Final = 500
 _CLAIMS_MAX: Final = 3
 _TAKEN: Final = "another broker has taken the topic over"
 
 
 class CursorLedger(Protocol):
-    """A ledger that takes entries."""
+    """A ledger that accepts entries."""
 
     @property
     def ledger_id(self) -> int: ...
@@ -69,56 +70,56 @@ class CursorLedger(Protocol):
         """Append an entry; durable on return."""
 
     def abandon(self) -> None:
-        """Append no more."""
+        """Stop appending."""
 
 
 class RecoveredLedger(Protocol):
-    """A ledger that takes none any more."""
+    """A ledger that accepts no more entries."""
 
     @property
     def last_confirmed(self) -> int:
-        """Its last entry, -1 if it has none."""
+        """The last entry, -1 if there is none."""
 
     async def read(self, first: int, *, entries_max: int, bytes_max: int) -> list[bytes]: ...
 
 
 class CursorLedgers(Protocol):
-    """The ledgers of a cluster, as cursors need them. Raises `BookKeeperError`."""
+    """The ledgers of a cluster, as cursors need them. All methods raise `BookKeeperError`."""
 
     async def create(self, quorum: Quorum, *, custom: Mapping[str, bytes] | None = None) -> Any:
-        """A new `CursorLedger`."""
+        """Create a `CursorLedger`."""
 
     async def recover(self, ledger_id: int) -> Any:
-        """A `RecoveredLedger`, which nobody can append to any more; raises `NoLedger`."""
+        """Return a `RecoveredLedger`, to which no process can append any more. Raise `NoLedger`."""
 
     async def delete(self, ledger_id: int) -> None:
-        """Remove a ledger, there or not."""
+        """Delete a ledger, whether it exists or not."""
 
 
 @dataclass(slots=True)
 class _OpenCursor:
     version: int | None
-    """Of its record; None = there is none yet."""
-    kept: bytes
-    """The record, not compressed."""
+    """The version of the record, None before it exists."""
+    previous: bytes
+    """The plain bytes of the record."""
     state: CursorRecord
-    """As it is stored."""
+    """The stored state."""
     ours: CursorRecord
-    """As this broker has it."""
+    """The state of this broker."""
     ledger: CursorLedger | None = None
     entries: int = 0
     begun_ms: int = 0
     theirs: CursorRecord | None = None
-    """What somebody else wrote into the record, to be acknowledged here too."""
+    """The state that another broker wrote into the record, whose acknowledgements count here too."""
     was_reset: bool = False
-    """Since it was opened: what others say of it does not count any more."""
+    """True if the cursor was reset since it was opened: states of other brokers no longer count."""
     unsure: set[int] = field(default_factory=set)
-    """Ledgers of ours that the record may name: what wrote them into it had no answer."""
+    """Own ledgers that the record may name: the write that named them got no answer."""
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class _RecordChanged(LogFenced):
-    """Somebody else wrote the record of a cursor, and this broker may be the owner of the topic all the same."""
+    """Another broker wrote the record of a cursor, although this broker may be the owner of the topic."""
 
 
 class LedgerCursors:
@@ -132,7 +133,7 @@ class LedgerCursors:
         now_ms: Callable[[], int] = now_ms,
         is_guarded: Callable[[str], bool] = lambda log_name: False,
     ) -> None:
-        """``is_guarded``: whether commits about a log succeed only while this broker owns it."""
+        """``is_guarded`` returns True if commits about a log succeed only while this broker owns it."""
         self._metadata = metadata
         self._ledgers = ledgers
         self._quorums = quorums
@@ -168,15 +169,15 @@ class _TopicCursors:
         names = await self._metadata.children(above)
         for first in range(0, len(names), _KEYS_AT_ONCE):
             keys = [f"{above}/{name}" for name in names[first : first + _KEYS_AT_ONCE]]
-            found = await self._metadata.get_many(keys)
-            cursors = {decode_local_name(key.rpartition("/")[2]): stored for key, stored in found.items()}
+            records = await self._metadata.get_many(keys)
+            cursors = {decode_local_name(key.rpartition("/")[2]): stored for key, stored in records.items()}
             await _all(self._claim(name, stored) for name, stored in cursors.items())
-        return {name: each.state for name, each in self._open.items()}
+        return {name: cursor.state for name, cursor in self._open.items()}
 
     async def _claim(self, name: str, stored: Versioned, attempts: int = _CLAIMS_MAX) -> None:
-        """Find the newest state, and write it into the record, so that nobody else can any more.
+        """Read the newest state, and write it into the record, so that no other broker can any more.
 
-        An earlier owner that closes the topic at this moment may be faster, and has the newer state then.
+        An earlier owner that closes the topic at this moment may be faster, and then has the newer state.
         """
         try:
             record = decode_record(stored.value)
@@ -222,8 +223,8 @@ class _TopicCursors:
     async def flush(self, records: Mapping[str, CursorRecord], *, last: bool = False) -> None:
         await _all(self._flush(name, record, last=last) for name, record in records.items())
         if last:
-            left = [name for name, each in self._open.items() if each.ledger is not None]
-            await _all(self._flush(name, self._open[name].state, last=True) for name in left)
+            with_ledger = [name for name, cursor in self._open.items() if cursor.ledger is not None]
+            await _all(self._flush(name, self._open[name].state, last=True) for name in with_ledger)
 
     async def delete(self, name: str, *, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}) -> None:
         key, cursor = cursor_key(self._log_name, name), self._open.pop(name, None)
@@ -237,11 +238,11 @@ class _TopicCursors:
     async def _create(
         self, name: str, state: CursorRecord, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}
     ) -> None:
-        """A record that is there was made for a new partition meanwhile: it is taken over."""
+        """Create a record. One that was created for a new partition meanwhile is taken over."""
         key = cursor_key(self._log_name, name)
         stored = await self._metadata.get(key)
-        kept = b"" if stored is None else decode_record(stored.value).plain
-        cursor = _OpenCursor(None if stored is None else stored.version, kept, state, state)
+        previous = b"" if stored is None else decode_record(stored.value).plain
+        cursor = _OpenCursor(None if stored is None else stored.version, previous, state, state)
         await self._write_record(name, cursor, state, IN_RECORD, also, expect)
         self._open[name] = cursor
 
@@ -272,9 +273,9 @@ class _TopicCursors:
         also: Sequence[Change] = (),
         expect: Mapping[str, int | None] = {},
     ) -> None:
-        """Store the state in the record; where somebody else has changed that, together with what they stored.
+        """Store the state in the record, merged with the state of another broker if that changed the record.
 
-        What is written then rests on the lock, so that only the owner of the topic writes it.
+        The merged write depends on the lock, so that only the owner of the topic writes it.
         """
         for _ in range(_CLAIMS_MAX):
             try:
@@ -291,14 +292,17 @@ class _TopicCursors:
             self._taken_over(key)
         try:
             record = decode_record(stored.value)
-            found = await self._newest(record)
+            theirs = await self._newest(record)
         except ValueError as error:
             raise MetadataUnavailable(f"the cursor {name} of {self._log_name} cannot be understood: {error}") from error
-        cursor.version, cursor.kept = stored.version, record.plain
-        if not cursor.was_reset and not numbers_are_whole(name):  # those numbers belong to the position
-            cursor.theirs = found if cursor.theirs is None else united(cursor.theirs, found)
+        cursor.version, cursor.previous = stored.version, record.plain
+        if not cursor.was_reset and not numbers_are_whole(name):  # these numbers belong to the position
+            cursor.theirs = theirs if cursor.theirs is None else merged(cursor.theirs, theirs)
         log.warning(
-            "cursor was changed by somebody else topic=%s cursor=%s theirs=%s", self._log_name, name, found.mark_delete
+            "cursor was changed by another broker topic=%s cursor=%s theirs=%s",
+            self._log_name,
+            name,
+            theirs.mark_delete,
         )
 
     async def _into_ledger(self, name: str, cursor: _OpenCursor, state: CursorRecord) -> None:
@@ -351,13 +355,13 @@ class _TopicCursors:
     ) -> None:
         key = cursor_key(self._log_name, name)
         written = state if ledger_id == IN_RECORD else replace(state, ranges=(), batches=())
-        value = encode_record(name, written, ledger_id=ledger_id, kept=cursor.kept)
+        value = encode_record(name, written, ledger_id=ledger_id, previous=cursor.previous)
         await self._commit(key, Put(key, value), cursor, also, expect)
         stored = await self._metadata.get(key)
         if stored is None or stored.value != value:
             self._taken_over(key)
         cursor.version = stored.version
-        cursor.kept = decode_record(value).plain
+        cursor.previous = decode_record(value).plain
         cursor.state = _as_stored(name, state, cursor.state)
 
     async def _commit(
@@ -368,7 +372,7 @@ class _TopicCursors:
         also: Sequence[Change] = (),
         expect: Mapping[str, int | None] = {},
     ) -> None:
-        """A record that names a ledger which only this owner knows was written here."""
+        """Commit a record. One that names a ledger known only to this owner was written here."""
         try:
             await self._metadata.commit([*also, change], {**expect, key: cursor.version})
         except CommitConflict as conflict:
@@ -379,7 +383,7 @@ class _TopicCursors:
                 self._taken_over(key)
             if _ledger_named(stored.value) not in cursor.unsure:
                 if isinstance(change, Put) and self._is_guarded(self._log_name):
-                    reason = f"{key} was changed by somebody else"
+                    reason = f"{key} was changed by another broker"
                     raise _RecordChanged(self._log_name, reason, FenceCause.OWNED_ELSEWHERE) from conflict
                 self._taken_over(key)
             cursor.version = stored.version
@@ -389,27 +393,27 @@ class _TopicCursors:
             await self._drop(cursor.unsure.pop())
 
     def _taken_over(self, key: str) -> NoReturn:
-        reason = f"{_TAKEN}: {key} was changed by somebody else"
+        reason = f"{_TAKEN}: {key} was changed by another broker"
         raise LogFenced(self._log_name, reason, FenceCause.OWNED_ELSEWHERE)
 
     async def _leave(self, ledger: CursorLedger | None) -> None:
-        """A ledger of ours that no record names any more."""
+        """Give up an own ledger that no record names any more."""
         if ledger is not None:
             ledger.abandon()
             await self._drop(ledger.ledger_id)
 
     async def _drop(self, ledger_id: int) -> None:
-        """A ledger that no record names; if it cannot be deleted, it stays."""
+        """Delete a ledger that no record names. If that fails, it stays."""
         try:
             await self._ledgers.delete(ledger_id)
         except (BookKeeperError, MetadataUnavailable) as error:
-            log.warning("ledger of a cursor stays ledger=%d topic=%s error=%s", ledger_id, self._log_name, error)
+            log.warning("ledger of a cursor not deleted ledger=%d topic=%s error=%s", ledger_id, self._log_name, error)
 
     def _is_full(self, cursor: _OpenCursor) -> bool:
         return cursor.entries >= _ENTRIES_MAX or self._now_ms() - cursor.begun_ms >= _AGE_MAX_MS
 
     def _custom(self, name: str) -> dict[str, bytes]:
-        """What the ledger is for, as operators' tools show it."""
+        """Return the purpose of the ledger for operators' tools."""
         return {
             "component": b"managed-ledger",
             "pulsar/managed-ledger": self._log_name.encode(),
@@ -419,15 +423,15 @@ class _TopicCursors:
 
 
 def _joined(cursor: _OpenCursor, state: CursorRecord) -> CursorRecord:
-    """The state with what somebody else has acknowledged, unless the cursor was reset since it was opened."""
+    """Return the state merged with that of another broker, unless the cursor was reset since it was opened."""
     if not cursor.was_reset and not is_continued(cursor.ours, state):
         cursor.was_reset, cursor.theirs = True, None
     cursor.ours = state
-    return state if cursor.theirs is None else united(state, cursor.theirs)
+    return state if cursor.theirs is None else merged(state, cursor.theirs)
 
 
 def _as_stored(name: str, state: CursorRecord, old: CursorRecord) -> CursorRecord:
-    """Numbers that a state does not say stay, but of cursors that say them all."""
+    """Return the state as stored: numbers that it omits stay, except for cursors that have all of theirs."""
     return state if numbers_are_whole(name) else replace(state, numbers={**old.numbers, **state.numbers})
 
 
@@ -439,7 +443,7 @@ def _ledger_named(record: bytes) -> int:
 
 
 async def _all(calls: Iterable[Awaitable[None]]) -> None:
-    """Wait for all, so many at a time; then raise the first failure."""
+    """Wait for all, a bounded number at a time, and then raise the first failure."""
     limit = asyncio.Semaphore(_AT_ONCE)
 
     async def one(call: Awaitable[None]) -> None:

@@ -1,6 +1,7 @@
 """The schemas of a topic in Pulsar's protobuf: a locator, and one ledger with one entry for each version.
 
-Source: cluster 5.6. The numbers of types are not those of the wire protocol, and there is no place for a name.
+The numbers of types differ from those of the wire protocol, and there is no field for a name. Source:
+docs/reference/cluster-protocol.md#schemas.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.compression import parsed
 
-__all__ = ["StoredSchema", "VersionPlace", "decode_locator", "decode_schema", "encode_locator", "encode_schema"]
+__all__ = ["StoredSchema", "VersionEntry", "decode_locator", "decode_schema", "encode_locator", "encode_schema"]
 
 _NUMBERS: Final[Mapping[SchemaType, int]] = {
     SchemaType.NONE: 1,
@@ -42,11 +43,11 @@ _NUMBERS: Final[Mapping[SchemaType, int]] = {
 }
 _TYPES: Final = {number: kind for kind, number in _NUMBERS.items()}
 _NOWHERE: Final = Position(-1, -1)
-"""What the entry of the first version says of its own place, which it cannot know."""
+"""The position of the first version in its own entry, which cannot know it."""
 
 
-class VersionPlace(NamedTuple):
-    """Where the schema of a version is, and the digest of its definition."""
+class VersionEntry(NamedTuple):
+    """The position of a version's schema, and the digest of its definition."""
 
     version: int
     position: Position
@@ -54,45 +55,48 @@ class VersionPlace(NamedTuple):
 
 
 class StoredSchema(NamedTuple):
-    """One version; ``schema`` is None where the schema was deleted."""
+    """One version; ``schema`` is None if the schema was deleted."""
 
     schema: SchemaInfo | None
     created_ms: int
 
 
-def decode_locator(value: bytes) -> list[VersionPlace]:
-    """Every version, oldest first; raises ValueError if it is no locator."""
+def decode_locator(value: bytes) -> list[VersionEntry]:
+    """Return every version, oldest first. Raise ValueError if the value is no locator."""
     message = parsed(pb.SchemaLocator, value)
     return [
-        VersionPlace(each.version, Position(each.position.ledgerId, each.position.entryId), each.hash)
-        for each in message.index
+        VersionEntry(entry.version, Position(entry.position.ledgerId, entry.position.entryId), entry.hash)
+        for entry in message.index
     ]
 
 
-def encode_locator(places: list[VersionPlace], *, kept: bytes = b"") -> bytes:
-    """The locator of these versions, at least one; ``kept`` is the one that it replaces."""
-    message = pb.SchemaLocator.FromString(kept)
-    for place in places[len(message.index) :]:
-        _put(message.index.add(), place)
+def encode_locator(versions: list[VersionEntry], *, previous: bytes = b"") -> bytes:
+    """Encode the locator of these versions, at least one. ``previous`` is the one that it replaces."""
+    message = pb.SchemaLocator.FromString(previous)
+    for version in versions[len(message.index) :]:
+        _put(message.index.add(), version)
     message.info.CopyFrom(message.index[-1])
     return message.SerializeToString(deterministic=True)
 
 
 def decode_schema(entry: bytes) -> StoredSchema:
-    """The schema in the entry of its ledger; raises ValueError if there is none, or of a type that is not known."""
+    """Decode the schema in its ledger's entry. Raise ValueError if there is none, or for an unknown type."""
     message = parsed(pb.SchemaInfo, parsed(pb.SchemaEntry, entry).schema_data)
     if message.deleted:
         return StoredSchema(None, message.timestamp)
     if message.type not in _TYPES:
         raise ValueError(f"schemas of type {message.type} are not supported")
-    properties = {each.key: each.value for each in message.props}
+    properties = {pair.key: pair.value for pair in message.props}
     return StoredSchema(SchemaInfo(_TYPES[message.type], message.schema, properties), message.timestamp)
 
 
 def encode_schema(
-    schema_id: str, schema: SchemaInfo | None, created_ms: int, places: list[VersionPlace]
+    schema_id: str, schema: SchemaInfo | None, created_ms: int, versions: list[VersionEntry]
 ) -> tuple[bytes, bytes]:
-    """The entry of a new version's ledger, and the digest of its definition; ``places`` are those of earlier ones."""
+    """Return the entry of a new version's ledger, and the digest of its definition.
+
+    ``versions`` are the earlier ones.
+    """
     definition = schema.definition if schema is not None else b""
     digest = hashlib.sha256(definition).digest()
     info = pb.SchemaInfo(
@@ -107,11 +111,11 @@ def encode_schema(
         for key, value in schema.properties.items():
             info.props.add(key=key, value=value)
     entry = pb.SchemaEntry(schema_data=info.SerializeToString(deterministic=True))
-    for place in places or [VersionPlace(0, _NOWHERE, digest)]:
-        _put(entry.index.add(), place)
+    for version in versions or [VersionEntry(0, _NOWHERE, digest)]:
+        _put(entry.index.add(), version)
     return entry.SerializeToString(deterministic=True), digest
 
 
-def _put(target: pb.SchemaIndexEntry, place: VersionPlace) -> None:
-    target.version, target.hash = place.version, place.digest
-    target.position.ledgerId, target.position.entryId = place.position
+def _put(target: pb.SchemaIndexEntry, version: VersionEntry) -> None:
+    target.version, target.hash = version.version, version.digest
+    target.position.ledgerId, target.position.entryId = version.position

@@ -1,10 +1,10 @@
-"""The record of a topic in Pulsar's protobuf, ``ManagedLedgerInfo``. Source: cluster 5.1.
+"""The record of a topic in Pulsar's protobuf, ``ManagedLedgerInfo``.
 
-What is not changed keeps its bytes, fields that this version does not know included. Two counters lie among the
-properties, under the names that Pulsar's broker has for them.
+Unchanged content keeps its bytes, including unknown fields. Two counters are among the properties, under the names that
+Pulsar's broker gives them.
 
-Pulsar writes down when a ledger was *closed*, and 0 for the one that takes entries; a log asks when one was *begun*,
-which is when the one before it was closed.
+Pulsar records when a ledger was *closed*, and 0 for the current one; a log needs the time at which one was *begun*,
+which is when the one before it was closed. Source: docs/reference/cluster-protocol.md#topic-record.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, Final
 from interpulse.model.ids import Position
 from interpulse.storage.api import LedgerRecord
 from interpulse.storage.cursors.cursor_records import COMPACTED_LEDGER
+from interpulse.storage.logs.topic_records import TopicRecord, record_key
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.compression import packed, parsed, unpacked
 from interpulse.storage.managed_ledger.cursor_codec import decode_record
 from interpulse.storage.managed_ledger.schema_codec import decode_locator
-from interpulse.storage.topic_records import TopicRecord, record_key
 
 __all__ = ["PulsarTopicRecords"]
 
@@ -29,7 +29,10 @@ _COUNTERS: Final = {"topicEpoch": "pulsar.topic.epoch", "lastIndex": "index"}
 
 
 class PulsarTopicRecords:
-    """See `interpulse.storage.topic_records.TopicRecordCodec`. An empty value is a topic that was never loaded."""
+    """The codec of topic records. An empty value is a topic that was never loaded.
+
+    See `interpulse.storage.logs.topic_records.TopicRecordCodec`.
+    """
 
     def decode(self, value: bytes) -> TopicRecord:
         plain = unpacked(value)
@@ -39,7 +42,7 @@ class PulsarTopicRecords:
                 raise ValueError(
                     f"ledger {ledger.ledgerId} was offloaded to other storage, which is not supported here"
                 )
-        properties = {each.key: each.value for each in message.properties}
+        properties = {pair.key: pair.value for pair in message.properties}
         other: dict[str, Any] = {}
         for counter, name in _COUNTERS.items():
             if properties.get(name, "").isdecimal():
@@ -54,7 +57,7 @@ class PulsarTopicRecords:
 
     def encode(self, record: TopicRecord) -> bytes:
         if record.compacted is not None:
-            raise ValueError("a compacted ledger does not stand in the record of a topic, but in that of its cursor")
+            raise ValueError("the record of a cursor names the compacted ledger, not the record of the topic")
         message = _message(record.stored)
         _put_ledgers(message, record.ledgers)
         if record.terminated is not None:
@@ -71,14 +74,14 @@ class PulsarTopicRecords:
     def ledgers_named(self, key: str, value: bytes) -> Sequence[int]:
         try:
             if key.startswith(_SCHEMAS):
-                return [each.position.ledger for each in decode_locator(value)]
+                return [version.position.ledger for version in decode_locator(value)]
             if not key.startswith(record_key("")):
                 return ()
             cursor = decode_record(value)
         except ValueError:
             return ()
         compacted = cursor.state.numbers.get(COMPACTED_LEDGER)
-        return [each for each in (cursor.ledger_id, compacted) if each is not None and each >= 0]
+        return [ledger for ledger in (cursor.ledger_id, compacted) if ledger is not None and ledger >= 0]
 
 
 def _message(record: bytes) -> pb.ManagedLedgerInfo:
@@ -87,7 +90,7 @@ def _message(record: bytes) -> pb.ManagedLedgerInfo:
 
 def _rows(ledgers: Sequence[pb.LedgerInfo]) -> list[LedgerRecord]:
     rows = []
-    begun_ms = ledgers[0].timestamp if ledgers else 0  # nobody wrote down when the first one began
+    begun_ms = ledgers[0].timestamp if ledgers else 0  # the start of the first one is not recorded
     for ledger in ledgers:
         rows.append(LedgerRecord(ledger.ledgerId, ledger.entries, ledger.size, begun_ms))
         begun_ms = ledger.timestamp or begun_ms
@@ -95,7 +98,7 @@ def _rows(ledgers: Sequence[pb.LedgerInfo]) -> list[LedgerRecord]:
 
 
 def _put_ledgers(message: pb.ManagedLedgerInfo, rows: Sequence[LedgerRecord]) -> None:
-    stored = {each.ledgerId: pb.LedgerInfo.FromString(each.SerializeToString()) for each in message.ledgerInfo}
+    stored = {info.ledgerId: pb.LedgerInfo.FromString(info.SerializeToString()) for info in message.ledgerInfo}
     del message.ledgerInfo[:]
     for row, following in zip(rows, [*rows[1:], None], strict=False):
         ledger = message.ledgerInfo.add()
@@ -117,7 +120,7 @@ def _all_properties(other: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _put_properties(message: pb.ManagedLedgerInfo, properties: Mapping[str, str]) -> None:
-    if {each.key: each.value for each in message.properties} == properties:
+    if {pair.key: pair.value for pair in message.properties} == properties:
         return
     del message.properties[:]
     for key, value in properties.items():

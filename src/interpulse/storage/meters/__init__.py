@@ -1,4 +1,4 @@
-"""What is written and read, and how long it takes: `write_meter` of logs, `metadata_meter` of metadata.
+"""Counts and latencies of reads and writes: `write_meter` of logs, `metadata_meter` of metadata.
 
 Both count in buckets: `histogram`.
 """

@@ -12,7 +12,7 @@ __all__ = ["Histogram"]
 
 
 class Histogram:
-    """How many values fell between its bounds; the last count is of those above all of them."""
+    """The number of values per bucket; the last bucket holds the values above all bounds."""
 
     __slots__ = ("bounds", "counts", "sum")
 
@@ -23,7 +23,7 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many values there were."""
+        """The number of values."""
         return sum(self.counts)
 
     def add(self, value: float, times: int = 1) -> None:
@@ -31,15 +31,15 @@ class Histogram:
         self.sum += value * times
 
     def merge(self, other: Histogram) -> None:
-        """Add the values of another one with the same bounds."""
+        """Add the values of a histogram with the same bounds."""
         self.counts = list(map(add, self.counts, other.counts))
         self.sum += other.sum
 
     def add_all(self, values: Sequence[float], total: float) -> None:
-        """Many values whose sum is known; at least one."""
+        """Add at least one value; ``total`` is the sum of the values."""
         self.sum += total
         first, last = bisect_left(self.bounds, min(values)), bisect_left(self.bounds, max(values))
-        if first == last:  # as a rule they are of about one size
+        if first == last:  # usually the values are of similar size
             self.counts[first] += len(values)
             return
         for index, times in Counter(map(partial(bisect_left, self.bounds), values)).items():

@@ -1,4 +1,4 @@
-"""How often a metadata store was read and written, and how long that took, in the buckets of Pulsar's metrics."""
+"""Counts and latencies of reads and writes of a metadata store, in the buckets of Pulsar's metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPERATIONS: Final = ("get", "put", "del")
 
 
 class MetadataMeter:
-    """Counts since the start. Each key that is read, set or removed is one operation and took as long as its call."""
+    """Counts since the start. Each key that is read, set or removed is one operation with the latency of its call."""
 
     def __init__(self) -> None:
         self.succeeded = {operation: Histogram(OPERATION_MS) for operation in OPERATIONS}
@@ -25,7 +25,7 @@ class MetadataMeter:
 
     @contextmanager
     def reading(self, keys: int) -> Iterator[None]:
-        """Values of so many keys are read. Those that memory has are not counted."""
+        """Measure a read of ``keys`` values from the store. Values from memory are not counted."""
         began = time.perf_counter()
         counted = self.failed
         try:
@@ -36,7 +36,7 @@ class MetadataMeter:
 
     @contextmanager
     def committing(self, put_sizes: Sequence[int], deleted: int) -> Iterator[None]:
-        """Values of these sizes are set and so many keys removed, or what is raised says that nothing of it is."""
+        """Measure a commit that sets values of these sizes and removes ``deleted`` keys; errors count as failed."""
         began = time.perf_counter()
         counted = self.failed
         try:

@@ -18,7 +18,7 @@ _WAITS_REMEMBERED: Final = 1000
 
 
 class WrittenEntries:
-    """The entries of one period."""
+    """The write latencies and sizes of the entries of one period."""
 
     __slots__ = ("sizes", "waits_ms")
 
@@ -27,25 +27,25 @@ class WrittenEntries:
         self.sizes = Histogram(ENTRY_BYTES)
 
     def merge(self, other: WrittenEntries) -> None:
-        """Add those of another log."""
+        """Add the entries of another log."""
         self.waits_ms.merge(other.waits_ms)
         self.sizes.merge(other.sizes)
 
 
 class WriteMeter:
-    """Counts what logs write and read, by their names, in periods. Idle logs take no room.
+    """The reads and writes of logs, by log and period. Idle logs take no memory.
 
-    ``now`` gives seconds of a clock that never goes back.
+    ``now`` returns seconds of a monotonic clock.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic, *, period_s: float = PERIOD_S) -> None:
         self.period_s = period_s
         self.entries = 0
-        """Made durable since the start."""
+        """Entries made durable since the start."""
         self.waited_ms = 0.0
-        """The sum of their waits."""
+        """The sum of the entries' write latencies."""
         self.latest_waits_ms: deque[float] = deque(maxlen=_WAITS_REMEMBERED)
-        """One for each group of entries of a log that became durable together."""
+        """One latency for each group of a log's entries that became durable together."""
         self._now = now
         self._begun = now()
         self._written: dict[str, WrittenEntries] = {}
@@ -54,7 +54,7 @@ class WriteMeter:
         self._last_read: Counter[str] = Counter()
 
     def wrote(self, log: str, entries: Sequence[bytes], total_bytes: int, waited_s: float) -> None:
-        """These entries of a log are durable; the first of them waited that long, and stands for all."""
+        """Count durable entries of a log. ``waited_s`` is the latency of the first entry and stands for all."""
         self._turn()
         written = self._written.get(log)
         if written is None:
@@ -70,18 +70,18 @@ class WriteMeter:
             written.sizes.add_all(list(map(len, entries)), total_bytes)
 
     def read(self, log: str, entries: int) -> None:
-        """So many entries of a log were read, because they were not in memory."""
+        """Count entries of a log that were read because they were not in memory."""
         self._turn()
         self._read[log] += entries
 
     def written_of(self, log: str) -> WrittenEntries | None:
-        """The entries of a log that became durable in the last full period; None if there are none since it began."""
+        """Return the log's entries of the last full period; None if the log wrote none since that period began."""
         self._turn()
-        found = self._last_written.get(log)
-        return WrittenEntries() if found is None and log in self._written else found
+        written = self._last_written.get(log)
+        return WrittenEntries() if written is None and log in self._written else written
 
     def read_rate_of(self, log: str) -> float:
-        """The entries of a log that were read per second, in the last full period."""
+        """Return the entries of a log that were read per second in the last full period."""
         self._turn()
         return self._last_read[log] / self.period_s if log in self._last_read else 0.0
 

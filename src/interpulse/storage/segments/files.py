@@ -1,6 +1,6 @@
-"""The only code that opens log files. Tests put a faulty one in its place.
+"""File operations of the log; no other code opens log files. Tests replace them with faulty ones.
 
-Every method raises OSError when the operation failed or may have failed.
+Every method raises OSError if the operation failed or may have failed.
 """
 
 from __future__ import annotations
@@ -12,68 +12,68 @@ from typing import Protocol
 
 __all__ = ["AppendFile", "DiskFiles", "Files", "ReadFile", "ReadOnlyFiles"]
 
-# Linux writes and syncs in one call, which saves the thread one wait for the interpreter.
+# Linux writes and syncs in one call, so the thread waits for the interpreter once less.
 _WRITE_THROUGH: int | None = getattr(os, "RWF_DSYNC", None)
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class AppendFile(Protocol):
-    """A file being written from its beginning to its end."""
+    """A file that is written from its beginning to its end."""
 
     def write(self, content: bytes) -> None:
-        """Append; it may still be lost with the machine."""
+        """Append bytes, which a crash of the machine may still lose."""
 
     def write_durably(self, content: bytes) -> None:
-        """Append; content and length are on the disk on return."""
+        """Append bytes. Content and length are on disk on return."""
 
     def sync(self) -> None:
-        """Bring everything written so far to the disk."""
+        """Bring all written bytes to disk."""
 
     def close(self) -> None:
-        """Give the file back without syncing."""
+        """Close the file without syncing."""
 
 
 class ReadFile(Protocol):
-    """A file that is read at random places."""
+    """A file that is read at arbitrary offsets."""
 
     @property
     def size(self) -> int:
-        """Bytes in the file when it was opened."""
+        """The size of the file when it was opened."""
 
     def read(self, length: int, offset: int) -> bytes:
-        """Up to ``length`` bytes; fewer only at the end of the file."""
+        """Return up to ``length`` bytes; fewer only at the end of the file."""
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
 
 
 class Files(Protocol):
     """The operations on the log directory."""
 
     def create(self, path: Path) -> AppendFile:
-        """A new, empty file; durable only after `sync_directory`. FileExistsError if it is there already."""
+        """Create a new, empty file, durable only after `sync_directory`. Raise FileExistsError if it exists."""
 
     def open(self, path: Path) -> ReadFile:
-        """Open for reading."""
+        """Open a file for reading."""
 
     def names(self, directory: Path) -> list[str]:
-        """Names of the files in the directory, which is created if absent."""
+        """Return the names of the files in the directory, which is created if absent."""
 
     def rewrite(self, path: Path, offset: int, content: bytes) -> None:
-        """Write what the file holds at ``offset`` once more, and cut off what follows; durable on return.
+        """Write the file's content at ``offset`` once more, and cut off the rest; durable on return.
 
-        Bytes that were read need not be on the disk: the process that wrote them may have died before its sync, or
-        its sync may have failed, after which the system takes them for written. Only writing them again helps.
+        Bytes that were read need not be on disk: the process that wrote them may have died before its sync, or its sync
+        may have failed, after which the system considers them written. Only writing them again helps.
         """
 
     def rename(self, source: Path, target: Path) -> None:
         """Replace ``target``; durable only after `sync_directory`."""
 
     def unlink(self, path: Path) -> None:
-        """Remove the file, if it is there."""
+        """Remove the file if it exists."""
 
     def sync_directory(self, directory: Path) -> None:
-        """Bring created, renamed and removed names to the disk."""
+        """Bring created, renamed and removed names to disk."""
 
 
 class _DiskAppendFile:
@@ -92,7 +92,7 @@ class _DiskAppendFile:
             except OSError as error:
                 if error.errno not in _NOT_SUPPORTED:
                     raise
-                self._write_through = None  # this file system cannot; refused before anything was written
+                self._write_through = None  # unsupported by this file system, which refused before writing anything
             else:
                 return
         self._write(content, 0)
@@ -107,7 +107,7 @@ class _DiskAppendFile:
     def _write(self, content: bytes, flags: int) -> None:
         left = memoryview(content)
         while left:
-            # A disk that fills up first takes a part, and refuses the rest in the next round.
+            # A disk that fills up accepts a part first, and refuses the rest in the next round.
             written = os.pwritev(self._descriptor, [left], self._end, flags)
             self._end += written
             left = left[written:]
@@ -169,7 +169,7 @@ class DiskFiles:
 
 
 class _NothingWritten:
-    """An `AppendFile` that keeps nothing."""
+    """An `AppendFile` that discards its bytes."""
 
     def write(self, content: bytes) -> None: ...
 
@@ -181,7 +181,7 @@ class _NothingWritten:
 
 
 class ReadOnlyFiles:
-    """`Files` of a directory that stays as it is: what a start would mend is mended in its memory alone."""
+    """`Files` of a directory that must not change. A start repairs only its own memory."""
 
     def create(self, path: Path) -> AppendFile:
         return _NothingWritten()

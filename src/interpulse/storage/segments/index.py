@@ -1,8 +1,8 @@
-"""The positions of the records of a segment: in memory per ledger, and in the index file beside the segment.
+"""The positions of a segment's records: in memory per ledger, and in the index file beside the segment.
 
 The index file is written behind the segment: a chunk of rows follows every group commit, unsynced, since the segment
-alone is enough to rebuild it. It makes a restart quick, and it names the ledger of every record, so that a damaged
-record is the trouble of one log only. A chunk that says *sealed* is the last one: the segment holds nothing behind it.
+alone suffices to rebuild it. It makes a restart fast, and it names the ledger of every record, so that a damaged record
+affects only one log. A chunk marked *sealed* is the last one: the segment holds nothing behind it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["INDEX_HEAD", "IndexContent", "LedgerRows", "Row", "encode_chunk", "p
 
 _MAGIC = b"IPIDX\x01\0\0"
 _FILE_HEAD = Struct("<8sQ")  # magic with version, segment number
-_CHUNK = Struct("<4sIIQI")  # magic, checksum of all that follows, rows, bytes of the segment covered so far, flags
+_CHUNK = Struct("<4sIIQI")  # magic, checksum of the rest, rows, bytes of the segment covered so far, flags
 _CHUNK_REST = Struct("<IQI")
 _CHUNK_MAGIC = b"\xd1IPc"
 _SEALED = 1
@@ -60,7 +60,7 @@ class LedgerRows:
         return self.firsts[0]
 
     def add(self, first: int, entries: int, offset: int, length: int) -> None:
-        """Append a record; one that does not follow the last one shows that a record between them is lost."""
+        """Append a record. A gap before it shows that a record is lost."""
         if self.firsts and first != self.end and self.damaged_at is None:
             self.damaged_at = offset
         self.firsts.append(first)
@@ -70,11 +70,11 @@ class LedgerRows:
         self.size += length - RECORD_HEAD - 4 * entries
 
     def row_of(self, entry: int) -> int:
-        """Which record holds the entry."""
+        """Return the index of the record that holds the entry."""
         return bisect_right(self.firsts, entry) - 1
 
     def row(self, index: int, ledger_id: int) -> Row:
-        """A record, as the index knows it."""
+        """Return a record as the index describes it."""
         first = self.firsts[index]
         end = self.firsts[index + 1] if index + 1 < len(self.firsts) else self.end
         return Row(ledger_id, first, end - first, self.offsets[index], self.lengths[index])
@@ -94,24 +94,24 @@ class IndexContent:
         return [Row(ledger, first, n, offset, length) for ledger, first, offset, length, n in self.plain_rows()]
 
     def plain_rows(self) -> Iterator[tuple[int, int, int, int, int]]:
-        """The same without making a `Row` of each: ledger, first entry, offset, length, entries."""
+        """Yield each row as a tuple: ledger, first entry, offset, length, entries. Cheaper than `Row` objects."""
         return _ROW.iter_unpack(self.content)
 
 
 def pack_index_head(number: int) -> bytes:
-    """The first bytes of the index of segment ``number``."""
+    """Return the first bytes of the index of segment ``number``."""
     return _FILE_HEAD.pack(_MAGIC, number)
 
 
 def encode_chunk(rows: Sequence[Row], covered: int, *, sealed: bool = False) -> bytes:
-    """Rows for everything between what the last chunk covered and ``covered``."""
+    """Encode rows for everything between the end of the last chunk and ``covered``."""
     body = b"".join(_ROW.pack(row.ledger_id, row.first, row.offset, row.length, row.entries) for row in rows)
     rest = _CHUNK_REST.pack(len(rows), covered, _SEALED if sealed else 0) + body
     return _CHUNK_MAGIC + crc32c(rest).to_bytes(4, "little") + rest
 
 
 def parse_index(content: bytes, number: int) -> IndexContent:
-    """Read chunks up to the first that is damaged, cut off, or not there."""
+    """Parse chunks up to the first that is damaged, cut off or missing."""
     index = IndexContent()
     if content[:INDEX_HEAD] != pack_index_head(number):
         return index

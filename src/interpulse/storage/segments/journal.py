@@ -1,8 +1,9 @@
 """`Journal` on disk: group commit into shared segments. See docs/on-disk-format.md.
 
-A group is made of everything that waits when the writer is free, so a sync never waits for entries and entries wait for
-one sync at most. While the writer has a group the next one collects. Order within a completion: the next group is on
-its way before the logs hear of the last one, so that the disk works while callbacks run.
+A group is everything that waits when the writer is free, so a sync never waits for entries, and entries wait for at
+most one sync. The next group collects while the writer works on one.
+
+The next group is on its way before the logs are informed of the last one, so that the disk works while callbacks run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from interpulse.model.errors import PersistenceError
 from interpulse.storage.api import Change, LedgerRecord, LogDamaged, StorageFull
-from interpulse.storage.journals import (
+from interpulse.storage.logs.journal import (
     JournalClient,
     JournalStatistics,
     LedgerGone,
@@ -25,27 +26,27 @@ from interpulse.storage.journals import (
     Run,
     Sealed,
 )
+from interpulse.storage.logs.tail_cache import within
 from interpulse.storage.segments.files import Files
 from interpulse.storage.segments.index import LedgerRows, Row, encode_chunk
 from interpulse.storage.segments.ledger_owners import LedgerIds, owner_changes
 from interpulse.storage.segments.reader import SegmentReader, UnreadableRecord
-from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, place, split_run
+from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, location, split_run
 from interpulse.storage.segments.segment_set import Segment, SegmentSet, segment_path
 from interpulse.storage.segments.writer import GroupWrite, LogWriter
-from interpulse.storage.tail_cache import within
 
 __all__ = ["SegmentJournal"]
 
 _log = logging.getLogger(__name__)
 
-_GROUP_BYTES_MAX = 8 * 1024 * 1024  # keeps the wait of the next group short; one log's run may exceed it
+_GROUP_BYTES_MAX = 8 * 1024 * 1024  # bounds the wait of the next group; one log's run may exceed it
 _VERIFY_BYTES_MAX = 64 * 1024 * 1024  # per opening of a log: about 30 ms. Older records are checked when they are read
 _VERIFY_RECORDS_MAX = 20_000
 
 
 @dataclass(slots=True)
 class _Group:
-    """A group commit on its way."""
+    """A group commit in progress."""
 
     start: int
     clients: list[tuple[JournalClient, list[Run]]] = field(default_factory=list)
@@ -54,10 +55,10 @@ class _Group:
     size: int = 0
 
     def add(self, number: int, run: Run) -> None:
-        """Encode a run behind what is here already."""
+        """Encode a run behind the present ones."""
         for part in split_run(run):
             offset = self.start + self.size
-            record = encode_record(part, self.size, place(number, offset))
+            record = encode_record(part, self.size, location(number, offset))
             length = sum(map(len, record))
             self.parts += record
             self.rows.append(Row(part.ledger_id, part.first, len(part.entries), offset, length))
@@ -92,7 +93,7 @@ class SegmentJournal:
         self._waiting: deque[JournalClient] = deque()
         self._group: _Group | None = None
         self._scheduled = False
-        self._dropped: set[int] = set()  # ledgers forgotten while a group was on its way
+        self._dropped: set[int] = set()  # ledgers dropped while a group was being written
         self._damaged: dict[int, UnreadableRecord] = {}
         self._idle: list[asyncio.Future[None]] = []
         self.statistics = JournalStatistics()
@@ -107,14 +108,13 @@ class SegmentJournal:
         return owner_changes(log, before, after)
 
     async def recover(self, ledger_id: int) -> Sealed | None:
-        found = Sealed(*self._segments.measure(ledger_id))
-        return found if found.entries else None
+        sealed = Sealed(*self._segments.measure(ledger_id))
+        return sealed if sealed.entries else None
 
     async def seal(self, ledger_id: int) -> Sealed:
         return Sealed(*self._segments.measure(ledger_id))
 
-    def abandon(self, ledger_id: int) -> None:
-        """This process alone writes here."""
+    def abandon(self, ledger_id: int) -> None: ...
 
     # writing
 
@@ -176,7 +176,7 @@ class SegmentJournal:
         for client, runs in group.clients:
             try:
                 client.committed(runs)
-            except Exception as fault:  # noqa: BLE001 - a fault in one log must not keep the others from being told
+            except Exception as fault:  # noqa: BLE001 - a bug in one log must not keep the others from their outcome
                 _log.exception("log failed after its entries were written")
                 client.failed(PersistenceError(f"broken after a write: {fault!r}"))
 
@@ -190,7 +190,7 @@ class SegmentJournal:
         self.statistics.count(group.size, seconds)
 
     def _fail_group(self, group: _Group, error: Exception) -> None:
-        """It is unknown what of the group is on the disk: fence its logs, leave the segment, go on in a new one."""
+        """Fence the logs of a group, of which an unknown part is on disk, and begin a new segment."""
         assert self._active is not None
         _log.error("log write failed segment=%s error=%s", self._active.path, error)
         self.statistics.failed_groups += 1
@@ -240,11 +240,11 @@ class SegmentJournal:
             raise LogDamaged(name, records[0][0].path.name, -1, "the segment is missing") from error
         except OSError as error:
             raise _as_persistence_error(error, self._directory) from error
-        for _, known, rows in unchecked:
-            known.verified = len(rows) == len(known.firsts)
+        for _, ledger_rows, rows in unchecked:
+            ledger_rows.verified = len(rows) == len(ledger_rows.firsts)
 
     def _check_dense(self, name: str, ledger: LedgerRecord) -> None:
-        """Every entry of the ledger has a record, as far as indexes can tell."""
+        """Raise `LogDamaged` unless every entry of the ledger has a record, according to the indexes."""
         expected = 0
         where = "log"
         for segment, rows in self._segments.parts(ledger.ledger_id):
@@ -259,22 +259,22 @@ class SegmentJournal:
             raise LogDamaged(name, where, -1, f"entries from {ledger.ledger_id}:{expected} on are missing")
 
     def _unchecked(self, ledgers: Sequence[LedgerRecord]) -> list[tuple[Segment, LedgerRows, list[Row]]]:
-        """The newest records of these ledgers that no one has compared with their checksums since start."""
-        found = []
+        """Return the newest records of these ledgers that were not compared with their checksums since the start."""
+        unchecked_records = []
         bytes_left, records_left = _VERIFY_BYTES_MAX, _VERIFY_RECORDS_MAX
         for ledger in reversed(ledgers):
-            for segment, known in reversed(list(self._segments.parts(ledger.ledger_id))):
-                if known.verified:
+            for segment, ledger_rows in reversed(list(self._segments.parts(ledger.ledger_id))):
+                if ledger_rows.verified:
                     continue
                 rows: list[Row] = []
-                for index in range(len(known.firsts) - 1, -1, -1):
+                for index in range(len(ledger_rows.firsts) - 1, -1, -1):
                     if bytes_left <= 0 or records_left <= 0:
                         break
-                    rows.append(known.row(index, ledger.ledger_id))
+                    rows.append(ledger_rows.row(index, ledger.ledger_id))
                     bytes_left -= rows[-1].length
                     records_left -= 1
-                found.append((segment, known, rows))
-        return found
+                unchecked_records.append((segment, ledger_rows, rows))
+        return unchecked_records
 
     # upkeep
 
@@ -292,17 +292,17 @@ class SegmentJournal:
         await self.unlink(empty)
 
     def _retire(self, active: Segment) -> list[Segment]:
-        """End a segment that holds nothing living, so that its room is given back at once."""
+        """End a segment without a living ledger, so that its space is released immediately."""
         active.sealed = True
         self._active = None
         self._writer.seal(lambda: None)
         return self._segments.remove_empty()
 
     def unlink(self, segments: Sequence[Segment]) -> asyncio.Future[None]:
-        """Remove the files of segments that are no longer in the set; done when the result is there."""
+        """Remove the files of segments that are no longer in the set. The future is done when they are gone."""
         gone: asyncio.Future[None] = self._loop.create_future()
-        self._writer.unlink([each.number for each in segments], lambda: _answer(gone))
-        self._reader.forget([each.path for each in segments])
+        self._writer.unlink([segment.number for segment in segments], lambda: _answer(gone))
+        self._reader.forget([segment.path for segment in segments])
         return gone
 
     async def close(self) -> None:

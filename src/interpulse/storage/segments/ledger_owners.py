@@ -1,9 +1,9 @@
-"""Ledgers of a data directory: their ids, and which log each belongs to.
+"""The ledger ids of a data directory, and the log of each ledger.
 
-* ``/ledgers/L<id>`` says which log a ledger belongs to. It comes and goes in one commit with the record, so that what
-  lies in a segment can be told alive or dead without reading every record.
-* ``/ledgers/id-counter`` is the first ledger id that was never reserved. Ids are reserved in blocks *before* one is
-  used, so a crash may leave ids out but never gives one twice.
+* ``/ledgers/L<id>`` names the log of a ledger. It is written and deleted in one commit with the log's record, so that
+  ledgers in a segment are known to be alive or dead without reading every record.
+* ``/ledgers/id-counter`` is the first ledger id that was never reserved. Ids are reserved in blocks *before* use, so a
+  crash may skip ids but never assigns one twice.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from collections.abc import Collection, Iterable
 
 from interpulse.storage.api import Change, Delete, MetadataStore, MetadataUnavailable, Put, Versioned
 from interpulse.storage.cas import advance_counter
-from interpulse.storage.topic_records import JSON_RECORDS, decode_record, record_key
+from interpulse.storage.logs.topic_records import JSON_RECORDS, decode_record, record_key
 
 __all__ = ["LEDGER_COUNTER_KEY", "LedgerIds", "ledger_key", "living_ledgers", "owner_changes"]
 
 LEDGER_COUNTER_KEY = "/ledgers/id-counter"
-_BLOCK = 1000  # one commit per thousand ledgers; a restart skips at most so many ids
+_BLOCK = 1000  # one commit per thousand ledgers; a restart skips at most one block
 
 
 def ledger_key(ledger_id: int) -> str:
-    """Key that says which log the ledger belongs to."""
+    """Return the key that names the log of a ledger."""
     return f"/ledgers/L{ledger_id:010d}"
 
 
 class LedgerIds:
-    """Gives out ledger ids, each once in the life of the metadata store."""
+    """A source of ledger ids, each unique in the life of the metadata store."""
 
     def __init__(self, metadata: MetadataStore) -> None:
         self._metadata = metadata
@@ -36,7 +36,7 @@ class LedgerIds:
         self._reserving = asyncio.Lock()
 
     async def take(self) -> int:
-        """A ledger id that was never used."""
+        """Return a ledger id that was never used."""
         while self._next == self._end:
             async with self._reserving:
                 if self._next == self._end:
@@ -45,7 +45,7 @@ class LedgerIds:
         return self._next - 1
 
     async def first_unreserved(self) -> int:
-        """Every ledger id there ever was is below this one."""
+        """Return an id above every ledger id that was ever assigned."""
         stored = await self._metadata.get(LEDGER_COUNTER_KEY)
         return int(stored.value) if stored else 1
 
@@ -55,18 +55,18 @@ class LedgerIds:
 
 
 def owner_changes(name: str, before: Collection[int], after: Collection[int]) -> list[Change]:
-    """What is committed with a record that names other ledgers than before."""
+    """Return the changes to commit with a record that names other ledgers than before."""
     begun, ended = set(after).difference(before), set(before).difference(after)
-    puts: list[Change] = [Put(ledger_key(each), name.encode()) for each in sorted(begun)]
-    return puts + [Delete(ledger_key(each)) for each in sorted(ended)]
+    puts: list[Change] = [Put(ledger_key(ledger), name.encode()) for ledger in sorted(begun)]
+    return puts + [Delete(ledger_key(ledger)) for ledger in sorted(ended)]
 
 
 async def living_ledgers(metadata: MetadataStore, ledger_ids: Iterable[int]) -> dict[int, str]:
-    """Which of these ledgers some log still has, and the name of that log."""
-    owners = await metadata.get_many([ledger_key(each) for each in ledger_ids])
+    """Return the ledgers that still belong to a log, with the name of the log."""
+    owners = await metadata.get_many([ledger_key(ledger) for ledger in ledger_ids])
     claims = {int(key.rpartition("L")[2]): owner.value.decode() for key, owner in owners.items()}
     stored = await metadata.get_many([record_key(name) for name in sorted(set(claims.values()))])
-    return {each: name for each, name in claims.items() if _lists(name, stored.get(record_key(name)), each)}
+    return {ledger: name for ledger, name in claims.items() if _lists(name, stored.get(record_key(name)), ledger)}
 
 
 def _lists(name: str, stored: Versioned | None, ledger_id: int) -> bool:
@@ -75,4 +75,4 @@ def _lists(name: str, stored: Versioned | None, ledger_id: int) -> bool:
     try:
         return ledger_id in decode_record(JSON_RECORDS, name, stored.value).ledger_ids
     except MetadataUnavailable:
-        return True  # the log cannot be opened before its record is mended; its entries must still be there then
+        return True  # the log cannot be opened before its record is repaired; its entries must still exist then

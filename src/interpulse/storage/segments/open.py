@@ -1,4 +1,4 @@
-"""The store of all logs over segments on disk: opened, and rid of what no log has any more."""
+"""The log store over segments on disk: opened, and freed of ledgers without a log."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from interpulse.storage.api import (
     DataDirectoryUnusable,
     MetadataStore,
 )
+from interpulse.storage.logs.topic_log import LogConfig
+from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.segments.files import DiskFiles, Files
 from interpulse.storage.segments.journal import SegmentJournal
 from interpulse.storage.segments.ledger_owners import LedgerIds, living_ledgers
 from interpulse.storage.segments.reader import SegmentReader
 from interpulse.storage.segments.recovery import recover_segments
 from interpulse.storage.segments.segment_set import Segment, SegmentSet
-from interpulse.storage.topic_log import LogConfig
-from interpulse.storage.topic_log_store import TopicLogStore
 
 __all__ = ["open_log_store"]
 
@@ -36,17 +36,16 @@ async def open_log_store(
 ) -> TopicLogStore:
     """Open the logs in ``directory`` (created if absent), whose records are in ``metadata``.
 
-    ``on_full`` is told, in words, when entries could not be written for want of room; ``on_write`` the bytes of every
-    group of entries that is about to be written.
-
-    Raises `DataDirectoryUnusable` if the directory cannot be used or does not belong to this metadata store.
+    ``on_full`` is called with the problem when entries could not be written for lack of space, ``on_write`` with the
+    bytes of every group of entries that is about to be written. Raise `DataDirectoryUnusable` if the directory cannot
+    be used or belongs to another metadata store.
     """
     files = files or DiskFiles()
     ids = LedgerIds(metadata)
     reader = SegmentReader(files)
     try:
-        found = await reader.run(lambda: recover_segments(directory, files))
-        segments = SegmentSet(found)
+        recovered = await reader.run(lambda: recover_segments(directory, files))
+        segments = SegmentSet(recovered)
         dead = await _take_dead_segments(directory, metadata, ids, segments)
     except OSError as error:
         await reader.close()
@@ -62,16 +61,18 @@ async def open_log_store(
 async def _take_dead_segments(
     directory: Path, metadata: MetadataStore, ids: LedgerIds, segments: SegmentSet
 ) -> list[Segment]:
-    """Drop the ledgers that no log has any more; the segments that hold nothing else."""
+    """Drop the ledgers without a log, and return the segments that held nothing else."""
     unreserved = await ids.first_unreserved()
-    strangers = [each for each in segments.ledger_ids if each >= unreserved]
+    strangers = [ledger for ledger in segments.ledger_ids if ledger >= unreserved]
     if strangers:
-        reason = f"ledger {strangers[0]} is not one of this metadata store; was metadata.sqlite removed or replaced?"
+        reason = (
+            f"ledger {strangers[0]} does not belong to this metadata store; was metadata.sqlite removed or replaced?"
+        )
         raise DataDirectoryUnusable(str(directory), reason)
     owners = await living_ledgers(metadata, segments.ledger_ids)
     for ledger_id, name in owners.items():
         for segment, rows in segments.parts(ledger_id):
             if rows.damaged_at is not None:
                 _log.error("log is damaged log=%s segment=%s offset=%d", name, segment.path, rows.damaged_at)
-    dead = segments.forget([each for each in segments.ledger_ids if each not in owners])
+    dead = segments.forget([ledger for ledger in segments.ledger_ids if ledger not in owners])
     return dead + segments.remove_empty()

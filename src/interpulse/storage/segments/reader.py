@@ -1,7 +1,7 @@
-"""Reads records in one thread, and believes nothing it has not checked.
+"""A reader of records, which returns nothing that it has not checked.
 
-Open files are kept, the least recently used is closed first. Everything private runs in the reader's own thread, so
-files need no locks.
+All private methods run in the reader's one thread, so files need no locks. Files stay open; the least recently used one
+is closed first.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from interpulse.storage.segments.records import (
     DamagedRecord,
     RecordHead,
     check_body,
+    location,
     parse_entries,
     parse_record_head,
-    place,
 )
 from interpulse.storage.segments.segment_set import Extent, Segment
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class UnreadableRecord(Exception):
-    """A record that is not what the index says; where, and why."""
+    """A record differs from its index: where, and why."""
 
     def __init__(self, path: Path, offset: int, reason: str) -> None:
         super().__init__(path, offset, reason)
@@ -50,11 +50,11 @@ class SegmentReader:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="log-reader")
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do blocking work in the reader's thread."""
+        """Run blocking work in the reader's thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def read(self, extents: Sequence[Extent]) -> list[bytes]:
-        """The wanted entries of all extents. Raises `UnreadableRecord`, and OSError if the disk cannot be read."""
+        """Return the wanted entries of all extents. Raise `UnreadableRecord`, or OSError if the disk cannot be read."""
         return await self.run(lambda: [entry for extent in extents for entry in self._entries(extent)])
 
     async def check(self, records: Sequence[tuple[Segment, Row]]) -> None:
@@ -62,7 +62,7 @@ class SegmentReader:
         await self.run(lambda: self._check(records))
 
     def forget(self, paths: Sequence[Path]) -> None:
-        """Give back files that were unlinked."""
+        """Close files that were unlinked."""
         self._thread.submit(self._close, paths)
 
     async def close(self) -> None:
@@ -97,9 +97,9 @@ class SegmentReader:
     def _record(self, segment: Segment, row: Row) -> tuple[RecordHead, bytes]:
         content = self._file(segment.path).read(row.length, row.offset)
         try:
-            head = parse_record_head(content, place(segment.number, row.offset))
+            head = parse_record_head(content, location(segment.number, row.offset))
             if (head.ledger_id, head.first, head.entries, head.length) != (*row[:3], row.length):
-                raise DamagedRecord("another record lies here")
+                raise DamagedRecord("another record is stored here")
             check_body(head, content)
         except DamagedRecord as damage:
             raise UnreadableRecord(segment.path, row.offset, str(damage)) from damage

@@ -1,9 +1,9 @@
-"""The bytes of a segment file: its head, and the records in it. See docs/on-disk-format.md.
+"""The bytes of a segment file: its head, and its records. See docs/on-disk-format.md.
 
-A record holds consecutive entries of one ledger that were written by one group commit. Its header has a checksum of its
-own, so that a reader that lost its place finds the next record, and one for the body. ``group_offset`` tells how far
-the record lies behind the begin of its group: everything before that begin was synced before this record was written.
-The header's checksum begins with the place of the record, so a copy of a record inside an entry is not taken for one.
+A record holds consecutive entries of one ledger, written by one group commit. Its header has a checksum of its own, so
+that a reader that lost its position finds the next record, and one for the body. ``group_offset`` is the distance of
+the record from the start of its group: everything before that start was synced before this record was written. The
+header's checksum starts from the record's location, so a copy of a record inside an entry is not taken for a record.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from interpulse.storage.journals import Run
+from interpulse.storage.logs.journal import Run
 
 __all__ = [
     "RECORD_HEAD",
@@ -25,10 +25,10 @@ __all__ = [
     "check_body",
     "encode_record",
     "find_record",
+    "location",
     "pack_segment_head",
     "parse_entries",
     "parse_record_head",
-    "place",
     "segment_head_version",
     "split_run",
 ]
@@ -41,11 +41,11 @@ _HEAD = Struct("<4sQQIIII")  # magic, ledger, first entry, entries, body length,
 _CHECKSUM = Struct("<I")
 SEGMENT_HEAD = _SEGMENT.size
 RECORD_HEAD = _HEAD.size + _CHECKSUM.size
-BODY_BYTES_MAX = 64 * 1024  # a run is cut into records of this size: what one read must check at least
+BODY_BYTES_MAX = 64 * 1024  # runs are cut into records of this size, the least that one read must check
 
 
 class DamagedRecord(Exception):
-    """These bytes are not the record that was written."""
+    """The bytes are not the record that was written."""
 
 
 class RecordHead(NamedTuple):
@@ -60,18 +60,18 @@ class RecordHead(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Bytes of the whole record."""
+        """The size of the whole record."""
         return RECORD_HEAD + self.body_length
 
 
 def pack_segment_head(number: int) -> bytes:
-    """The first bytes of segment ``number``."""
+    """Return the first bytes of segment ``number``."""
     head = _SEGMENT.pack(_SEGMENT_MAGIC, VERSION, 0, number, 0)[: -_CHECKSUM.size]
     return head + _CHECKSUM.pack(crc32c(head))
 
 
 def segment_head_version(content: bytes) -> int | None:
-    """The format version, None if this is not the head of a segment."""
+    """Return the format version, None if this is not the head of a segment."""
     if len(content) < SEGMENT_HEAD:
         return None
     magic, version, _, _, checksum = _SEGMENT.unpack_from(content)
@@ -80,7 +80,7 @@ def segment_head_version(content: bytes) -> int | None:
 
 
 def split_run(run: Run) -> list[Run]:
-    """Cut a run so that each part makes one record of bounded size; an entry above the bound gets its own."""
+    """Cut a run into parts for records of bounded size. An entry above the bound gets its own record."""
     ends = list(accumulate(map(len, run.entries)))
     if ends[-1] <= BODY_BYTES_MAX:
         return [run]
@@ -92,13 +92,13 @@ def split_run(run: Run) -> list[Run]:
     return parts
 
 
-def place(number: int, offset: int) -> int:
-    """Initial value of the header checksum for a record at ``offset`` of segment ``number``."""
+def location(number: int, offset: int) -> int:
+    """Return the initial header checksum of a record at ``offset`` of segment ``number``."""
     return (number * 0x9E3779B1 + offset) & 0xFFFFFFFF
 
 
 def encode_record(run: Run, group_offset: int, at: int) -> tuple[bytes, bytes, bytes]:
-    """Header, table of entry lengths, and entries of a record at the `place` ``at``."""
+    """Return header, entry lengths and entries of a record. ``at`` is its `location`."""
     table = pack(f"<{len(run.entries)}I", *map(len, run.entries))
     entries = b"".join(run.entries)
     head = _HEAD.pack(
@@ -114,7 +114,7 @@ def encode_record(run: Run, group_offset: int, at: int) -> tuple[bytes, bytes, b
 
 
 def parse_record_head(content: bytes, at: int, offset: int = 0) -> RecordHead:
-    """Read the header at ``offset`` of ``content``, which is the `place` ``at``. Raises `DamagedRecord`."""
+    """Parse the header at ``offset`` of ``content``. ``at`` is its `location`. Raise `DamagedRecord`."""
     if len(content) - offset < RECORD_HEAD:
         raise DamagedRecord("the record is cut off")
     magic, *fields = _HEAD.unpack_from(content, offset)
@@ -139,7 +139,7 @@ def check_body(head: RecordHead, content: bytes, offset: int = 0) -> None:
 
 
 def parse_entries(head: RecordHead, content: bytes, skip: int, count: int) -> list[bytes]:
-    """Entries ``skip`` to ``skip + count`` of a record whose body was checked."""
+    """Return entries ``skip`` to ``skip + count`` of a record whose body was checked."""
     table = unpack_from(f"<{head.entries}I", content, RECORD_HEAD)
     begin = RECORD_HEAD + 4 * head.entries
     if begin + sum(table) != head.length:
@@ -149,10 +149,13 @@ def parse_entries(head: RecordHead, content: bytes, skip: int, count: int) -> li
 
 
 def find_record(content: bytes, number: int, begin: int, offset: int) -> int:
-    """Where the next intact header is at or after ``offset``, -1 if nowhere. ``content`` begins at byte ``begin``."""
+    """Return the offset of the next intact header at or after ``offset``, -1 if there is none.
+
+    ``content`` begins at byte ``begin`` of segment ``number``.
+    """
     while (offset := content.find(_RECORD_MAGIC, offset)) >= 0:
         try:
-            parse_record_head(content, place(number, begin + offset), offset)
+            parse_record_head(content, location(number, begin + offset), offset)
         except DamagedRecord:
             offset += 1
         else:

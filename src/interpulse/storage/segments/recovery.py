@@ -1,14 +1,14 @@
-"""Start-up: find out what every segment holds.
+"""Recovery of the segments at start.
 
-A sealed segment is described by its index and not read at all. Of any other only what lies behind the last index chunk
-is read, every record with its checksums. There
+A sealed segment is described by its index and not read at all. Of any other segment only the part behind the last index
+chunk is read, every record with its checksums:
 
-* a beginning of records that are all right is kept: some were acknowledged, the others do no harm. It is written once
-  more, since it is unknown whether its sync was over, and what is shown to a consumer must stay;
-* what follows is a *torn tail* if it can only belong to the group that was being written: it was never acknowledged and
-  is cut off;
-* anything else that is wrong is *damage*. Where the header of the record survives, its ledger is known; where not, the
-  gap in the entry ids tells; ledgers for which neither can be told are taken for damaged.
+* A prefix of intact records stays. Some of its records were acknowledged, the others do no harm. It is written once
+  more, since its sync may not have finished, and what a consumer has seen must stay.
+* The rest is a *torn tail* if it can only belong to the group that was being written: it was never acknowledged and is
+  cut off.
+* Anything else that is wrong is *damage*. The header of the record, if intact, names its ledger; otherwise the gap in
+  the entry ids does. Ledgers that neither clears are considered damaged.
 
 No segment is written to after recovery: every start begins a new one.
 """
@@ -29,8 +29,8 @@ from interpulse.storage.segments.records import (
     RecordHead,
     check_body,
     find_record,
+    location,
     parse_record_head,
-    place,
     segment_head_version,
 )
 from interpulse.storage.segments.segment_set import Segment, index_path, segment_path
@@ -42,7 +42,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Scan:
-    """The records of a part of a segment. ``damaged``: rows with a wrong body, ``lost``: offsets of unknown records."""
+    """The records of a part of a segment.
+
+    ``damaged`` has rows with a wrong body, ``lost`` offsets of unknown records.
+    """
 
     rows: list[Row] = field(default_factory=list)
     damaged: list[Row] = field(default_factory=list)
@@ -57,9 +60,9 @@ class _Scan:
 
 
 def recover_segments(directory: Path, files: Files) -> list[Segment]:
-    """All segments of the directory, oldest first; torn tails are cut and indexes completed.
+    """Return all segments of the directory, oldest first. Torn tails are cut, and indexes completed.
 
-    Raises OSError if the disk fails, `DataDirectoryUnusable` if a newer program wrote a segment.
+    Raise OSError if the disk fails, `DataDirectoryUnusable` if a newer program wrote a segment.
     """
     names = [Path(name) for name in files.names(directory)]
     for name in names:
@@ -111,7 +114,7 @@ def _size_of(path: Path, files: Files) -> int:
 
 
 def _add_indexed(segment: Segment, index: IndexContent) -> None:
-    """Take over the index: this is most of the time of a restart."""
+    """Take over the rows of the index. Most of the time of a restart goes here."""
     rows = LedgerRows()
     current = None
     for ledger_id, first, offset, length, entries in index.plain_rows():
@@ -125,7 +128,7 @@ def _add_indexed(segment: Segment, index: IndexContent) -> None:
 
 
 def _complete(directory: Path, files: Files, segment: Segment, index: IndexContent, begin: int) -> None:
-    """Look at what the index does not cover, and seal the segment."""
+    """Read the part of the segment that the index does not cover, and seal the segment."""
     file = files.open(segment.path)
     try:
         content = file.read(segment.size - begin, begin)
@@ -149,7 +152,7 @@ def _complete(directory: Path, files: Files, segment: Segment, index: IndexConte
 
 
 def _suspect(segment: Segment, lost: list[int]) -> None:
-    """Records of unknown ledgers are lost: only a later record without a gap proves a ledger innocent."""
+    """Mark ledgers that may have lost records. Only a later record without a gap clears a ledger."""
     for offset in lost:
         _log.error("log records of unknown ledgers are lost segment=%s offset=%d", segment.path, offset)
         for rows in segment.ledgers.values():
@@ -181,7 +184,7 @@ def _scan(content: bytes, number: int, begin: int) -> _Scan:
         head: RecordHead | None = None
         intact = False
         try:
-            head = parse_record_head(content, place(number, begin + offset), offset)
+            head = parse_record_head(content, location(number, begin + offset), offset)
             check_body(head, content, offset)
             intact = True
         except DamagedRecord:
@@ -198,9 +201,9 @@ def _scan(content: bytes, number: int, begin: int) -> _Scan:
 
 
 def _synced_before_later_group(content: bytes, number: int, begin: int, offset: int, following: int) -> bool:
-    """Whether a record behind ``offset`` belongs to a group that began later, so that ``offset`` was on the disk."""
+    """Return True if a record behind ``offset`` belongs to a later group, so that ``offset`` was on disk."""
     while following >= 0:
-        head = parse_record_head(content, place(number, begin + following), following)
+        head = parse_record_head(content, location(number, begin + following), following)
         if following - head.group_offset > offset:
             return True
         following = find_record(content, number, begin, following + 1)

@@ -1,8 +1,8 @@
-"""The one thread that writes: group after group, each made durable before its logs hear of it.
+"""The thread that writes: group after group, each made durable before its logs are informed.
 
-The event loop hands over bytes that are ready to be written and gets back one call per group, in order; nothing else is
-shared between the two. After a failed write or sync the segment is left alone for ever, since it is unknown what of it
-is on the disk, and the next group has to begin a new one.
+The event loop passes bytes that are ready to be written and gets one call per group, in order. The two share nothing
+else. After a failed write or sync the segment is never touched again, since an unknown part of it is on disk, and the
+next group must begin a new one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class GroupWrite:
-    """The bytes of one group commit: ``begin`` is the number of a new segment to begin with it."""
+    """The bytes of one group commit. ``begin`` is the number of a new segment to begin with it."""
 
     begin: int | None
     content: bytes
@@ -53,19 +53,19 @@ class LogWriter:
         self._thread.start()
 
     def write(self, group: GroupWrite, done: Callable[[Exception | None, float], None]) -> None:
-        """Make a group durable; ``done(error, seconds)`` is called in the event loop."""
+        """Make a group durable, then call ``done(error, seconds)`` in the event loop."""
         self._jobs.put(lambda: self._write(group, done))
 
     def seal(self, done: Callable[[], None]) -> None:
-        """End the current segment; the next group must begin a new one."""
+        """End the current segment. The next group must begin a new one."""
         self._jobs.put(lambda: self._and_then(self._seal, done))
 
     def unlink(self, numbers: Sequence[int], done: Callable[[], None]) -> None:
-        """Remove segments that hold nothing living."""
+        """Remove segments without a living ledger."""
         self._jobs.put(lambda: self._and_then(lambda: self._unlink(numbers), done))
 
     def stop(self) -> None:
-        """End the thread after everything that was handed over."""
+        """End the thread once all its work is done."""
         self._jobs.put(None)
         self._thread.join()
 
@@ -107,7 +107,7 @@ class LogWriter:
         try:
             self._index.write(chunk)
         except OSError as error:
-            # The segment has everything; without its index the next start reads the segment itself.
+            # The segment is complete; without its index the next start reads the segment itself.
             _log.warning("log index not written error=%s", error)
             self._close(self._index)
             self._index = None
@@ -142,5 +142,5 @@ class LogWriter:
                 self._files.unlink(index_path(self._directory, number))
             self._files.sync_directory(self._directory)
         except OSError as error:
-            # The room is given back at the next start, which finds the segment without a living ledger.
+            # The next start finds the segment without a living ledger and removes it.
             _log.warning("log segment not removed error=%s", error)

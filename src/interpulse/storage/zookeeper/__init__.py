@@ -1,9 +1,9 @@
 """Metadata in ZooKeeper: a store, over a client.
 
-* `jute`, `records`: the encoding, and what is encoded; `protocol`: one end of a connection without IO
-* `connection`: a socket with it; `session`: how long one may rely on a session; `link`: one session over changing
-  connections, with its requests; `servers`: connect strings; `budget`: a bound on what is on its way
-* `client`: nodes, commits and watches over a link; `errors`: what can go wrong
-* `store`: the `MetadataStore`; `known`: what it remembers; `commit_plan`: a commit as steps; `outcomes`: what became of
-  a commit whose answer was lost; `paging`: the order of keys
+* `jute`, `records`: the encoding, and the encoded records; `protocol`: one end of a connection without IO
+* `connection`: a socket that drives the protocol; `session`: the deadline of a session; `link`: one session over
+  changing connections, with its requests; `servers`: connect strings; `budget`: a bound on requests in flight
+* `client`: nodes, commits and watches over a link; `errors`: the errors of all of them
+* `store`: the `MetadataStore`; `node_cache`: its cache; `commit_plan`: a commit as steps; `outcomes`: the outcome of a
+  commit whose answer was lost; `paging`: the order of keys
 """

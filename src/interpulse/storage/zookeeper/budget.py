@@ -1,4 +1,4 @@
-"""A bound on bytes that are on their way."""
+"""A bound on bytes in flight."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Budget"]
 
 
 class Budget:
-    """So many bytes may be taken at a time; who wants more waits, in turn."""
+    """A number of bytes to take and give back. Callers that exceed it wait in turn."""
 
     def __init__(self, bytes_max: int) -> None:
         self._left = bytes_max
@@ -17,7 +17,7 @@ class Budget:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def take(self, count: int) -> int:
-        """Wait until there is room; what it returns is to be given back. More than there is at all waits for all."""
+        """Wait until the bytes are free, and return the number to give back. A request above the bound takes all."""
         count = min(count, self._max)
         if self._left >= count and not self._waiting:
             self._left -= count
@@ -36,7 +36,7 @@ class Budget:
         return count
 
     def give_back(self, count: int) -> None:
-        """What was taken is free again."""
+        """Free bytes that were taken."""
         self._left += count
         self._wake()
 

@@ -1,8 +1,8 @@
-"""An asyncio client of ZooKeeper: nodes, commits of several steps, watches that stay, and one session.
+"""An asyncio client of ZooKeeper: nodes, commits of several steps, lasting watches, and one session.
 
-Paths are those below the path of the connect string, and begin with a slash. Every method raises a `ZooKeeperError`:
-`NotConnected` if it was not done, `OutcomeUnknown` or `SessionExpired` if a write may have been done, `Refused` or one
-of its classes if the server refused it.
+Paths start with a slash and are relative to the path of the connect string. Every method raises a `ZooKeeperError`:
+`NotConnected` if nothing was done, `OutcomeUnknown` or `SessionExpired` if a write may have been applied, `Refused` or
+one of its subclasses if the server refused it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from interpulse.storage.zookeeper.session import Session, SessionEvent
 __all__ = ["ZooKeeperClient"]
 
 _NO_NODE = -101
-_NOT_TO_BLAME = (0, -2)  # steps before and after the one that was refused
+_NOT_TO_BLAME = (0, -2)  # codes of steps before and after the refused one
 
 
 class ZooKeeperClient:
@@ -61,7 +61,7 @@ class ZooKeeperClient:
     async def connect(cls, servers: str, config: LinkConfig | None = None) -> Self:
         """Begin a session with one of the servers, ``host1:2181,host2:2181/path``.
 
-        Raises ValueError if the text names none, and `NotConnected` if none answers.
+        Raise ValueError if the text names none, and `NotConnected` if none answers.
         """
         return cls(await Link.open(parse_servers(servers), config or LinkConfig()))
 
@@ -72,53 +72,53 @@ class ZooKeeperClient:
 
     @property
     def session(self) -> Session:
-        """The present session."""
+        """The current session."""
         return self._link.session
 
     @property
     def connected(self) -> bool:
-        """Whether a server answers and tells of changes now."""
+        """True while a server answers and reports changes."""
         return self._link.connected
 
     def on_session(self, callback: Callable[[SessionEvent], None]) -> Callable[[], None]:
-        """Call back with what becomes of the session; must not raise. Returns the function that ends it."""
+        """Call back with events of the session, and return the function that ends this. Must not raise."""
         return self._link.on_session(callback)
 
     def on_watch_event(self, callback: Callable[[WatchEvent], None]) -> None:
-        """Call back with every change of what is watched, before an answer that could show it; must not raise."""
+        """Call back with every change of a watched node, before an answer that could show it. Must not raise."""
         self._on_watch_event = callback
 
     async def get(self, path: str) -> Node:
-        """Value and `Stat` of a node."""
+        """Return value and `Stat` of a node."""
         return await self._link.ask(GET, Read(self._full(path)), f"reading {path}", once=False)
 
     async def exists(self, path: str) -> Stat | None:
-        """The `Stat` of a node, None if there is none."""
+        """Return the `Stat` of a node, None if it does not exist."""
         try:
             return await self._link.ask(EXISTS, Read(self._full(path)), f"looking for {path}", once=False)
         except NoNode:
             return None
 
     async def children(self, path: str) -> Listing:
-        """The names of the children of a node, in no order, and its `Stat`."""
+        """Return the names of a node's children, unordered, and its `Stat`."""
         return await self._link.ask(GET_CHILDREN, Read(self._full(path)), f"listing {path}", once=False)
 
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
-        """Several nodes as they are at one moment, None for those that do not exist."""
+        """Return several nodes as of one moment, None for those that do not exist."""
         steps = [Step(GET, Read(self._full(path))) for path in paths]
         what = f"reading {paths[0] if paths else 'nothing'} and {max(len(paths) - 1, 0)} others"
-        found = await self._link.ask(MULTI_READ, steps, what, once=False)
-        for path, each in zip(paths, found, strict=True):
-            if isinstance(each, Failed) and each.code != _NO_NODE:
-                raise refusal(each.code, f"reading {path}")
-        return [None if isinstance(each, Failed) else each for each in found]
+        answers = await self._link.ask(MULTI_READ, steps, what, once=False)
+        for path, answer in zip(paths, answers, strict=True):
+            if isinstance(answer, Failed) and answer.code != _NO_NODE:
+                raise refusal(answer.code, f"reading {path}")
+        return [None if isinstance(answer, Failed) else answer for answer in answers]
 
     async def create(
         self, path: str, value: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
     ) -> Created:
-        """Create a node below one that exists; a sequential one gets ten digits behind its path.
+        """Create a node below an existing one.
 
-        An ephemeral one goes with the session.
+        A sequential node gets ten digits behind its path. An ephemeral one is removed with the session.
         """
         flags = (EPHEMERAL if ephemeral else PERSISTENT) + (SEQUENTIAL if sequential else 0)
         request = Create(self._full(path), value, flags=flags)
@@ -126,25 +126,25 @@ class ZooKeeperClient:
         return Created(self._cut(made.path), made.stat)
 
     async def create_parents(self, path: str) -> None:
-        """Make sure that every node above this path exists; new ones have an empty value."""
+        """Create the missing nodes above this path, with empty values."""
         parts = self._full(path).split("/")[1:-1]
         above = ["/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1)]
         if above and await self._exists_full(above[-1]):
             return
-        for each in above:
-            if not await self._exists_full(each):
-                await self._create_parent(each)
+        for parent in above:
+            if not await self._exists_full(parent):
+                await self._create_parent(parent)
 
     async def set(self, path: str, value: bytes, version: int = ANY_VERSION) -> Stat:
-        """Replace the value of a node that has this version."""
+        """Replace the value of a node with this version."""
         return await self._link.ask(SET, Set(self._full(path), value, version), f"writing {path}", once=True)
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """Remove a node that has this version and no children."""
+        """Remove a node with this version. It must have no children."""
         await self._link.ask(DELETE, Delete(self._full(path), version), f"deleting {path}", once=True)
 
     async def multi(self, steps: Sequence[Step]) -> list[Any]:
-        """Apply all steps or none; the answer of each. Raises `StepsRefused`, which says which one was refused."""
+        """Apply all steps or none, and return the answer of each. Raise `StepsRefused` with the refused step."""
         full = [Step(operation, request._replace(path=self._full(request.path))) for operation, request in steps]
         what = f"committing {_named(steps)}"
         answers = await self._link.ask(MULTI, full, what, once=True)
@@ -155,13 +155,14 @@ class ZooKeeperClient:
         return answers
 
     async def sync(self, path: str) -> None:
-        """What is read from now on is at least as new as this moment, also if the server lags behind others."""
+        """Make later reads at least as new as this moment, even from a server that lags behind."""
         await self._link.ask(SYNC, Child(self._full(path)), f"syncing {path}", once=False)
 
     async def watch(self, path: str) -> None:
-        """Be told, by `on_watch_event`, of every change of the node and below it, for as long as the client lives.
+        """Report every change of the node and of nodes below it to `on_watch_event`, until the client is closed.
 
-        What happens while there is no connection is not told: on `SessionEvent` RESUMED or RENEWED, anything may have.
+        Changes during a lost connection are not reported: on `SessionEvent` RESUMED or RENEWED, anything may have
+        changed.
         """
         await self._link.watch(self._full(path))
 
@@ -170,7 +171,7 @@ class ZooKeeperClient:
         await self._link.close()
 
     async def _exists_full(self, path: str) -> bool:
-        """Whether there is a node at this path, which is not below the path of the connect string."""
+        """Return True if a node has this path, which is absolute and not relative to the connect string."""
         try:
             await self._link.ask(EXISTS, Read(path), f"looking for {path}", once=False)
         except NoNode:
@@ -179,7 +180,7 @@ class ZooKeeperClient:
 
     async def _create_parent(self, full: str) -> None:
         try:
-            await self._link.ask(CREATE, Create(full), f"creating {full}", once=False)  # one more try does no harm
+            await self._link.ask(CREATE, Create(full), f"creating {full}", once=False)  # repeating it does no harm
         except NodeExists:
             return
 

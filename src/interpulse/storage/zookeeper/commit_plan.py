@@ -1,7 +1,8 @@
 """A commit as the steps of a multi.
 
 ZooKeeper has no step for "must be absent": such a key is created and, if it is not to be written, deleted again. It has
-none for "put, whatever there is" either: the plan follows what was known, and is made again if that was wrong.
+none for "put, whether it exists or not" either: the plan follows the cached nodes, and is made again if they were
+outdated.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from interpulse.storage.api import Change, CommitConflict, Put
-from interpulse.storage.zookeeper.known import KnownNode
+from interpulse.storage.zookeeper.node_cache import CachedNode
 from interpulse.storage.zookeeper.records import (
     ANY_VERSION,
     CHECK,
@@ -30,42 +31,42 @@ __all__ = ["Planned", "last_changes", "plan_commit"]
 
 
 class Planned(NamedTuple):
-    """One step; ``expected`` if its refusal says that an expectation of the commit does not hold."""
+    """One step. ``expected`` is True if its refusal means that an expectation of the commit does not hold."""
 
     step: Step
     expected: bool
 
 
 def last_changes(changes: Sequence[Change]) -> dict[str, Change]:
-    """Of several changes of one key only the last one counts."""
+    """Return the last change of each key: only that one counts."""
     return {change.key: change for change in changes}
 
 
 def plan_commit(
     changes: Mapping[str, Change],
     expect: Mapping[str, int | None],
-    nodes: Mapping[str, KnownNode],
+    nodes: Mapping[str, CachedNode],
     session_id: int = 0,
 ) -> list[Planned]:
-    """The steps, in an order in which each finds what it needs.
+    """Return the steps in an order in which each finds what it needs.
 
-    ``nodes`` has every key, ``session_id`` is the session of ephemeral ones. Raises `CommitConflict` for an expectation
-    that they contradict, and for an ephemeral key that is there and not of this session.
+    ``nodes`` holds every key, ``session_id`` is the session of ephemeral keys. Raise `CommitConflict` if the nodes
+    contradict an expectation, or if an ephemeral key exists and is not of this session.
     """
     for key, version in expect.items():
-        found = nodes[key].found
-        if (None if found is None else found.version) != version:
+        stored = nodes[key].stored
+        if (None if stored is None else stored.version) != version:
             raise CommitConflict(key)
     for key, change in changes.items():
-        if isinstance(change, Put) and change.ephemeral and nodes[key].found and nodes[key].owner != session_id:
+        if isinstance(change, Put) and change.ephemeral and nodes[key].stored and nodes[key].owner != session_id:
             raise CommitConflict(key)
     checks = [
         Planned(Step(CHECK, Check(key, nodes[key].version)), True)
         for key in expect
-        if key not in changes and nodes[key].found is not None
+        if key not in changes and nodes[key].stored is not None
     ]
     doomed = sorted((key for key, change in changes.items() if not isinstance(change, Put)), reverse=True)
-    deletions = [_deletion(key, key in expect, nodes[key]) for key in doomed if nodes[key].found is not None]
+    deletions = [_deletion(key, key in expect, nodes[key]) for key in doomed if nodes[key].stored is not None]
     puts = {
         key: [_put(change, key in expect, nodes[key])] for key, change in changes.items() if isinstance(change, Put)
     }
@@ -75,7 +76,7 @@ def plan_commit(
 
 
 def _above(key: str) -> Iterator[str]:
-    """Every key above: where one of these is absent, this one is."""
+    """Yield every key above. If one of them is absent, this key is too."""
     while key := key.rpartition("/")[0]:
         yield key
 
@@ -84,12 +85,12 @@ def _absence(key: str) -> list[Planned]:
     return [Planned(Step(CREATE, Create(key)), True), Planned(Step(DELETE, Delete(key)), True)]
 
 
-def _deletion(key: str, expected: bool, node: KnownNode) -> Planned:
+def _deletion(key: str, expected: bool, node: CachedNode) -> Planned:
     return Planned(Step(DELETE, Delete(key, node.version if expected else ANY_VERSION)), expected)
 
 
-def _put(put: Put, expected: bool, node: KnownNode) -> Planned:
-    if node.found is None:
+def _put(put: Put, expected: bool, node: CachedNode) -> Planned:
+    if node.stored is None:
         flags = EPHEMERAL if put.ephemeral else PERSISTENT
         return Planned(Step(CREATE, Create(put.key, put.value, flags=flags)), expected)
     return Planned(Step(SET, Set(put.key, put.value, node.version if expected else ANY_VERSION)), expected)

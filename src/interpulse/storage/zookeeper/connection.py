@@ -16,14 +16,14 @@ __all__ = ["Connection"]
 
 OnWatchEvent = Callable[[WatchEvent], None]
 
-_PING_SHARE: Final = 1 / 3  # of the time-out: when nothing was sent for so long
-_SILENCE_SHARE: Final = 2 / 3  # of the time-out: when nothing came for so long, nothing will
+_PING_SHARE: Final = 1 / 3  # of the time-out: the longest silence of this client before a ping
+_SILENCE_SHARE: Final = 2 / 3  # of the time-out: the longest silence of the server before the connection is closed
 
 
 class Connection(asyncio.Protocol):
-    """A connection with a session, or on the way to it. Create it with `open`.
+    """A connection with a session, or about to get one. Create it with `open`.
 
-    ``on_answered(sent_at)`` is called for whatever the server answers, with the moment it was sent.
+    ``on_answered(sent_at)`` is called for every answer, with the time at which the request was sent.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._out: list[bytes] = []
         self._answers: deque[asyncio.Future[Any]] = deque()  # of the handshake
-        self._sent_at: deque[float] = deque()  # of requests that wait for their reply
+        self._sent_at: deque[float] = deque()  # of requests without a reply
         self._pings_sent_at: deque[float] = deque()
         self._last_sent = self._last_received = clock()
         self._timeout_s = 0.0
@@ -49,7 +49,7 @@ class Connection(asyncio.Protocol):
     async def open(
         cls, server: Server, on_reply: Callable[[Reply], None], on_event: OnWatchEvent, clock: Callable[[], float]
     ) -> Connection:
-        """Connect to the server; raises OSError."""
+        """Connect to the server. Raise OSError."""
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(
             lambda: cls(server, on_reply, on_event, clock), server.host, server.port
@@ -62,36 +62,36 @@ class Connection(asyncio.Protocol):
         return self._protocol.last_zxid
 
     async def begin(self, request: ConnectRequest) -> ConnectResponse:
-        """Ask for a session; raises `BrokenConnection` if the server closes instead of answering."""
+        """Ask for a session. Raise `BrokenConnection` if the server closes the connection instead."""
         response: ConnectResponse = await self._shake(self._protocol.connect(request))
         return response
 
     async def watch_again(self, paths: list[str]) -> None:
-        """Set the watches of an earlier connection; raises `BrokenConnection`."""
-        told: WatchesSet = await self._shake(self._protocol.watch_again(paths))
-        if told.error == -6:
+        """Set the watches of an earlier connection again. Raise `BrokenConnection`."""
+        answer: WatchesSet = await self._shake(self._protocol.watch_again(paths))
+        if answer.error == -6:
             raise Unusable(f"ZooKeeper server {self.server} has no recursive watches; 3.6 or newer is needed")
-        if told.error:
-            raise BrokenConnection(f"watches were refused with error {told.error}")
+        if answer.error:
+            raise BrokenConnection(f"watches were refused with error {answer.error}")
 
     def keep_alive(self, timeout_s: float) -> None:
-        """Ping, and give up when the server is silent, as this time-out of the session demands."""
+        """Send pings, and close the connection if the server is silent, as the session's time-out demands."""
         self._timeout_s = timeout_s
         self._watch_time()
 
     def send(self, operation: Operation[Any, Any], body: bytes) -> None:
-        """Ask; the reply goes to ``on_reply``, in the order of the requests."""
+        """Send a request. The reply goes to ``on_reply``, in the order of the requests."""
         self._sent_at.append(self._clock())
         self._write(self._protocol.request(operation, body))
 
     def end(self, reason: str) -> None:
-        """Close the connection; `lost` is set to the reason at once."""
+        """Close the connection, and set `lost` to the reason immediately."""
         self._lose(reason)
         if self._transport is not None:
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transport does not inherit from it
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lose(str(error) if error else "the server closed it")
@@ -119,7 +119,7 @@ class Connection(asyncio.Protocol):
             self._shaken(event)
 
     async def _shake(self, raw: bytes) -> Any:
-        """Send a part of the handshake, and wait for its answer."""
+        """Send a part of the handshake, and return its answer."""
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._answers.append(answer)
         self._write(raw)
@@ -149,7 +149,7 @@ class Connection(asyncio.Protocol):
         now = self._clock()
         silence_ends = self._last_received + _SILENCE_SHARE * self._timeout_s
         if now >= silence_ends:
-            self.end(f"it said nothing for {now - self._last_received:.1f} s")
+            self.end(f"it was silent for {now - self._last_received:.1f} s")
             return
         if now >= self._last_sent + _PING_SHARE * self._timeout_s:
             self._pings_sent_at.append(now)

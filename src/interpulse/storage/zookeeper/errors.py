@@ -1,7 +1,7 @@
-"""What can go wrong between this process and ZooKeeper.
+"""Errors between this process and ZooKeeper.
 
-All are `MetadataUnavailable`, so that callers of a metadata store need to know none of them. A code that one request
-is answered with is a `Refused`; the client's callers see which by its class.
+All are `MetadataUnavailable`, so that callers of a metadata store need to know none of them. An error code in an answer
+is a `Refused`; its class tells callers of the client which one.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = [
 
 
 class ZooKeeperError(MetadataUnavailable):
-    """ZooKeeper cannot do what it was asked to."""
+    """ZooKeeper cannot do what it was asked to do."""
 
 
 class NotConnected(ZooKeeperError):
-    """No server answers; what was asked was not done."""
+    """No server answers; the request was not carried out."""
 
     def __init__(self, servers: str, seconds: float, what: str) -> None:
         super().__init__(
@@ -48,7 +48,7 @@ class NotConnected(ZooKeeperError):
 
 
 class OutcomeUnknown(ZooKeeperError):
-    """The connection ended between a write and its answer: it was applied, or it was not."""
+    """The connection ended between a write and its answer, so it may or may not be applied."""
 
     def __init__(self, server: str, what: str) -> None:
         super().__init__(f"the connection to ZooKeeper server {server} ended before it answered: {what}")
@@ -60,9 +60,9 @@ class OutcomeUnknown(ZooKeeperError):
 
 
 class SessionExpired(ZooKeeperError):
-    """The session that a request belongs to is over, and its ephemeral nodes are gone.
+    """The session of a request is over, and its ephemeral nodes are gone.
 
-    What was not answered before is not applied any more; whether it had been applied, only a read can tell.
+    Unanswered requests are not applied any more. Whether one was applied before, only a read can tell.
     """
 
     def __init__(self, session_id: int, what: str) -> None:
@@ -75,7 +75,7 @@ class SessionExpired(ZooKeeperError):
 
 
 class Unusable(ZooKeeperError):
-    """This ZooKeeper cannot be worked with, however often it is asked."""
+    """These servers cannot be used, however often they are asked."""
 
     retriable = False
 
@@ -93,11 +93,11 @@ class Refused(ZooKeeperError):
 
 
 class NoNode(Refused):
-    """There is no such node, or, for a new one, not the one above it."""
+    """The node does not exist, or a new node has no parent."""
 
 
 class NodeExists(Refused):
-    """There is such a node already."""
+    """The node exists already."""
 
 
 class BadVersion(Refused):
@@ -120,7 +120,7 @@ class StepsRefused(Refused):
 
 
 class BrokenConnection(Exception):
-    """The bytes of the other end are not ZooKeeper's protocol, or not the answer that comes next."""
+    """The bytes of the peer are not ZooKeeper's protocol, or not the answer that is due."""
 
 
 _MEANINGS: Final = {
@@ -143,13 +143,13 @@ _MEANINGS: Final = {
     -122: "the request took too long",
     -124: "clients have to authenticate with SASL, which is not supported",
     -125: "a quota is exceeded",
-    -127: "the server has too much to do; try again later",
+    -127: "the server is too busy; try again later",
 }
 _CLASSES: Final[dict[int, type[Refused]]] = {-101: NoNode, -103: BadVersion, -110: NodeExists, -111: NotEmpty}
 _NEVER: Final = (-6, -102, -114, -115, -124)
 
 
 def refusal(code: int, what: str) -> ZooKeeperError:
-    """The error of an error code."""
+    """Return the error for an error code."""
     error: ZooKeeperError = _CLASSES.get(code, Refused)(code, what)
     return Unusable(str(error)) if code in _NEVER else error

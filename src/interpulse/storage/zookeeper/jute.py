@@ -1,7 +1,7 @@
 """Jute, the encoding of ZooKeeper's records: big-endian fields one after another, without names or tags.
 
-A `Field` knows how one type is written and read. `record` makes a `NamedTuple` class a field of its own, so that a
-record is described once and used at both ends of a connection. Reading raises `Malformed`, whatever the bytes are.
+A `Field` writes and reads one type. `record` makes a `NamedTuple` class a field of its own, so that a record is
+described once and used at both ends of a connection. Reading raises `Malformed` for any wrong bytes.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _LONG = struct.Struct(">q")
 
 
 class Malformed(ValueError):
-    """The bytes are not the record that was expected."""
+    """The bytes are not the expected record."""
 
 
 class Source:
-    """Bytes of one frame, read from the front."""
+    """The bytes of one frame, read from the front."""
 
     __slots__ = ("_offset", "_raw")
 
@@ -46,11 +46,11 @@ class Source:
 
     @property
     def left(self) -> int:
-        """How many bytes were not read yet."""
+        """The number of bytes that were not read yet."""
         return len(self._raw) - self._offset
 
     def take(self, count: int) -> bytes:
-        """The next bytes; raises `Malformed` if there are not so many."""
+        """Return the next bytes. Raise `Malformed` if there are too few."""
         begin = self._offset
         if count < 0 or count > len(self._raw) - begin:
             raise Malformed(f"a field of {count} bytes at byte {begin} of a record of {len(self._raw)}")
@@ -59,7 +59,7 @@ class Source:
 
 
 class Field(Generic[T]):
-    """How values of one type are written and read."""
+    """A type of values, with the functions that write and read one."""
 
     __slots__ = ("read", "write")
 
@@ -68,13 +68,16 @@ class Field(Generic[T]):
         self.read = read
 
     def encode(self, value: T) -> bytes:
-        """The bytes of one value."""
+        """Encode one value."""
         out = bytearray()
         self.write(out, value)
         return bytes(out)
 
     def decode(self, raw: bytes) -> T:
-        """The value of these bytes; raises `Malformed`. Bytes behind it are those of a newer server's longer record."""
+        """Decode one value. Raise `Malformed`.
+
+        Bytes behind it are ignored: they belong to a newer server's longer record.
+        """
         return self.read(Source(raw))
 
 
@@ -130,7 +133,7 @@ NOTHING: Field[None] = Field(lambda out, value: None, lambda source: None)
 
 
 def vector(item: Field[T]) -> Field[list[T]]:
-    """A list of items."""
+    """Return the field of a list of items."""
 
     def write(out: bytearray, values: list[T]) -> None:
         out += _INT.pack(len(values))
@@ -139,7 +142,7 @@ def vector(item: Field[T]) -> Field[list[T]]:
 
     def read(source: Source) -> list[T]:
         count = INT.read(source)
-        if count > source.left:  # an item has at least one byte: no huge list is made for a wrong number
+        if count > source.left:  # an item has at least one byte, so a wrong number allocates no huge list
             raise Malformed(f"a list of {count} items in {source.left} bytes")
         return [item.read(source) for _ in range(count)]
 
@@ -147,7 +150,7 @@ def vector(item: Field[T]) -> Field[list[T]]:
 
 
 def record(make: Callable[..., T], *fields: Field[Any]) -> Field[T]:
-    """A `NamedTuple` whose parts are these fields, in this order."""
+    """Return the field of a `NamedTuple` whose parts are these fields, in this order."""
 
     def write(out: bytearray, value: Any) -> None:
         for field, part in zip(fields, value, strict=True):
@@ -160,7 +163,7 @@ def record(make: Callable[..., T], *fields: Field[Any]) -> Field[T]:
 
 
 def fixed(make: Callable[..., T], form: str) -> Field[T]:
-    """A `NamedTuple` of numbers, in the notation of `struct`: as `record`, in one step."""
+    """Return the field of a `NamedTuple` of numbers, in the notation of `struct`. Faster than `record`."""
     layout = struct.Struct(form)
 
     def write(out: bytearray, value: Any) -> None:

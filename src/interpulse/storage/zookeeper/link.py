@@ -1,13 +1,13 @@
-"""One session with ZooKeeper over changing connections, and the requests that go through it.
+"""One session with ZooKeeper over changing connections, and its requests.
 
-What becomes of a request when its connection ends:
+When a connection ends,
 
-* what may be sent twice, as a read, is asked again on the next connection, whichever session that has;
+* a request that may be sent twice, such as a read, is sent again on the next connection, whichever session that has;
 * a write that was not sent yet waits for the next connection of its session, and fails with `SessionExpired` if there
   is none;
-* a write that was sent and not answered fails with `OutcomeUnknown`: whoever sent it knows how to ask.
+* a write that was sent and not answered fails with `OutcomeUnknown`: its caller can find out.
 
-Nothing waits longer than the operation time-out for a connection, and only so many bytes of requests are on their way.
+No request waits for a connection longer than the operation time-out, and the bytes of requests in flight are bounded.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 
 REQUEST_BYTES_MAX: Final = 900 << 10
-"""A server closes the connection on more than its ``jute.maxbuffer``, 1 MiB less a byte unless configured."""
+"""Servers close the connection on more than ``jute.maxbuffer``, 1 MiB less a byte unless configured."""
 
-_ROUND_PAUSE_S: Final = (0.1, 1.0)  # after all servers were tried in vain
+_ROUND_PAUSE_S: Final = (0.1, 1.0)  # after all servers failed
 _CONNECT_SECONDS_MIN: Final = 1.0  # for one server
 _CLOSE_SECONDS_MAX: Final = 5.0
 _SESSION_EXPIRED: Final = -112
-_WRONG_SERVER: Final = (-118, -119)  # session moved, read-only: not applied, and another connection is needed
+_WRONG_SERVER: Final = (-118, -119)  # session moved, or read-only server: not applied, and another connection is needed
 
 
 @dataclass(frozen=True, slots=True)
 class LinkConfig:
-    """How a link behaves."""
+    """Limits and time-outs of a link."""
 
-    session_timeout_ms: int = 30_000  # wanted; the server grants what its own limits allow
-    operation_timeout_s: float = 30.0  # how long a request waits for a connection
-    pending_bytes_max: int = 16 << 20  # of requests that were not answered yet
+    session_timeout_ms: int = 30_000  # requested; the server grants what its own limits allow
+    operation_timeout_s: float = 30.0  # the longest wait of a request for a connection
+    pending_bytes_max: int = 16 << 20  # of requests without an answer
 
 
 @dataclass(slots=True, eq=False)
@@ -78,13 +78,13 @@ class _Request:
     body: bytes
     what: str
     once: bool
-    session: Session | None  # the one that a write belongs to
+    session: Session | None  # the session that a write belongs to
     waits_until: float
     answer: asyncio.Future[Any]
 
 
 class Link:
-    """A session, kept as long as ZooKeeper keeps it, and renewed after that. Create it with `open`."""
+    """A session, held as long as ZooKeeper allows and renewed after that. Create it with `open`."""
 
     def __init__(self, servers: Servers, config: LinkConfig, clock: Callable[[], float]) -> None:
         self._servers = servers
@@ -92,10 +92,10 @@ class Link:
         self._clock = clock
         self._turns = cycle(random.sample(servers.servers, len(servers.servers)))
         self._session: Session | None = None
-        self._resumed_id = 0  # the session that `SessionEvent` told of last
+        self._resumed_id = 0  # the session of the last `SessionEvent`
         self._connection: Connection | None = None  # only while requests may be sent
         self._last_zxid = 0
-        self._waiting: deque[_Request] = deque()  # for a connection
+        self._waiting: deque[_Request] = deque()  # requests that wait for a connection
         self._sent: deque[_Request] = deque()
         self._watched: list[str] = []
         self._budget = Budget(config.pending_bytes_max)
@@ -104,13 +104,13 @@ class Link:
         self._began: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._timer: asyncio.TimerHandle | None = None
         self._suspect_timer: asyncio.TimerHandle | None = None
-        self._failure: ZooKeeperError | None = None  # nothing is done any more
+        self._failure: ZooKeeperError | None = None  # set once the link has ended for good
         self._last_problem = ""
         self._task: asyncio.Task[None]
 
     @classmethod
     async def open(cls, servers: Servers, config: LinkConfig, clock: Callable[[], float] = boot_clock) -> Link:
-        """Begin a session; raises `NotConnected` if no server gives one within the operation time-out."""
+        """Begin a session. Raise `NotConnected` if no server grants one within the operation time-out."""
         link = cls(servers, config, clock)
         link._task = asyncio.create_task(link._run(), name=f"ZooKeeper session with {servers}")
         try:
@@ -132,17 +132,20 @@ class Link:
 
     @property
     def session(self) -> Session:
-        """The present session, which may be over if there is no new one yet."""
+        """The current session, which may be over while there is no new one."""
         assert self._session is not None
         return self._session
 
     @property
     def connected(self) -> bool:
-        """Whether requests are answered and watches are told of now."""
+        """True while requests are answered and watches reported."""
         return self._connection is not None
 
     def on_session(self, callback: Callable[[SessionEvent], None]) -> Callable[[], None]:
-        """Call back with what becomes of the session, in the event loop; must not raise. Returns what ends it."""
+        """Call back with events of the session, in the event loop, and return the function that ends this.
+
+        Must not raise.
+        """
         token = object()
         self._on_session[token] = callback
 
@@ -152,15 +155,15 @@ class Link:
         return cancel
 
     def on_watch_event(self, callback: Callable[[WatchEvent], None]) -> None:
-        """Call back with every change of what is watched, before any later answer; must not raise."""
+        """Call back with every change of a watched node, before any later answer. Must not raise."""
         self._on_watch_event = callback
 
     async def ask(self, operation: Operation[Q, A], request: Q, what: str, *, once: bool) -> A:
-        """The server's answer. ``what`` stands for the request in errors; ``once``: it must not be sent twice."""
+        """Send a request and return the answer. ``what`` names it in errors; ``once``: it must not be sent twice."""
         body = operation.request.encode(request)
         if len(body) > REQUEST_BYTES_MAX:
             raise CommitTooLarge(
-                f"{len(body)} bytes are more than ZooKeeper takes at once, {REQUEST_BYTES_MAX}: {what}"
+                f"{len(body)} bytes exceed the limit of one ZooKeeper request, {REQUEST_BYTES_MAX}: {what}"
             )
         taken = await self._budget.take(len(body))
         try:
@@ -170,12 +173,12 @@ class Link:
             self._budget.give_back(taken)
 
     async def watch(self, path: str) -> None:
-        """Be told about a node and everything below it for as long as the link lives, whatever connection it has."""
+        """Watch a node and everything below it until the link is closed, across connections."""
         await self.ask(ADD_WATCH, AddWatch(path), f"watching {path}", once=False)
         self._watched.append(path)
 
     async def close(self) -> None:
-        """End the session at the server, if there is one to be reached, and everything that waits."""
+        """End the session at the server, if one can be reached, and fail the waiting requests."""
         if self._failure is None:
             await self._close_session()
         self._task.cancel()
@@ -235,7 +238,7 @@ class Link:
             self._connection.end(reason)
 
     async def _run(self) -> None:
-        """Connect, and connect again, until the link is closed or can never work."""
+        """Connect, and connect again, until the link is closed or the servers turn out unusable."""
         try:
             while True:
                 connection = await self._connect()
@@ -257,7 +260,7 @@ class Link:
             self._give_up(ZooKeeperError(f"the connection to ZooKeeper {self._servers} failed: {error!r}"))
 
     async def _connect(self) -> Connection:
-        """A connection that has a session and its watches, to any server."""
+        """Return a connection with a session and its watches, to any server."""
         count = len(self._servers.servers)
         failures = 0
         while True:
@@ -275,7 +278,7 @@ class Link:
                     return connection
 
     async def _connect_to(self, server: Server, server_count: int) -> Connection | None:
-        """None if the server says that the session is over; the next attempt begins a new one."""
+        """Connect to a server. Return None if it says that the session is over; the next attempt begins a new one."""
         wanted_s = self._config.session_timeout_ms / 1000
         async with asyncio.timeout(max(wanted_s / server_count, _CONNECT_SECONDS_MIN)):
             connection = await Connection.open(server, self._take_reply, self._take_watch_event, self._clock)
@@ -287,7 +290,7 @@ class Link:
                     await connection.watch_again(self._watched)
                 return connection
             except BaseException:
-                connection.end("it did not come to a session")
+                connection.end("no session was established")
                 raise
 
     async def _take_session(self, connection: Connection) -> bool:
@@ -299,7 +302,7 @@ class Link:
         )
         if response.session_id == 0:
             if old is None:
-                raise BrokenConnection("it gives no session")
+                raise BrokenConnection("it grants no session")
             self._expire(old)
             return False
         timeout_s = response.timeout_ms / 1000
@@ -313,7 +316,7 @@ class Link:
         return True
 
     def _touch(self, connection: Connection, session: Session, sent_at: float) -> None:
-        """The session lives. Where it was not sure to, as after a pause of this process, nobody was told of that."""
+        """Note that the session lives, and report it if that was in doubt, as after a pause of this process."""
         held = session.holds()
         session.touch(sent_at)
         if not held and session.holds() and connection is self._connection:
@@ -366,7 +369,7 @@ class Link:
         self._announce(SessionEvent.DISCONNECTED)
 
     def _limit_waiting(self) -> None:
-        """Fail what has waited too long, and look again when the next one has."""
+        """Fail requests that have waited too long, and look again when the next one has."""
         loop = asyncio.get_running_loop()
         due = [request for request in self._waiting if request.waits_until <= loop.time()]
         for request in due:
@@ -392,7 +395,7 @@ class Link:
         self._timer = self._suspect_timer = None
 
     def _give_up(self, failure: ZooKeeperError) -> None:
-        """Nothing is done from now on: callers get this error instead of waiting."""
+        """Fail all requests from now on with this error instead of letting them wait."""
         self._failure = failure
         if self._session is not None:
             self._session.over = True
@@ -403,7 +406,7 @@ class Link:
         try:
             self._announce(SessionEvent.ENDED)
         except Exception:
-            log.exception("ZooKeeper session: the end could not be told servers=%s", self._servers)
+            log.exception("ZooKeeper session not closed at the server servers=%s", self._servers)
 
     def _fail_all(self) -> None:
         self._cancel_timers()

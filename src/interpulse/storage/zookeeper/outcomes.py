@@ -1,9 +1,9 @@
-"""How a commit whose answer was lost is asked for.
+"""The outcome of a commit whose answer was lost.
 
 Every commit also writes its number into a small ephemeral node of this process, a *mark*. If the connection breaks
-before the answer, the mark says whether the commit was applied: it carries the number, or it does not. The written keys
-themselves cannot say it, since another broker may have written the same values, or have written after us.
-A mark is used by one commit at a time, so there are as many as there were commits under way at once.
+before the answer, the mark tells whether the commit was applied: it holds the number, or it does not. The written keys
+themselves cannot tell, since another broker may have written the same values, or later ones. A mark serves one commit
+at a time, so there are as many marks as there were commits in flight at once.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from interpulse.storage.zookeeper.session import Session
 __all__ = ["Mark", "Marks"]
 
 _ABOVE: Final = "/interpulse/commits"
-_MARKS: Final = 64  # commits that are under way at once; others wait
+_MARKS: Final = 64  # commits in flight at once; others wait
 _NO_NODE, _NODE_EXISTS = -101, -110
 
 
 class Mark:
-    """The node of one commit at a time."""
+    """The node for one commit at a time."""
 
     def __init__(self, client: ZooKeeperClient, path: str) -> None:
         self._client = client
@@ -37,7 +37,7 @@ class Mark:
         self._sent_in: Session = client.session
 
     def next_step(self) -> Step:
-        """The step that belongs into the next try of a commit."""
+        """Return the step to add to the next attempt of a commit."""
         self._number += 1
         self._sent_in = self._client.session
         value = b"%d" % self._number
@@ -46,11 +46,11 @@ class Mark:
         return Step(CREATE, Create(self._path, value, flags=EPHEMERAL))
 
     def written(self) -> None:
-        """The try was applied."""
+        """Note that the attempt was applied."""
         self._made_in = self._sent_in
 
-    async def mend(self, refused: StepsRefused) -> None:
-        """Its own step was refused: the node is there against expectation, or it is not, or nothing is above it."""
+    async def repair(self, refused: StepsRefused) -> None:
+        """Adapt to the refusal of the mark's own step: the node exists unexpectedly, is missing, or has no parent."""
         if refused.code == _NODE_EXISTS:
             self._made_in = self._sent_in
         elif refused.code == _NO_NODE and self._made_in is self._sent_in:
@@ -61,20 +61,20 @@ class Mark:
             raise refused
 
     async def applied(self, what: str) -> bool:
-        """Whether the try was applied whose answer was lost.
+        """Return True if the attempt whose answer was lost was applied.
 
-        Raises `SessionExpired` if the mark went with its session.
+        Raise `SessionExpired` if the mark was removed with its session.
         """
         await self._client.sync(self._path)
         try:
-            found = int((await self._client.get(self._path)).value) == self._number
+            applied = int((await self._client.get(self._path)).value) == self._number
         except NoNode:
-            found = False
-        if not found and self._client.session is not self._sent_in:
+            applied = False
+        if not applied and self._client.session is not self._sent_in:
             raise SessionExpired(self._sent_in.id, what)
-        if found:
+        if applied:
             self.written()
-        return found
+        return applied
 
 
 class Marks:
@@ -88,7 +88,7 @@ class Marks:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Mark]:
-        """A mark that no other commit uses meanwhile."""
+        """Lend a mark that no other commit uses meanwhile."""
         mark = await self._free.get()
         try:
             yield mark

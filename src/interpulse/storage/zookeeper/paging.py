@@ -1,4 +1,4 @@
-"""The order of whole keys, from the names below each: ``a-b`` comes before ``a/b``, which comes before ``a0``."""
+"""The order of whole keys, computed from the names on each level: ``a-b`` < ``a/b`` < ``a0``."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 
-__all__ = ["places_after"]
+__all__ = ["keys_after"]
 
 
-def places_after(names: Sequence[str], beginning: str, behind: str) -> Iterator[str]:
-    """What comes behind a place, of names in order that have this beginning.
+def keys_after(names: Sequence[str], beginning: str, after: str) -> Iterator[str]:
+    """Yield the sorted names with this beginning that follow ``after``.
 
-    ``name`` stands for the key itself, ``name/`` for all that lies below it. Costs what is taken of it.
+    ``name`` stands for the key itself, ``name/`` for everything below it. The cost depends on the part that is
+    consumed.
     """
-    below: list[str] = []  # a heap of what lies below names that were given
-    for length in range(1, len(behind) + 1):
-        name = behind[:length]
-        if _holds(names, name) and name.startswith(beginning) and _goes_on(f"{name}/", behind):
+    below: list[str] = []  # a heap: subtrees of names that were yielded
+    for length in range(1, len(after) + 1):
+        name = after[:length]
+        if _holds(names, name) and name.startswith(beginning) and _goes_on(f"{name}/", after):
             heappush(below, f"{name}/")
-    first = max(bisect_left(names, beginning), bisect_right(names, behind) if behind else 0)
+    first = max(bisect_left(names, beginning), bisect_right(names, after) if after else 0)
     for index in range(first, len(names)):
         name = names[index]
         if not name.startswith(beginning):
@@ -37,5 +38,5 @@ def _holds(names: Sequence[str], name: str) -> bool:
     return index < len(names) and names[index] == name
 
 
-def _goes_on(place: str, behind: str) -> bool:
-    return behind < place or behind.startswith(place)
+def _goes_on(key: str, after: str) -> bool:
+    return after < key or after.startswith(key)

@@ -1,10 +1,12 @@
-"""The client's end of one connection to a ZooKeeper server, without IO: requests to bytes, bytes to what they say.
+"""The client's end of one connection to a ZooKeeper server, without IO: requests to bytes, bytes to events.
 
-Replies come in the order of their requests, which is checked; notifications, and the replies to pings and to watches
-that are set again, have numbers of their own and come in between. Invariants:
+Replies come in the order of their requests, which is checked. Notifications, and the replies to pings and to watches
+that are set again, have numbers of their own and come in between.
 
-* nothing but the connect request is sent before the server has answered it;
-* every request gets one `Reply`, unless the connection ends before.
+Invariants:
+
+* Nothing but the connect request is sent before the server has answered it.
+* Every request gets one `Reply`, unless the connection ends before.
 """
 
 from __future__ import annotations
@@ -38,11 +40,11 @@ _PING_XID: Final = -2
 _WATCHES_XID: Final = -8
 _XID_MAX: Final = 0x7FFFFFFF
 FRAME_BYTES_MAX: Final = 64 << 20
-"""A list of a million names fits; a length beyond it is no frame of ZooKeeper."""
+"""A list of a million names fits. A greater length is no frame of ZooKeeper."""
 
 
 class Reply(NamedTuple):
-    """The answer to the oldest request that has none. The answer is None if there is an error."""
+    """The answer to the oldest open request, None if there is an error."""
 
     zxid: int
     error: int
@@ -50,17 +52,17 @@ class Reply(NamedTuple):
 
 
 class Pong(NamedTuple):
-    """The answer to the oldest ping that has none."""
+    """The answer to the oldest open ping."""
 
 
 class WatchesSet(NamedTuple):
-    """Watches are set again, or the error says why not."""
+    """The outcome of setting watches again."""
 
     error: int
 
 
 class WatchEvent(NamedTuple):
-    """A node changed. ``zxid`` is the transaction that changed it, or -1 from servers that do not tell."""
+    """A change of a node. ``zxid`` is its transaction, -1 from servers that do not report it."""
 
     zxid: int
     kind: int
@@ -71,18 +73,18 @@ Event = ConnectResponse | Reply | Pong | WatchesSet | WatchEvent
 
 
 def framed(body: bytes | bytearray) -> bytes:
-    """The body with its length in front."""
+    """Return the body preceded by its length."""
     return INT.encode(len(body)) + body
 
 
 class Frames:
-    """Cuts a stream of bytes into the bodies of frames."""
+    """A stream of bytes, cut into the bodies of frames."""
 
     def __init__(self) -> None:
         self._pending = bytearray()
 
     def cut(self, raw: bytes) -> Iterator[bytes]:
-        """The bodies that are complete with these bytes; raises `BrokenConnection` for a length that cannot be."""
+        """Yield the bodies that are complete with these bytes. Raise `BrokenConnection` for an impossible length."""
         pending = self._pending
         pending += raw
         begin = 0
@@ -100,7 +102,7 @@ class Frames:
 
 
 class ClientProtocol:
-    """One connection. Begin with `connect`, and go on with requests once its `ConnectResponse` has come."""
+    """One connection. Call `connect` first, and send requests once its `ConnectResponse` has come."""
 
     def __init__(self) -> None:
         self.last_zxid = 0
@@ -110,27 +112,27 @@ class ClientProtocol:
         self._waiting: deque[tuple[int, Operation[Any, Any]]] = deque()
 
     def connect(self, request: ConnectRequest) -> bytes:
-        """Ask for a session."""
+        """Return the request for a session."""
         self.last_zxid = request.last_zxid
         return framed(CONNECT_REQUEST.encode(request))
 
     def request(self, operation: Operation[Any, Any], body: bytes) -> bytes:
-        """Ask for something, with the operation's encoded request; its `Reply` comes after those to all before."""
+        """Return the bytes of a request. Its `Reply` follows those of all earlier requests."""
         self._xid = self._xid % _XID_MAX + 1
         self._waiting.append((self._xid, operation))
         return _request(self._xid, operation, body)
 
     def ping(self) -> bytes:
-        """Keep the session alive; answered by a `Pong`."""
+        """Return a ping, which keeps the session alive. A `Pong` answers it."""
         return _request(_PING_XID, PING, b"")
 
     def watch_again(self, paths: list[str]) -> bytes:
-        """Set recursive watches that an earlier connection had; answered by `WatchesSet`."""
+        """Return the request to set the recursive watches of an earlier connection. `WatchesSet` answers it."""
         watches = SetWatches(self.last_zxid, [], [], [], [], paths)
         return _request(_WATCHES_XID, SET_WATCHES, SET_WATCHES.request.encode(watches))
 
     def receive(self, raw: bytes) -> Iterator[Event]:
-        """What the server says with these bytes; raises `BrokenConnection` if it is not ZooKeeper's protocol."""
+        """Yield the events in these bytes. Raise `BrokenConnection` if they are not ZooKeeper's protocol."""
         for body in self._frames.cut(raw):
             try:
                 yield self._event(body)
@@ -159,8 +161,8 @@ class ClientProtocol:
         return Reply(zxid, error, None if error else operation.answer.read(source))
 
 
-def _watch_event(zxid: int, told: Notification) -> WatchEvent:
-    return WatchEvent(zxid, told.kind, told.path)
+def _watch_event(zxid: int, notification: Notification) -> WatchEvent:
+    return WatchEvent(zxid, notification.kind, notification.path)
 
 
 def _request(xid: int, operation: Operation[Any, Any], body: bytes) -> bytes:

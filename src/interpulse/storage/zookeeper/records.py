@@ -1,7 +1,7 @@
-"""ZooKeeper's records and operations, as `jute` fields: each is described once, for both ends of a connection.
+"""ZooKeeper's records and operations as `jute` fields, each described once for both ends of a connection.
 
-Only what a metadata store needs is here. Sources: ZooKeeper's ``zookeeper.jute`` for the fields of records,
-``ZooDefs.OpCode`` for the numbers of operations.
+Only the part that a metadata store needs. The fields follow ZooKeeper's ``zookeeper.jute``, the numbers of operations
+its ``ZooDefs.OpCode``.
 """
 
 from __future__ import annotations
@@ -88,10 +88,10 @@ RECURSIVE: Final = 1  # mode of ADD_WATCH: the node and everything below it, unt
 
 
 class Stat(NamedTuple):
-    """What a server knows about a node besides its value. Times are the server's milliseconds.
+    """The server's metadata of a node. Times are the server's milliseconds.
 
-    ``czxid`` is the transaction that created the node, ``mzxid`` the one that wrote it last, ``version`` counts the
-    writes since the creation, ``ephemeral_owner`` is the session the node lives as long as (0: for ever).
+    ``czxid`` is the transaction that created the node, ``mzxid`` the one that wrote it last. ``version`` counts the
+    writes since the creation. ``ephemeral_owner`` is the session that the node is removed with (0: none).
     """
 
     czxid: int
@@ -111,7 +111,7 @@ STAT = fixed(Stat, ">qqqqiiiqiiq")
 
 
 class ConnectRequest(NamedTuple):
-    """First frame of a client. Session 0 asks for a new one."""
+    """The first frame of a client. Session 0 asks for a new one."""
 
     protocol: int
     last_zxid: int
@@ -122,7 +122,7 @@ class ConnectRequest(NamedTuple):
 
 
 class ConnectResponse(NamedTuple):
-    """First frame of a server. Session 0 says that the one asked for has expired."""
+    """The first frame of a server. Session 0 means that the requested one has expired."""
 
     protocol: int
     timeout_ms: int
@@ -138,21 +138,21 @@ _CONNECT_RESPONSE = record(ConnectResponse, INT, INT, LONG, BUFFER, BOOL)
 
 def _read_connect_response(source: Source) -> ConnectResponse:
     start = INT.read(source), INT.read(source), LONG.read(source), BUFFER.read(source)
-    return ConnectResponse(*start, BOOL.read(source) if source.left else False)  # servers before 3.4 say no more
+    return ConnectResponse(*start, BOOL.read(source) if source.left else False)  # servers before 3.4 send no more
 
 
 CONNECT_RESPONSE = Field(_CONNECT_RESPONSE.write, _read_connect_response)
 
 
 class RequestHeader(NamedTuple):
-    """In front of every request."""
+    """The header of every request."""
 
     xid: int
     code: int
 
 
 class ReplyHeader(NamedTuple):
-    """In front of every reply and notification."""
+    """The header of every reply and notification."""
 
     xid: int
     zxid: int
@@ -164,7 +164,7 @@ REPLY_HEADER = fixed(ReplyHeader, ">iqi")
 
 
 class Notification(NamedTuple):
-    """A node that is watched was created (1), deleted (2) or changed (3)."""
+    """A watched node was created (1), deleted (2) or changed (3)."""
 
     kind: int
     state: int
@@ -175,7 +175,7 @@ NOTIFICATION = record(Notification, INT, INT, STRING)
 
 
 class Acl(NamedTuple):
-    """Who may do what with a node."""
+    """The permissions of an identity on a node."""
 
     permissions: int
     scheme: str
@@ -183,7 +183,7 @@ class Acl(NamedTuple):
 
 
 OPEN_ACL: Final = (Acl(31, "world", "anyone"),)
-"""Everybody may do everything: what Pulsar's brokers write unless they are told otherwise."""
+"""All permissions for everyone, which Pulsar's brokers write by default."""
 
 
 class Create(NamedTuple):
@@ -196,7 +196,7 @@ class Create(NamedTuple):
 
 
 class Created(NamedTuple):
-    """The node, under the name that it got."""
+    """A created node, under its final name."""
 
     path: str
     stat: Stat
@@ -218,48 +218,48 @@ class Set(NamedTuple):
 
 
 class Check(NamedTuple):
-    """In a multi: nothing of it is applied if the node has another version."""
+    """A condition of a multi: nothing is applied if the node has another version."""
 
     path: str
     version: int
 
 
 class Read(NamedTuple):
-    """Ask about one node."""
+    """A request about one node."""
 
     path: str
     watch: bool = False
 
 
 class Node(NamedTuple):
-    """A node: its value, and what the server knows about it."""
+    """A node: its value and the server's metadata."""
 
     value: bytes
     stat: Stat
 
 
 class Listing(NamedTuple):
-    """Names of the children of a node, in no order."""
+    """The names of a node's children, unordered."""
 
     names: list[str]
     stat: Stat
 
 
 class Child(NamedTuple):
-    """Only a path: what SYNC asks for and answers."""
+    """A path alone, as SYNC sends and returns it."""
 
     path: str
 
 
 class AddWatch(NamedTuple):
-    """Be told about a node until the connection ends."""
+    """A watch on a node until the connection ends."""
 
     path: str
     mode: int = RECURSIVE
 
 
 class SetWatches(NamedTuple):
-    """Watch again, on a new connection, what was watched on the one before."""
+    """The watches of an earlier connection, set on a new one."""
 
     last_zxid: int
     value_once: list[str]
@@ -305,7 +305,7 @@ class Step(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """In the answer to a multi: the error of one step. 0: none, but another step failed; -2: not tried."""
+    """The error of one step of a multi. 0: none, but another step failed; -2: not tried."""
 
     code: int
 
@@ -318,7 +318,7 @@ class _MultiHeader(NamedTuple):
 
 _MULTI_HEADER = fixed(_MultiHeader, ">i?i")
 _END = _MultiHeader(-1, True, -1)
-_IN_MULTI = {each.code: each for each in (CREATE, DELETE, SET, CHECK, GET)}
+_IN_MULTI = {request.code: request for request in (CREATE, DELETE, SET, CHECK, GET)}
 
 
 def _write_steps(out: bytearray, steps: Iterable[Step]) -> None:
@@ -366,16 +366,16 @@ _steps: Field[Any] = Field(_write_steps, _read_steps)
 _results: Field[Any] = Field(_write_results, _read_results)
 
 MULTI: Operation[Sequence[Step], list[Any]] = Operation("commit", 14, _steps, _results)
-"""All steps or none: its answer has the answer of each step, or a `Failed` for each."""
+"""All steps or none. The answer holds the answer of each step, or a `Failed` for each."""
 
 MULTI_READ: Operation[Sequence[Step], list[Any]] = Operation("read", 22, _steps, _results)
-"""Several `GET`: each fails by itself."""
+"""Several `GET` requests, each of which fails alone."""
 
 OPERATIONS: Final = {
-    each.code: each
-    for each in (
+    request.code: request
+    for request in (
         CREATE, DELETE, EXISTS, GET, SET, SYNC, PING, GET_CHILDREN, CHECK, MULTI, MULTI_READ, SET_WATCHES, ADD_WATCH,
         CLOSE_SESSION,
     )
 }  # fmt: skip
-"""By number: what a server finds a request's fields with."""
+"""Operations by number, for a server that reads requests."""

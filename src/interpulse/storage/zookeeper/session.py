@@ -1,8 +1,9 @@
-"""A session with ZooKeeper, and how long one may rely on it.
+"""A session with ZooKeeper, and its deadline.
 
-The server counts the time-out from when it *received* something; a client knows only what was answered. So the session
-lives at least until the time-out after the *sending* of the newest request that has been answered, and is relied on
-for four fifths of it: nothing that rests on the session (an ephemeral node, a lock) may be used after that.
+The server counts the time-out from when it *received* something; a client knows only which requests were answered. So
+the session lives at least for the time-out after the *sending* of the newest answered request. The deadline is at four
+fifths of it: after that, nothing that depends on the session (an ephemeral node, a lock) may be used. Source:
+docs/reference/cluster-protocol.md#session-deadline.
 """
 
 from __future__ import annotations
@@ -14,28 +15,28 @@ from typing import Final
 
 __all__ = ["Session", "SessionEvent", "boot_clock"]
 
-_RELIED_ON: Final = 0.8  # of the time-out; pings every third leave more than a third of slack in health
+_RELIED_ON: Final = 0.8  # of the time-out; pings every third of it leave more than a third of slack
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def boot_clock() -> float:
-    """Seconds that also pass while the machine sleeps, where the system has such a clock."""
+    """Return seconds that also pass while the machine sleeps, if the system has such a clock."""
     return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
 
 
 class SessionEvent(Enum):
-    """What became of the session."""
+    """An event in the life of a session."""
 
     DISCONNECTED = "disconnected"  # the connection ended; the session may live on
-    SUSPECT = "suspect"  # now it may have expired
-    RESUMED = "resumed"  # connected, or answered, again, in the same session
-    EXPIRED = "expired"  # the server said that it is over
-    RENEWED = "renewed"  # a new one took its place
-    ENDED = "ended"  # there will be none any more, since the servers cannot be worked with
+    SUSPECT = "suspect"  # the session may have expired
+    RESUMED = "resumed"  # connected, or answered, again in the same session
+    EXPIRED = "expired"  # the server declared the session over
+    RENEWED = "renewed"  # a new session took its place
+    ENDED = "ended"  # there will be no further session, since the servers are unusable
 
 
 class Session:
-    """One session as its client knows it."""
+    """One session, as its client knows it."""
 
     def __init__(self, session_id: int, password: bytes, timeout_s: float, clock: Callable[[], float]) -> None:
         self.id = session_id
@@ -52,13 +53,13 @@ class Session:
 
     @property
     def deadline(self) -> float:
-        """Until when one may rely on the session, by its clock."""
+        """The time until which the session may be relied on, by its clock."""
         return self._touched + _RELIED_ON * self.timeout_s
 
     def touch(self, sent_at: float) -> None:
-        """What was sent then has been answered."""
+        """Note that the request sent at ``sent_at`` was answered."""
         self._touched = max(self._touched, sent_at)
 
     def holds(self) -> bool:
-        """Whether the session surely lives now. The clock is read here: no timer has to fire in time for it."""
+        """Return True if the session certainly lives now. The clock is read here: no timer has to fire for it."""
         return not self.over and self._clock() < self.deadline

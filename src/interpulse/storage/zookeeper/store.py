@@ -1,18 +1,18 @@
-"""`MetadataStore` on ZooKeeper: keys are nodes, under the very paths that Pulsar's brokers use.
+"""`MetadataStore` on ZooKeeper: keys are nodes, under the same paths that Pulsar's brokers use.
 
-What is different from a store of our own (the suite over all stores has a test for each):
+Differences from a store of our own (the suite over all stores tests each):
 
-* A key needs the keys above it, so these come with it, with empty values, and stay when it goes. A key with an empty
-  value and a node that only holds others are the same thing.
-* A key with others below it is not deleted before them: that is a `CommitConflict`.
-* Versions are transaction ids, which never come twice. The servers compare only how often a node was written since its
-  creation: a key that was deleted, created again, and written as often *after* this session's last notification of it
-  is taken for the old one.
-* A page of `scan` costs a list of all names beside it, unless they are remembered.
+* A key needs the keys above it, so these are created with it, with empty values, and stay when it is deleted. A key
+  with an empty value and a node that only has children are the same.
+* A key with keys below it is not deleted before them: that is a `CommitConflict`.
+* Versions are transaction ids, which never repeat. The servers compare only the number of writes since the creation: a
+  key that was deleted, created again, and written as often *after* this session's last notification of it is taken for
+  the old one.
+* A page of `scan` costs a list of all sibling names, unless they are cached.
 * A commit is at most 900 KiB.
 
-Brokers of one cluster see each other's commits: those of others come as notifications, and after a lost connection
-every watch is called back with its own prefix, since anything may have changed.
+Brokers of one cluster see each other's commits as notifications. After a lost connection every watch is called back
+with its own prefix, since anything may have changed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 from interpulse.storage.api import Change, CommitConflict, MetadataUnavailable, Put, Versioned, sizes_of
+from interpulse.storage.metadata.watches import Watches
 from interpulse.storage.meters.metadata_meter import MetadataMeter
-from interpulse.storage.watches import Watches
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.commit_plan import Planned, last_changes, plan_commit
 from interpulse.storage.zookeeper.errors import NoNode, OutcomeUnknown, StepsRefused
-from interpulse.storage.zookeeper.known import UNKNOWN, KnownNode, KnownNodes, known
+from interpulse.storage.zookeeper.node_cache import NOT_CACHED, CachedNode, NodeCache, cached_node
 from interpulse.storage.zookeeper.outcomes import Mark, Marks
-from interpulse.storage.zookeeper.paging import places_after
+from interpulse.storage.zookeeper.paging import keys_after
 from interpulse.storage.zookeeper.protocol import WatchEvent
 from interpulse.storage.zookeeper.records import CREATE, DELETE, Created, Node, Stat, Step
 from interpulse.storage.zookeeper.session import SessionEvent
@@ -47,20 +47,20 @@ WATCHED: Final = (
     "/namespace",
     "/schemas",
 )
-"""Where Pulsar's brokers, and ours, keep what our broker reads again and again."""
+"""Paths of Pulsar's brokers and ours that our broker reads again and again."""
 
 _ATTEMPTS_MAX: Final = 100
-_READ_BYTES_MAX: Final = 512 << 10  # of the keys of one question
+_READ_BYTES_MAX: Final = 512 << 10  # of the keys of one request
 _READ_KEYS_MAX: Final = 1000
 _CREATED, _DELETED, _CHANGED = 1, 2, 3
 _NO_NODE, _BAD_VERSION, _NODE_EXISTS, _NOT_EMPTY = -101, -103, -110, -111
 
 
 class KeysBelow(CommitConflict):
-    """A key cannot be deleted, since others are below it."""
+    """A key cannot be deleted, since other keys are below it."""
 
     def __str__(self) -> str:
-        return f"metadata key {self.key} has others below it, which have to be deleted before"
+        return f"metadata key {self.key} has keys below it; delete those first"
 
 
 class ZooKeeperMetadataStore:
@@ -71,7 +71,7 @@ class ZooKeeperMetadataStore:
         self.session = StoreSession(client)
         self.meter = MetadataMeter()
         self._watched = tuple(watched)
-        self._known = KnownNodes(watched, cache_entries_max)
+        self._cache = NodeCache(watched, cache_entries_max)
         self._watches = Watches()
         self._marks = Marks(client)
         client.on_watch_event(self._take_watch_event)
@@ -81,9 +81,9 @@ class ZooKeeperMetadataStore:
     async def open(
         cls, client: ZooKeeperClient, *, watched: Sequence[str] = WATCHED, cache_entries_max: int = 50_000
     ) -> Self:
-        """A store that closes the client with itself, and remembers what lies below the watched keys.
+        """Return a store that caches everything below the watched keys, and closes the client when it is closed.
 
-        Raises `Unusable` if the servers are too old, or do not let us read there.
+        Raise `Unusable` if the servers are too old, or do not permit reads there.
         """
         store = cls(client, watched, cache_entries_max)
         for root in watched:
@@ -92,38 +92,38 @@ class ZooKeeperMetadataStore:
         return store
 
     async def get(self, key: str) -> Versioned | None:
-        found = self._known.node(key)
-        if found is UNKNOWN:
-            found = (await self._read([key]))[key]
-        return found.found
+        node = self._cache.node(key)
+        if node is NOT_CACHED:
+            node = (await self._read([key]))[key]
+        return node.stored
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
         nodes = await self._nodes(keys)
-        return {key: node.found for key, node in nodes.items() if node.found is not None}
+        return {key: node.stored for key, node in nodes.items() if node.stored is not None}
 
     def unchanged(self, versions: Mapping[str, int | None]) -> bool:
         for key, version in versions.items():
-            found = self._known.node(key).found
-            if (None if found is None else found.version) != version:
+            stored = self._cache.node(key).stored
+            if (None if stored is None else stored.version) != version:
                 return False
         return True
 
     async def children(self, key: str) -> list[str]:
         key = key.rstrip("/") or "/"
-        names = self._known.names(key)
+        names = self._cache.names(key)
         if names is None:
-            asked = self._known.now
+            asked = self._cache.now
             try:
                 names = sorted((await self.client.children(key)).names)
             except NoNode:
                 names = []
-            self._known.remember_names(key, names, asked)
+            self._cache.remember_names(key, names, asked)
         return list(names)
 
     async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
-        found: list[tuple[str, Versioned]] = []
-        await self._scan(prefix.rpartition("/")[0], prefix, after, limit, found)
-        return found
+        result: list[tuple[str, Versioned]] = []
+        await self._scan(prefix.rpartition("/")[0], prefix, after, limit, result)
+        return result
 
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         wanted = last_changes(changes)
@@ -142,8 +142,8 @@ class ZooKeeperMetadataStore:
                 if await self._try(plan_commit(wanted, expect, nodes, self.session.id), wanted, mark):
                     return
                 for key in keys:
-                    self._known.forget(key)
-        raise MetadataUnavailable(f"{keys[0]} keeps coming and going; gave up after {_ATTEMPTS_MAX} attempts")
+                    self._cache.forget(key)
+        raise MetadataUnavailable(f"{keys[0]} keeps appearing and disappearing; gave up after {_ATTEMPTS_MAX} attempts")
 
     async def create_sequential(self, prefix: str, value: bytes = b"") -> str:
         while True:
@@ -152,23 +152,23 @@ class ZooKeeperMetadataStore:
             except NoNode:
                 await self.client.create_parents(prefix)
             except OutcomeUnknown:
-                continue  # if it was created, it goes with the session, and its number is given to none
+                continue  # if it was created, it is removed with the session, and its number is not assigned again
 
     async def sync(self, key: str) -> None:
         await self.client.sync(key)
 
     def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
-        if not self._known.covers(prefix.rstrip("/")):
+        if not self._cache.covers(prefix.rstrip("/")):
             raise ValueError(f"{prefix} is not below {', '.join(self._watched)}, which this store watches")
         return self._watches.add(prefix, callback)
 
     async def close(self) -> None:
         await self.client.close()
-        self._known.clear()
+        self._cache.clear()
         self.session.close()
 
     async def _try(self, plan: list[Planned], wanted: Mapping[str, Change], mark: Mark) -> bool:
-        """Apply the plan; False if it has to be made again. Raises `CommitConflict`."""
+        """Apply the plan. Return False if it must be made again. Raise `CommitConflict`."""
         if not plan:
             return True
         steps = [planned.step for planned in plan]
@@ -176,7 +176,7 @@ class ZooKeeperMetadataStore:
             answers = await self.client.multi([*steps, mark.next_step()])
         except StepsRefused as refused:
             if refused.index == len(steps):
-                await mark.mend(refused)
+                await mark.repair(refused)
             else:
                 await self._learn_from(refused, plan[refused.index])
             return False
@@ -187,14 +187,14 @@ class ZooKeeperMetadataStore:
         return True
 
     async def _learn_from(self, refused: StepsRefused, planned: Planned) -> None:
-        """Make the next plan a better one; raises `CommitConflict` if there is none."""
+        """Improve the next plan after a refusal. Raise `CommitConflict` if that is impossible."""
         operation, key = planned.step.operation, planned.step.request.path
         if refused.code == _NO_NODE and operation is CREATE:
             await self.client.create_parents(key)
             return
         if refused.code not in (_NO_NODE, _BAD_VERSION, _NODE_EXISTS, _NOT_EMPTY):
             raise refused
-        # The next read shows what the refusal rests on, also if this server lags behind.
+        # The next read shows the cause of the refusal, even if this server lags behind.
         await self.client.sync(key)
         if refused.code == _NOT_EMPTY:
             raise KeysBelow(key)
@@ -208,31 +208,31 @@ class ZooKeeperMetadataStore:
             change = wanted.get(step.request.path)
             if isinstance(stat, Stat) and isinstance(change, Put):
                 zxid = stat.mzxid
-                self._known.remember_written(change.key, change.value, stat)
+                self._cache.remember_written(change.key, change.value, stat)
         for step in steps:
             if step.operation is DELETE and zxid:
-                self._known.remember_deleted(step.request.path, zxid)
+                self._cache.remember_deleted(step.request.path, zxid)
 
-    async def _nodes(self, keys: Sequence[str]) -> dict[str, KnownNode]:
-        """All keys as they are at one moment, from memory and from one question as far as that goes."""
+    async def _nodes(self, keys: Sequence[str]) -> dict[str, CachedNode]:
+        """Return all keys as of one moment, from the cache and from one request if it is large enough."""
         for _ in range(_ATTEMPTS_MAX):
-            asked = self._known.now
-            nodes = {key: self._known.node(key) for key in keys}
-            unknown = [key for key, node in nodes.items() if node is UNKNOWN]
+            asked = self._cache.now
+            nodes = {key: self._cache.node(key) for key in keys}
+            unknown = [key for key, node in nodes.items() if node is NOT_CACHED]
             if not unknown:
                 return nodes
             read = await self._read(unknown)
             one_question = len(list(_questions(unknown))) == 1
             moving = [key for key in nodes if key not in read or not one_question]
-            if all(self._known.unchanged_since(key, asked) for key in moving):
+            if all(self._cache.unchanged_since(key, asked) for key in moving):
                 return nodes | read
         raise MetadataUnavailable(f"{keys[0]} and others beside it keep changing; gave up after {_ATTEMPTS_MAX} reads")
 
-    async def _read(self, keys: Sequence[str]) -> dict[str, KnownNode]:
-        asked = self._known.now
-        nodes = {key: known(node) for key, node in (await self._ask_for(keys)).items()}
+    async def _read(self, keys: Sequence[str]) -> dict[str, CachedNode]:
+        asked = self._cache.now
+        nodes = {key: cached_node(node) for key, node in (await self._ask_for(keys)).items()}
         for key, node in nodes.items():
-            self._known.remember(key, node, asked)
+            self._cache.remember(key, node, asked)
         return nodes
 
     async def _ask_for(self, keys: Sequence[str]) -> dict[str, Node | None]:
@@ -245,44 +245,44 @@ class ZooKeeperMetadataStore:
             for key, node in zip(asked, answered, strict=True)
         }
 
-    async def _scan(self, above: str, prefix: str, after: str, limit: int, found: list[tuple[str, Versioned]]) -> None:
-        """Add what lies below ``above``, in the order of whole keys."""
+    async def _scan(self, above: str, prefix: str, after: str, limit: int, result: list[tuple[str, Versioned]]) -> None:
+        """Add the keys below ``above`` to the result, in the order of whole keys."""
         start = f"{above}/"
         if after > start and not after.startswith(start):
             return
         names = await self.children(above)
         nodes: dict[str, Node | None] = {}
         beginning = prefix[len(start) :]
-        for place in places_after(names, beginning, after[len(start) :]):
-            if len(found) >= limit:
+        for key in keys_after(names, beginning, after[len(start) :]):
+            if len(result) >= limit:
                 return
-            if place.endswith("/"):
-                name = place[:-1]
+            if key.endswith("/"):
+                name = key[:-1]
                 node = nodes.get(name)
                 if name not in nodes or (node is not None and node.stat.children):
-                    await self._scan(start + name, prefix, after, limit, found)
+                    await self._scan(start + name, prefix, after, limit, result)
                 continue
-            if place not in nodes:
-                at = bisect_left(names, place)
-                page = [name for name in names[at : at + limit - len(found)] if name.startswith(beginning)]
+            if key not in nodes:
+                at = bisect_left(names, key)
+                page = [name for name in names[at : at + limit - len(result)] if name.startswith(beginning)]
                 nodes |= dict(zip(page, (await self._ask_for([start + name for name in page])).values(), strict=True))
-            if (node := nodes[place]) is not None:
-                found.append((start + place, Versioned(node.value, node.stat.mzxid)))
+            if (node := nodes[key]) is not None:
+                result.append((start + key, Versioned(node.value, node.stat.mzxid)))
 
     def _take_watch_event(self, event: WatchEvent) -> None:
         if event.kind in (_CREATED, _DELETED, _CHANGED):
-            self._known.changed(event.path, event.zxid, came_or_went=event.kind != _CHANGED)
+            self._cache.changed(event.path, event.zxid, came_or_went=event.kind != _CHANGED)
             self._watches.announce([event.path])
 
     def _take_session_event(self, event: SessionEvent) -> None:
         if event in (SessionEvent.DISCONNECTED, SessionEvent.RESUMED, SessionEvent.RENEWED):
-            self._known.clear()
+            self._cache.clear()
         if event in (SessionEvent.RESUMED, SessionEvent.RENEWED):
             self._watches.announce_all()
 
 
 def _questions(keys: Sequence[str]) -> Iterator[list[str]]:
-    """The keys in parts that one question has room for."""
+    """Split the keys into parts that fit into one request."""
     part: list[str] = []
     size = 0
     for key in keys:

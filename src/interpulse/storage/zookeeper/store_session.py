@@ -22,7 +22,7 @@ _STATES: Final = {
 
 
 class StoreSession:
-    """The client's session: lost from the moment at which the servers *may* give its nodes away."""
+    """The client's session, lost from the moment at which the servers *may* remove its nodes."""
 
     def __init__(self, client: ZooKeeperClient) -> None:
         self._client = client
@@ -47,7 +47,7 @@ class StoreSession:
         return self._watches.add(callback)
 
     def close(self) -> None:
-        """The store is closed."""
+        """End the session with its store."""
         self._tell(SessionState.LOST)
 
     def _take_event(self, event: SessionEvent) -> None:
@@ -55,7 +55,7 @@ class StoreSession:
         self._tell(SessionState.LOST if state is SessionState.SUSPENDED and not self.holds() else state)
 
     def _tell(self, state: SessionState) -> None:
-        """A connection that ends in vain, once the session is lost, is no news."""
+        """Report a new state. A connection that ends once the session is lost is nothing new."""
         if state is self._told or (self._told is SessionState.LOST and state is SessionState.SUSPENDED):
             return
         self._told = state

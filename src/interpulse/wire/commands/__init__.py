@@ -1,9 +1,10 @@
-"""One constructor per command; each returns the bytes of a ready frame.
+"""One constructor per command; each returns the bytes of a complete frame.
 
-A constructor takes care of what the message classes let go wrong: -1 in unsigned fields, answers whose ``response``
-must be set, fields that must stay away. Arguments that are None (or empty) leave their field out. The frames that
-travel once per message - SEND, SEND_RECEIPT, MESSAGE, FLOW and an ACK of one id - are written without message objects,
-byte for byte as protobuf would.
+A constructor prevents the errors that the message classes allow: -1 in unsigned fields, answers whose ``response`` must
+be set, fields that must be absent. Arguments that are None (or empty) leave their field out.
+
+The frames that are sent once per message - SEND, SEND_RECEIPT, MESSAGE, FLOW and an ACK of one id - are written without
+message objects, byte for byte as protobuf would.
 """
 
 from interpulse.wire.commands.connection import (

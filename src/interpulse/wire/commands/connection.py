@@ -1,4 +1,4 @@
-"""Greeting, credentials, keep-alive, and the answers that fit any request."""
+"""Greeting, credentials, keep-alive, and answers to any request."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ PONG: Final = encode(pb.CommandPong())
 
 @dataclass(frozen=True, slots=True)
 class OriginalClient:
-    """The client that a proxy speaks for, as brokers hear of it."""
+    """The client that a proxy speaks for, as reported to brokers."""
 
     principal: str
     proxy_version: str
     auth_method: str | None = None
-    """None: its credentials are not forwarded."""
+    """None if its credentials are not forwarded."""
     auth_data: str | None = field(default=None, repr=False)
 
     def write(self, greeting: pb.CommandConnect) -> None:
-        """Name the client in CONNECT."""
+        """Set the client in CONNECT."""
         greeting.proxy_version = self.proxy_version
         greeting.original_principal = self.principal
         if self.auth_method is not None:
@@ -57,9 +57,9 @@ def connect(
     proxy_to_broker_url: str | None = None,
     original: OriginalClient | None = None,
 ) -> bytes:
-    """``proxy_to_broker_url`` is host:port of the broker behind the address that was connected to.
+    """Greet a broker. ``proxy_to_broker_url`` is host:port of the broker behind a proxy.
 
-    ``original``: a proxy sends this, for one of its clients.
+    ``original`` is set by a proxy that speaks for one of its clients.
     """
     greeting = pb.CommandConnect(
         client_version=client_version,
@@ -77,7 +77,7 @@ def connect(
 def connected(
     *, server_version: str, protocol_version: int, message_bytes_max: int | None, feature_flags: pb.FeatureFlags
 ) -> bytes:
-    """``message_bytes_max`` None: whoever answers does not know it."""
+    """Accept a greeting. ``message_bytes_max`` None: the sender does not know it."""
     return encode(
         pb.CommandConnected(
             server_version=server_version,
@@ -89,7 +89,7 @@ def connected(
 
 
 def auth_challenge(*, server_version: str, protocol_version: int, auth_method: str, auth_data: bytes) -> bytes:
-    """Only to peers that announced supports_auth_refresh."""
+    """Ask for new credentials. Send this only to peers that announced supports_auth_refresh."""
     challenge = pb.AuthData(auth_method_name=auth_method, auth_data=auth_data)
     return encode(
         pb.CommandAuthChallenge(server_version=server_version, challenge=challenge, protocol_version=protocol_version)
@@ -108,15 +108,15 @@ def success(request_id: int) -> bytes:
 
 
 def error(request_id: int, code: int, message: str) -> bytes:
-    """``request_id`` -1: not the answer to a request, for example during the handshake."""
+    """Report an error. ``request_id`` -1: not the answer to a request, for example during the handshake."""
     return encode(pb.CommandError(request_id=unsigned(request_id), error=error_code(code), message=message))
 
 
 def error_of(request_id: int, failure: PulsarError) -> bytes:
-    """The ERROR frame of a failure from the catalogue."""
+    """Return the ERROR frame for an error of the catalogue."""
     return error(request_id, failure.wire_code, str(failure))
 
 
 def transactions_refused(request_id: int) -> bytes:
-    """The answer to every transaction command while there is no coordinator, worded as clients compare it."""
+    """Refuse a transaction command, in the words that clients compare."""
     return error(request_id, ServerError.NotAllowedError, "Transactions are not enabled.")

@@ -55,7 +55,7 @@ def subscribe(
     replicate_state: bool = False,
     consumer_epoch: int | None = None,
 ) -> bytes:
-    """``start`` is for ``durable=False``: the broker begins there, that entry included."""
+    """Subscribe. ``start`` is for ``durable=False``: the broker begins at that entry."""
     return encode(
         pb.CommandSubscribe(
             topic=topic,
@@ -81,7 +81,7 @@ def subscribe(
 
 
 def flow(consumer_id: int, permits: int) -> bytes:
-    """Permits count messages, not entries."""
+    """Grant permits, which count messages and not entries."""
     return frame(b"\x08\x0b\x5a", b"\x08%b\x10%b" % (varint(consumer_id), varint(permits)))
 
 
@@ -96,7 +96,7 @@ def message_head(
     ack_set: Sequence[int] = (),
     consumer_epoch: int | None = None,
 ) -> bytes:
-    """A MESSAGE frame up to its stored entry of ``entry_bytes`` bytes, which must follow."""
+    """Return a MESSAGE frame up to its stored entry of ``entry_bytes`` bytes, which must follow."""
     position = b"\x08%b\x10%b" % (varint(ledger), varint(entry))
     if partition >= 0:
         position += b"\x18" + varint(partition)
@@ -111,7 +111,7 @@ def message_head(
 
 
 class MessageHeadEncoder:
-    """Heads of the MESSAGE frames of one consumer: one message object, of which only the numbers change."""
+    """The heads of the MESSAGE frames of one consumer: one message object, in which only the numbers change."""
 
     __slots__ = ("_ledger", "_message_id", "_serialize")
 
@@ -125,7 +125,7 @@ class MessageHeadEncoder:
         self._serialize = command.SerializeToString
 
     def encode(self, ledger: int, entry: int, entry_bytes: int) -> bytes:
-        """As `message_head`, for an entry that is delivered whole and for the first time."""
+        """Return a head as `message_head` does, for an entry that is delivered whole and for the first time."""
         if ledger != self._ledger:
             self._message_id.ledgerId = self._ledger = ledger
         self._message_id.entryId = entry
@@ -144,7 +144,7 @@ def message(
     ack_set: Sequence[int] = (),
     consumer_epoch: int | None = None,
 ) -> bytes:
-    """``entry`` as it was stored."""
+    """Deliver a stored entry."""
     head = message_head(
         consumer_id,
         position.ledger,
@@ -159,7 +159,7 @@ def message(
 
 
 def ack_one(consumer_id: int, ledger: int, entry: int) -> bytes:
-    """The individual acknowledgement of a whole entry, without an answer."""
+    """Acknowledge one whole entry, without an answer."""
     position = b"\x08%b\x10%b" % (varint(ledger & UINT64_NONE), varint(entry & UINT64_NONE))
     content = b"\x08%b\x10\x00\x1a%b%b" % (varint(consumer_id), SMALL_VARINTS[len(position)], position)
     return frame(b"\x08\x0a\x52", content)
@@ -173,7 +173,7 @@ def ack(
     request_id: int | None = None,
     validation_error: pb.CommandAck.ValidationError.ValueType | None = None,
 ) -> bytes:
-    """Cumulative takes exactly one id. With ``request_id`` the broker answers ACK_RESPONSE."""
+    """Acknowledge ids; cumulative takes exactly one. With ``request_id`` the broker answers ACK_RESPONSE."""
     return encode(
         pb.CommandAck(
             consumer_id=consumer_id,
@@ -186,7 +186,10 @@ def ack(
 
 
 def ack_response(consumer_id: int, request_id: int, failure: PulsarError | None = None) -> bytes:
-    """Without a failure neither error nor message may be there: some clients take any message for an error."""
+    """Answer an ACK.
+
+    Without a failure, error and message must be absent: some clients take any message for an error.
+    """
     answer = pb.CommandAckResponse(consumer_id=consumer_id, request_id=request_id)
     if failure is not None:
         answer.error = error_code(failure.wire_code)
@@ -197,7 +200,7 @@ def ack_response(consumer_id: int, request_id: int, failure: PulsarError | None 
 def redeliver_unacknowledged(
     consumer_id: int, message_ids: Iterable[pb.MessageIdData] = (), *, consumer_epoch: int | None = None
 ) -> bytes:
-    """No ids: everything that this consumer has not acknowledged."""
+    """Ask for redelivery. Without ids it covers everything that this consumer has not acknowledged."""
     return encode(
         pb.CommandRedeliverUnacknowledgedMessages(
             consumer_id=consumer_id, message_ids=message_ids, consumer_epoch=consumer_epoch
@@ -210,12 +213,12 @@ def active_consumer_change(consumer_id: int, *, active: bool) -> bytes:
 
 
 def reached_end_of_topic(consumer_id: int) -> bytes:
-    """Java only: C++ and Go clients close the connection on it."""
+    """Report the end of a terminated topic. Java clients only: C++ and Go clients close the connection on it."""
     return encode(pb.CommandReachedEndOfTopic(consumer_id=consumer_id))
 
 
 def seek(request_id: int, consumer_id: int, target: Position | MessageId | int) -> bytes:
-    """To a position, or (an int) to a publish time in ms since the epoch."""
+    """Seek to a position or, for an int, to a publish time in ms since the epoch."""
     if isinstance(target, int):
         return encode(pb.CommandSeek(consumer_id=consumer_id, request_id=request_id, message_publish_time=target))
     position = message_id_to_wire(target)
@@ -229,7 +232,10 @@ def unsubscribe(request_id: int, consumer_id: int, *, force: bool = False) -> by
 def close_consumer(
     consumer_id: int, request_id: int = -1, *, broker_url: str | None = None, broker_url_tls: str | None = None
 ) -> bytes:
-    """From a broker without request id: the client subscribes again, at the given address or by lookup."""
+    """Close a consumer.
+
+    From a broker, without request id, the client subscribes again, at the given address or by lookup.
+    """
     return encode(
         pb.CommandCloseConsumer(
             consumer_id=consumer_id,
@@ -245,7 +251,7 @@ def get_last_message_id(request_id: int, consumer_id: int) -> bytes:
 
 
 def get_last_message_id_response(request_id: int, last: MessageId, mark_delete: Position) -> bytes:
-    """An empty topic: both -1:-1. Clients rely on the second position."""
+    """Answer with the last id, -1:-1 twice for an empty topic. Clients rely on the second position."""
     return encode(
         pb.CommandGetLastMessageIdResponse(
             request_id=request_id,
@@ -266,7 +272,7 @@ def topic_migrated(
     broker_url: str,
     broker_url_tls: str | None = None,
 ) -> bytes:
-    """Followed by CLOSE_PRODUCER or CLOSE_CONSUMER; the client comes back at the new cluster."""
+    """Redirect a client to another cluster. CLOSE_PRODUCER or CLOSE_CONSUMER follows."""
     return encode(
         pb.CommandTopicMigrated(
             resource_id=resource_id,

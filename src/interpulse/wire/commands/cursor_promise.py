@@ -1,9 +1,9 @@
-"""The promise that a broker gives to a task which copies entries behind a replication cursor.
+"""The promise of a broker to a task that copies entries behind a replication cursor.
 
 A reader of the topic names the cursor in a property of its consumer. The broker then answers GET_LAST_MESSAGE_ID with
-the mark-delete position of that cursor. From this question on, for :data:`VALID_S` seconds, the task may send what lies
-behind the position without asking again: a skip that is answered in that time moved the cursor before the question. The
-broker holds back the answer to a later skip for :data:`HELD_S` seconds, which is longer, as clocks and turns of event
+the mark-delete position of that cursor. For :data:`VALID_S` seconds from this request on, the task may send the entries
+behind the position without asking again: a skip that is answered in that time moved the cursor before the request. The
+broker delays the answer to a later skip by :data:`HELD_S` seconds, which is longer, since clocks and turns of event
 loops differ. Brokers of Apache Pulsar ignore the property.
 """
 
@@ -15,6 +15,6 @@ __all__ = ["CURSOR_PROPERTY", "HELD_S", "REPLICATION_CURSORS", "VALID_S"]
 
 CURSOR_PROPERTY: Final = "interpulse.replicationCursor"
 REPLICATION_CURSORS: Final = "pulsar.repl."
-"""The beginning of the names of replication cursors, for which a job asks for promises."""
+"""The prefix of replication cursors, for which a job asks for promises."""
 HELD_S: Final = 2.0
 VALID_S: Final = 1.5

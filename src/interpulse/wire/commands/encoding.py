@@ -1,4 +1,4 @@
-"""How a command becomes a frame."""
+"""The encoding of commands as frames."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SMALL_VARINTS: Final = [bytes((n,)) if n < 128 else bytes((n & 127 | 128, n >> 7
 
 
 def varint(number: int) -> bytes:
-    """A number of 0 to 2^64-1 as protobuf writes it."""
+    """Encode a number of 0 to 2^64-1 in protobuf's form."""
     if number < _SMALL:
         return SMALL_VARINTS[number]
     low = b""
@@ -46,24 +46,24 @@ _ENVELOPE: Final[dict[str, bytes]] = {
 
 
 def envelope(content: type[Message]) -> bytes:
-    """What stands before the size of such a content: the type of the command and the tag of its content."""
+    """Return the bytes before the size of such a content: the type of the command and the tag of its content."""
     return _ENVELOPE[content.DESCRIPTOR.name]
 
 
 def encode(content: Message) -> bytes:
-    """The frame of any command, given its content: ``encode(pb.CommandSuccess(request_id=1))``."""
+    """Return the frame of any command, given its content: ``encode(pb.CommandSuccess(request_id=1))``."""
     return frame(_ENVELOPE[content.DESCRIPTOR.name], content.SerializeToString())
 
 
 def frame(head: bytes, content: bytes, entry_bytes: int = 0) -> bytes:
-    """A frame up to its entry; ``head`` is the `envelope` of the content."""
+    """Return a frame up to its entry. ``head`` is the `envelope` of the content."""
     head += varint(len(content))
     size = len(head) + len(content)
     return b"%b%b%b" % (pack_sizes(size + 4 + entry_bytes, size), head, content)
 
 
 class AnswerTemplate(NamedTuple):
-    """Frames that are alike but for the request id, which stands between ``before``, with its tag, and ``after``."""
+    """Frames that differ only in the request id, between ``before`` (which ends with its tag) and ``after``."""
 
     head: bytes
     """The `envelope` of the content."""
@@ -71,7 +71,7 @@ class AnswerTemplate(NamedTuple):
     after: bytes
 
     def frame(self, request_id: int) -> bytes:
-        """The frame that answers this request."""
+        """Return the frame that answers this request."""
         return frame(self.head, b"%b%b%b" % (self.before, varint(request_id), self.after))
 
 

@@ -1,4 +1,4 @@
-"""The frame that tells a client of a failed request: its type follows the type of the request."""
+"""The frame that reports a failed request: its type follows the type of the request."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _CONTENT_FIELDS: Final = {
 
 
 def request_id_of(command: pb.BaseCommand) -> int:
-    """The request id that the answer must repeat, -1 for commands that have none."""
+    """Return the request id for the answer, -1 for commands without one."""
     content = getattr(command, _CONTENT_FIELDS[command.type])
     request_id: int = getattr(content, "request_id", -1)
     return request_id
 
 
 def requester_of(command: pb.BaseCommand) -> str:
-    """The sender of the command, in words for the operator."""
+    """Describe the sender of the command for the operator."""
     if command.type == pb.BaseCommand.PRODUCER:
         return f"producer {command.producer.producer_name or 'without name'}"
     if command.type == pb.BaseCommand.SUBSCRIBE:
@@ -33,7 +33,7 @@ def requester_of(command: pb.BaseCommand) -> str:
 
 
 def error_response(command: pb.BaseCommand, error: PulsarError) -> bytes:
-    """The frame that answers ``command`` with ``error``."""
+    """Return the frame that answers ``command`` with ``error``."""
     answer = _TYPED.get(command.type, commands.error)
     return answer(request_id_of(command), error.wire_code, str(error))
 

@@ -1,4 +1,4 @@
-"""Opening a producer, sending, receipts."""
+"""Opening a producer, sending, and receipts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def producer(
     properties: Mapping[str, str] | None = None,
     initial_subscription_name: str | None = None,
 ) -> bytes:
-    """``epoch`` goes up by one with every attempt of the same producer to come back."""
+    """Open a producer. ``epoch`` grows by one with every attempt of the same producer to reconnect."""
     return encode(
         pb.CommandProducer(
             topic=topic,
@@ -65,7 +65,7 @@ def producer_success(
     topic_epoch: int | None = None,
     ready: bool = True,
 ) -> bytes:
-    """``ready=False``: the producer waits for exclusivity; a second answer follows when its turn has come."""
+    """Confirm a producer. ``ready=False``: it waits for exclusive access, and a second answer follows."""
     return encode(
         pb.CommandProducerSuccess(
             request_id=request_id,
@@ -88,7 +88,7 @@ def send_head(
     is_chunk: bool = False,
     marker: bool = False,
 ) -> bytes:
-    """A SEND frame up to its entry of ``entry_bytes`` bytes, which must follow."""
+    """Return a SEND frame up to its entry of ``entry_bytes`` bytes, which must follow."""
     content = b"\x08%b\x10%b" % (varint(producer_id), varint(sequence_id))
     if num_messages != 1:
         content += b"\x18" + varint(num_messages)
@@ -110,7 +110,7 @@ def send(
     highest_sequence_id: int = 0,
     is_chunk: bool = False,
 ) -> bytes:
-    """``entry`` as built by frames.build_entry."""
+    """Send an entry built by frames.build_entry."""
     head = send_head(
         producer_id,
         sequence_id,
@@ -125,7 +125,7 @@ def send(
 def send_receipt(
     producer_id: int, sequence_id: int, highest_sequence_id: int, ledger: int, entry: int, partition: int = -1
 ) -> bytes:
-    """The two sequence ids exactly as they were sent. Ledger and entry -1: the message was a duplicate."""
+    """Confirm an entry, with both sequence ids exactly as they were sent. Ledger and entry -1: it was a duplicate."""
     position = b"\x08%b\x10%b" % (varint(ledger & UINT64_NONE), varint(entry & UINT64_NONE))
     if partition >= 0:
         position += b"\x18" + varint(partition)
@@ -138,7 +138,7 @@ def send_receipt(
 
 
 class ReceiptEncoder:
-    """SEND_RECEIPT frames of one producer: one message object, of which only the numbers change."""
+    """The SEND_RECEIPT frames of one producer: one message object, in which only the numbers change."""
 
     __slots__ = ("_ledger", "_message_id", "_partition", "_producer_id", "_receipt", "_serialize")
 
@@ -155,9 +155,9 @@ class ReceiptEncoder:
         self._serialize = command.SerializeToString
 
     def encode_all(self, receipts: Iterable[tuple[int, int, int, int]]) -> bytes:
-        """The frames of several receipts: (sequence id, highest sequence id, ledger, entry) each, as `send_receipt`.
+        """Return the frames of several receipts, each (sequence id, highest sequence id, ledger, entry).
 
-        A highest sequence id of 0 or less was not sent and is left out.
+        A highest sequence id of 0 or less was not sent and is left out. See `send_receipt`.
         """
         receipt, message_id, serialize = self._receipt, self._message_id, self._serialize
         frames: list[bytes] = []
@@ -187,7 +187,7 @@ def send_error(producer_id: int, sequence_id: int, code: int, message: str) -> b
 def close_producer(
     producer_id: int, request_id: int = -1, *, broker_url: str | None = None, broker_url_tls: str | None = None
 ) -> bytes:
-    """From a broker without request id: the client opens the producer again, at the given address or by lookup."""
+    """Close a producer. From a broker, without request id, the client reopens it, at the given address or by lookup."""
     return encode(
         pb.CommandCloseProducer(
             producer_id=producer_id,

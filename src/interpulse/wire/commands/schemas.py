@@ -1,4 +1,4 @@
-"""Asking for and storing schemas."""
+"""Requests for schemas, and their registration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 def get_schema(request_id: int, topic: str, version: bytes | None = None) -> bytes:
-    """``version`` None: the latest."""
+    """Ask for a schema. ``version`` None is the latest."""
     return encode(pb.CommandGetSchema(request_id=request_id, topic=topic, schema_version=version))
 
 

@@ -30,7 +30,10 @@ __all__ = [
 
 
 def partitioned_metadata(request_id: int, topic: str, *, create: bool = True) -> bytes:
-    """``create=False`` only to brokers that announced the PIP-344 flag; older ones would create the topic."""
+    """Ask for the partition count.
+
+    Send ``create=False`` only to brokers that announced the PIP-344 flag; older ones would create the topic.
+    """
     return encode(
         pb.CommandPartitionedTopicMetadata(
             topic=topic, request_id=request_id, metadata_auto_creation_enabled=None if create else False
@@ -39,13 +42,13 @@ def partitioned_metadata(request_id: int, topic: str, *, create: bool = True) ->
 
 
 def partitioned_metadata_response(request_id: int, partitions: int) -> bytes:
-    """``partitions`` 0: the topic is not partitioned."""
+    """Answer with the partition count, 0 for a topic that is not partitioned."""
     return partitioned_metadata_answer(partitions).frame(request_id)
 
 
 @lru_cache(maxsize=100)
 def partitioned_metadata_answer(partitions: int) -> AnswerTemplate:
-    """The same for any request."""
+    """Return `partitioned_metadata_response` as a template for any request."""
     before = pb.CommandPartitionedTopicMetadataResponse(partitions=partitions)
     after = pb.CommandPartitionedTopicMetadataResponse(response=pb.CommandPartitionedTopicMetadataResponse.Success)
     tag = varint(pb.CommandPartitionedTopicMetadataResponse.REQUEST_ID_FIELD_NUMBER << 3)
@@ -95,7 +98,7 @@ def lookup_response(
     authoritative: bool = True,
     proxy_through_service_url: bool = False,
 ) -> bytes:
-    """The broker that serves the topic, or with ``redirect`` the one to ask next."""
+    """Answer with the broker that serves the topic or, with ``redirect``, the broker to ask next."""
     answer = lookup_answer(
         broker_url=broker_url,
         broker_url_tls=broker_url_tls,
@@ -110,7 +113,7 @@ def lookup_response(
 def lookup_answer(
     *, broker_url: str, broker_url_tls: str, redirect: bool, authoritative: bool, proxy_through_service_url: bool
 ) -> AnswerTemplate:
-    """The same for any request, and for all topics of a broker."""
+    """Return `lookup_response` as a template for any request, and for all topics of a broker."""
     kind = pb.CommandLookupTopicResponse.Redirect if redirect else pb.CommandLookupTopicResponse.Connect
     before = pb.CommandLookupTopicResponse(
         brokerServiceUrl=broker_url or None, brokerServiceUrlTls=broker_url_tls or None, response=kind
@@ -146,7 +149,10 @@ def batch_lookup(
     create_if_missing: bool = True,
     expand_partitions: bool = False,
 ) -> bytes:
-    """PIP-35. Only to brokers that announced supports_batch_lookup; any other drops the connection."""
+    """Look up many topics (PIP-35).
+
+    Send this only to brokers that announced supports_batch_lookup; others drop the connection.
+    """
     return encode(
         pb.CommandBatchLookupTopic(
             topics=topics,
@@ -166,7 +172,7 @@ def batch_lookup_response(
     failures: Iterable[pb.BatchLookupFailure] = (),
     partitions: Mapping[str, int] | None = None,
 ) -> bytes:
-    """Every requested topic appears once, in a group or in a failure."""
+    """Answer a batch lookup. Every requested topic appears once, in a group or in a failure."""
     counts = [pb.BatchLookupPartitions(topic=topic, partitions=count) for topic, count in (partitions or {}).items()]
     return encode(
         pb.CommandBatchLookupTopicResponse(request_id=request_id, groups=groups, failures=failures, partitions=counts)
@@ -174,7 +180,7 @@ def batch_lookup_response(
 
 
 def batch_lookup_error(request_id: int, code: int, message: str) -> bytes:
-    """The request as a whole is refused."""
+    """Refuse a batch lookup as a whole."""
     return encode(pb.CommandBatchLookupTopicResponse(request_id=request_id, error=error_code(code), message=message))
 
 
@@ -202,7 +208,7 @@ def get_topics_of_namespace(
 def get_topics_of_namespace_response(
     request_id: int, topics: Iterable[str], *, topics_hash: str, filtered: bool = False, changed: bool = True
 ) -> bytes:
-    """``changed=False``, with no topics: the hash of the request still holds."""
+    """Answer with the topics of a namespace. ``changed=False``, without topics: the hash of the request still holds."""
     return encode(
         pb.CommandGetTopicsOfNamespaceResponse(
             request_id=request_id, topics=topics, filtered=filtered, topics_hash=topics_hash, changed=changed
@@ -213,7 +219,7 @@ def get_topics_of_namespace_response(
 def watch_topic_list(
     request_id: int, watcher_id: int, namespace: str, topics_pattern: str, *, topics_hash: str | None = None
 ) -> bytes:
-    """Only to brokers that announced supports_topic_watchers."""
+    """Watch topics. Send this only to brokers that announced supports_topic_watchers."""
     return encode(
         pb.CommandWatchTopicList(
             request_id=request_id,

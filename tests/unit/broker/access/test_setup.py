@@ -43,7 +43,7 @@ def test_access_when_authentication_is_off_then_is_none() -> None:
         ({"authenticationEnabled": "true"}, "needs authenticationProviders"),
     ],
 )
-def test_settings_when_they_cannot_be_meant_then_are_refused_by_name(settings: dict[str, str], why: str) -> None:
+def test_settings_when_invalid_then_refused_by_name(settings: dict[str, str], why: str) -> None:
     with pytest.raises(PreconditionFailed, match=why):
         access(settings)
 

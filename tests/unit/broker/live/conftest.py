@@ -27,11 +27,11 @@ from interpulse.storage.api import Put
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.cursors.cursor_store import CursorStore, RecordedCursors
+from interpulse.storage.logs.topic_log import LogConfig
+from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
 from interpulse.storage.managed_ledger.cursor_ledgers import LedgerCursors
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
-from interpulse.storage.topic_log import LogConfig
-from interpulse.storage.topic_log_store import TopicLogStore
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.entries import build_entry
 from tests.support.cursor_ledgers import Ledgers

@@ -19,9 +19,9 @@ from interpulse.model.isolation import IsolationPolicies, IsolationPolicy
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_of
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataUnavailable, Put, Versioned
-from interpulse.storage.guarded import GuardedMetadata
 from interpulse.storage.memory import MemoryMetadataStore, MemoryTree
-from interpulse.storage.prompt import PromptMetadata, SessionLost
+from interpulse.storage.metadata.guarded import GuardedMetadata
+from interpulse.storage.metadata.session_bounded import SessionBoundedMetadata, SessionLost
 from tests.support.lifecycle_bench import SilentStore
 from tests.support.waiting import eventually
 
@@ -370,7 +370,7 @@ async def test_release_when_the_store_is_silent_past_the_session_then_the_lock_g
     broker = Broker(tree, "me")
     paused = SilentStore(broker.store)
     broker.ownership = SharedOwnership(
-        PromptMetadata(paused), broker.guarded, broker.brokers, broker._boundaries, broker._policies
+        SessionBoundedMetadata(paused), broker.guarded, broker.brokers, broker._boundaries, broker._policies
     )
     broker.ownership.start(broker.topics)
     await broker.ownership.take(LOWER)

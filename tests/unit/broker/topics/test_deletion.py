@@ -26,7 +26,7 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.storage.api import CommitConflict, Put
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.prompt import PromptMetadata
+from interpulse.storage.metadata.session_bounded import SessionBoundedMetadata
 from tests.support.lifecycle_bench import Bench, MortalStore, SilentStore, disorder, named
 from tests.support.waiting import eventually
 
@@ -226,7 +226,7 @@ class Paused:
     def __init__(self, memory: MemoryMetadataStore) -> None:
         self.memory = memory
         self.store = SilentStore(memory)
-        self.bench = Bench(PromptMetadata(self.store))
+        self.bench = Bench(SessionBoundedMetadata(self.store))
 
     async def meanwhile(self, deleting: Awaitable[None]) -> None:
         """What it ends with, after the session has come back."""

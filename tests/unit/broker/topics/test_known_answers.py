@@ -44,7 +44,7 @@ from interpulse.rules.topic_view import TopicView
 from interpulse.serving.permits import LookupPermits
 from interpulse.storage.api import Delete, MetadataStore, Put, Versioned
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.sqlite import SqliteMetadataStore
+from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FrameDecoder, LookupRun, PartitionsRun
 from tests.support.soak import soak

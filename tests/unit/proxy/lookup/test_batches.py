@@ -10,7 +10,7 @@ import pytest
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import NotAllowed
-from interpulse.proxy.brokers import Brokers, place_of
+from interpulse.proxy.brokers import Brokers, endpoint_of
 from interpulse.proxy.lookup.batches import answer_batch
 from interpulse.proxy.lookup.questions import Questions
 from interpulse.proxy.targets import TargetRules
@@ -53,7 +53,7 @@ def failed(answer: pb.CommandBatchLookupTopicResponse) -> dict[str, int]:
 
 
 def knows(questions: Questions, broker: ScriptedBroker) -> bool:
-    return questions._brokers.knows(place_of(BrokerAddress.parse(broker.url)))
+    return questions._brokers.knows(endpoint_of(BrokerAddress.parse(broker.url)))
 
 
 def answers_with(*groups: tuple[ScriptedBroker, int, list[str]], failure: tuple[int, list[str]] | None = None):
@@ -85,7 +85,7 @@ async def test_batch_when_brokers_redirect_then_each_is_asked_once_and_all_are_a
         assert knows(questions, second)
 
 
-async def test_batch_when_a_broker_of_ours_names_another_one_then_it_is_known() -> None:
+async def test_batch_when_our_broker_names_another_one_then_it_is_accepted() -> None:
     async with ScriptedBroker(BATCHES) as first, ScriptedBroker() as owner, asking(first) as questions:
         first.scripts[pb.BaseCommand.BATCH_LOOKUP] = answers_with((owner, CONNECT, ["a"]))
         assert found(await answered(questions, ["a"])) == {"a": owner.url}
@@ -93,7 +93,7 @@ async def test_batch_when_a_broker_of_ours_names_another_one_then_it_is_known() 
 
 
 @pytest.mark.parametrize("flags", [BATCHES, None], ids=["batch", "singly"])
-async def test_batch_when_the_next_broker_names_another_one_then_neither_becomes_known(
+async def test_batch_when_a_redirect_names_another_broker_then_neither_is_accepted(
     flags: pb.FeatureFlags | None,
 ) -> None:
     async with (
@@ -148,7 +148,7 @@ async def test_batch_when_a_broker_leaves_a_topic_out_then_it_fails() -> None:
         assert failed(answer) == {"b": pb.UnknownError}
 
 
-async def test_batch_when_the_first_broker_refuses_it_whole_then_the_client_is_told_so() -> None:
+async def test_batch_when_the_first_broker_refuses_then_the_client_gets_its_error() -> None:
     async with ScriptedBroker(BATCHES) as first, asking(first) as questions:
         first.scripts[pb.BaseCommand.BATCH_LOOKUP] = lambda peer, frame: peer.say(
             commands.batch_lookup_error(frame.command.batchLookupTopic.request_id, pb.NotAllowedError, "at most 1")
@@ -158,7 +158,7 @@ async def test_batch_when_the_first_broker_refuses_it_whole_then_the_client_is_t
 
 
 @pytest.mark.parametrize("announced", [False, True], ids=["unknown", "switched off later"])
-async def test_batch_when_the_broker_knows_none_then_topics_are_looked_up_one_by_one(announced: bool) -> None:
+async def test_batch_when_the_broker_supports_none_then_topics_are_looked_up_singly(announced: bool) -> None:
     async with ScriptedBroker(BATCHES if announced else None) as first, asking(first) as questions:
         first.scripts[pb.BaseCommand.BATCH_LOOKUP] = lambda peer, frame: peer.say(
             commands.batch_lookup_error(frame.command.batchLookupTopic.request_id, pb.UnsupportedVersionError, "off")

@@ -55,7 +55,7 @@ def names(broker: ScriptedBroker, *, redirect: bool):
     return script
 
 
-async def test_broker_when_one_of_ours_names_it_then_known() -> None:
+async def test_broker_when_one_of_ours_names_it_then_accepted() -> None:
     async with ScriptedBroker() as first, ScriptedBroker() as owner, asking(first) as questions:
         first.scripts[pb.BaseCommand.LOOKUP] = names(owner, redirect=False)
         assert str(await questions.find(lookup())) == owner.url
@@ -63,7 +63,7 @@ async def test_broker_when_one_of_ours_names_it_then_known() -> None:
 
 
 @pytest.mark.parametrize("by_itself", [True, False])
-async def test_broker_when_a_redirect_leads_to_it_then_known_if_it_names_itself_and_nothing_else_is(
+async def test_broker_when_redirected_to_then_accepted_only_if_it_names_itself(
     by_itself: bool,
 ) -> None:
     async with (
@@ -88,7 +88,7 @@ async def test_broker_when_a_redirect_leads_to_it_then_known_if_it_names_itself_
     ],
 )
 @pytest.mark.parametrize("redirect", [True, False])
-async def test_broker_when_the_settings_do_not_allow_it_then_neither_asked_nor_known(
+async def test_broker_when_the_settings_forbid_it_then_neither_asked_nor_accepted(
     redirect: bool, hosts: str, addresses: str, ports: str, reason: str
 ) -> None:
     rules = TargetRules.read(hosts, addresses, ports)

@@ -15,11 +15,11 @@ from interpulse.storage.bookkeeper.journal import BookKeeperJournal
 from interpulse.storage.bookkeeper.ledger_metadata import Quorum
 from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.bookkeeper.packets import DigestType
+from interpulse.storage.logs.topic_log import TopicLog
+from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.managed_ledger.compacted_codec import PulsarCompacted
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.topic_log import TopicLog
-from interpulse.storage.topic_log_store import TopicLogStore
 from tests.unit.storage.bookkeeper.conftest import Connect
 from tests.unit.storage.listeners import Listener
 
@@ -195,7 +195,7 @@ async def test_ledger_when_it_was_named_without_an_answer_then_it_and_the_old_on
     assert [each.entry for each in await kept(again)] == [b"payload 5"]
 
 
-async def test_ledgers_when_it_was_not_known_which_is_named_then_go_with_the_next_that_is(cluster: Cluster) -> None:
+async def test_ledgers_when_the_named_one_was_unknown_then_deleted_after_the_next_one(cluster: Cluster) -> None:
     log = await cluster.filled()
     await compact(log, 1, 4)
     tried = cluster.pointer.tried

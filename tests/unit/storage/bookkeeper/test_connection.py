@@ -44,7 +44,7 @@ def test_connection_when_on_any_event_loop_then_adds_and_reads(
     run(talk())
 
 
-async def test_connection_when_it_ends_then_everything_unanswered_is_told_once() -> None:
+async def test_connection_when_it_ends_then_every_open_request_fails_once() -> None:
     bookie = ScriptedBookie("b")
     await bookie.start()
     bookie.silent = True
@@ -65,7 +65,7 @@ async def test_connection_when_it_ends_then_everything_unanswered_is_told_once()
     await bookie.kill()
 
 
-async def test_connection_when_it_ends_while_it_tells_of_an_answer_then_everything_is_told_once() -> None:
+async def test_connection_when_it_ends_during_a_callback_then_requests_fail_once() -> None:
     bookie = ScriptedBookie("b")
     await bookie.start()
     bookie.refuse = lambda request: Code.OK if request.entry_id < 2 else Code.READ_ONLY
@@ -114,7 +114,7 @@ async def test_run_when_larger_than_the_window_then_sent_in_parts_as_answers_com
     await bookie.kill()
 
 
-async def test_connection_when_what_comes_is_no_answer_then_ended_with_the_reason() -> None:
+async def test_connection_when_bytes_are_no_answer_then_closed_with_the_reason() -> None:
     async def talk_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         await writer.drain()

@@ -31,12 +31,12 @@ from interpulse.storage.bookkeeper.ledger_paths import path_of
 from interpulse.storage.bookkeeper.ledger_purposes import LogQuorums
 from interpulse.storage.bookkeeper.metadata_store import LedgerMetadataStore
 from interpulse.storage.bookkeeper.packets import DigestType
-from interpulse.storage.journals import LedgerPurpose, LedgerUse
+from interpulse.storage.logs.journal import LedgerPurpose, LedgerUse
+from interpulse.storage.logs.topic_log import LogConfig, TopicLog
+from interpulse.storage.logs.topic_log_store import TopicLogStore
+from interpulse.storage.logs.topic_records import with_ledgers
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.topic_log import LogConfig, TopicLog
-from interpulse.storage.topic_log_store import TopicLogStore
-from interpulse.storage.topic_records import with_ledgers
 from interpulse.storage.zookeeper.client import ZooKeeperClient
 from interpulse.storage.zookeeper.errors import NotConnected
 from tests.support.scripted_bookie import ScriptedBookies
@@ -126,7 +126,7 @@ async def fill(log: TopicLog, listener: Listener, count: int, first: int = 0) ->
     return sent
 
 
-async def test_log_when_another_broker_opens_it_then_the_first_is_fenced_and_nothing_acknowledged_is_lost(
+async def test_log_when_another_broker_opens_it_then_fenced_without_loss(
     start: Start,
 ) -> None:
     first, second = await start(), await start()
@@ -226,7 +226,7 @@ async def test_ledgers_when_a_log_goes_on_then_closed_one_by_one_and_empty_ones_
         assert not await exists(ledgers, ledger_id)
 
 
-async def test_roll_when_the_record_waits_then_new_entries_are_held_back_and_none_is_out_of_order(
+async def test_roll_when_the_record_waits_then_new_entries_are_held_in_order(
     start: Start, metadata: CheckedMetadata
 ) -> None:
     broker = await start()
@@ -314,7 +314,7 @@ async def test_log_when_terminated_while_its_roll_waits_then_both_end_and_nothin
 
 
 @pytest.mark.parametrize("applied", [True, False])
-async def test_log_when_nobody_knows_whether_it_was_terminated_then_it_fails_and_the_record_tells(
+async def test_log_when_its_termination_is_unknown_then_fails_and_the_record_decides(
     start: Start, metadata: CheckedMetadata, monkeypatch: pytest.MonkeyPatch, applied: bool
 ) -> None:
     broker = await start()
@@ -346,8 +346,8 @@ async def test_log_when_nobody_knows_whether_it_was_terminated_then_it_fails_and
 async def test_roll_when_metadata_is_away_for_too_long_then_the_log_fails_and_can_be_opened_again(
     start: Start, metadata: CheckedMetadata, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.storage.topic_log._AGAIN_S", 0.01)
-    monkeypatch.setattr("interpulse.storage.topic_log._STALL_S", 0.05)
+    monkeypatch.setattr("interpulse.storage.logs.topic_log._AGAIN_S", 0.01)
+    monkeypatch.setattr("interpulse.storage.logs.topic_log._STALL_S", 0.05)
     broker = await start()
     log, listener = await broker.open()
     sent = await fill(log, listener, 5)
@@ -369,7 +369,7 @@ async def test_roll_when_metadata_is_away_for_too_long_then_the_log_fails_and_ca
 async def test_full_ledger_when_no_other_can_be_created_then_it_grows_on_and_ends_later(
     start: Start, bookies: ScriptedBookies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.storage.topic_log._AGAIN_S", 0.01)
+    monkeypatch.setattr("interpulse.storage.logs.topic_log._AGAIN_S", 0.01)
     broker = await start(LogConfig(ledger_entries_max=2, ledger_age_min_ms=0))
     log, listener = await broker.open()
     await bookies.unregister(bookies["bookie-0"])
@@ -385,7 +385,7 @@ async def test_full_ledger_when_no_other_can_be_created_then_it_grows_on_and_end
 async def test_ledger_when_its_end_cannot_be_written_then_tried_again_and_read_all_the_same(
     start: Start, ledgers: LedgerMetadataStore, nodes: ZooKeeperClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.storage.topic_log._AGAIN_S", 0.01)
+    monkeypatch.setattr("interpulse.storage.logs.topic_log._AGAIN_S", 0.01)
     broker, next_one = await start(), await start()
     log, listener = await broker.open()
     sent = await fill(log, listener, 5)
@@ -413,7 +413,7 @@ async def test_ledger_when_its_end_cannot_be_written_then_tried_again_and_read_a
 async def test_ledger_when_trimmed_before_its_end_is_written_then_its_log_goes_on(
     start: Start, ledgers: LedgerMetadataStore, nodes: ZooKeeperClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.storage.topic_log._AGAIN_S", 0.01)
+    monkeypatch.setattr("interpulse.storage.logs.topic_log._AGAIN_S", 0.01)
     broker = await start()
     log, listener = await broker.open()
     await fill(log, listener, 5)
@@ -456,7 +456,7 @@ async def test_log_when_closed_without_zookeeper_then_the_next_one_recovers_its_
     assert await read_all(log) == sent
 
 
-async def test_middle_ledger_when_its_end_was_never_written_then_it_is_recovered_by_who_reads_it(
+async def test_middle_ledger_when_its_end_is_not_recorded_then_the_reader_recovers_it(
     start: Start, ledgers: LedgerMetadataStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker, next_one = await start(), await start()
@@ -519,7 +519,7 @@ async def test_log_when_a_bookie_is_replaced_while_it_writes_then_it_goes_on(
     assert await read_all(log) == sent
 
 
-async def test_ledger_when_it_was_deleted_by_hand_then_the_last_is_dropped_and_another_is_damage(
+async def test_ledger_when_deleted_by_hand_then_last_is_dropped_and_others_are_damage(
     start: Start, nodes: ZooKeeperClient
 ) -> None:
     broker, next_one = await start(), await start()
@@ -565,7 +565,7 @@ async def test_entry_when_damaged_everywhere_then_log_damaged_and_when_away_then
         await log.read(Position(ledger, 3), entries_max=1, bytes_max=99)
 
 
-async def test_ledger_when_nobody_can_say_where_it_ends_then_what_is_before_it_is_read_and_the_rest_later(
+async def test_ledger_when_its_end_is_unknown_then_earlier_ones_are_readable(
     start: Start, nodes: ZooKeeperClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = await start()
@@ -593,9 +593,7 @@ async def test_ledger_when_nobody_can_say_where_it_ends_then_what_is_before_it_i
     assert listener.error is None
 
 
-async def test_record_when_it_counts_more_than_its_ledger_has_then_damage(
-    start: Start, metadata: CheckedMetadata
-) -> None:
+async def test_record_when_its_count_exceeds_the_ledger_then_damage(start: Start, metadata: CheckedMetadata) -> None:
     broker = await start()
     log, listener = await broker.open()
     await fill(log, listener, 5)

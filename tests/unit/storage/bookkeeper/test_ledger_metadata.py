@@ -91,7 +91,7 @@ def test_write_set_when_entries_are_striped_then_as_in_the_specification(
         (encode_metadata(LedgerMetadata(Quorum(1, 2, 1), (Segment(0, ("a",)),))), "quorums 1/2/1 are impossible"),
         (encode_metadata(LedgerMetadata(Quorum(1, 1, 1), ())), "segments begin at nothing"),
         (encode_metadata(LedgerMetadata(Quorum(1, 1, 1), (Segment(3, ("a",)),))), r"segments begin at \[3\]"),
-        (encode_metadata(LedgerMetadata(Quorum(2, 2, 1), (Segment(0, ("a",)),))), "a segment has not 2 bookies"),
+        (encode_metadata(LedgerMetadata(Quorum(2, 2, 1), (Segment(0, ("a",)),))), "a segment does not have 2 bookies"),
     ],
 )
 def test_metadata_when_not_readable_then_refused_with_the_reason(value: bytes, problem: str) -> None:

@@ -157,7 +157,7 @@ async def test_acknowledgements_when_a_later_entry_is_stored_first_then_in_order
 
 
 @pytest.mark.parametrize("quorum", [Quorum(3, 3, 2), Quorum(3, 2, 2), Quorum(4, 3, 2), Quorum(1, 1, 1)], ids=str)
-async def test_run_when_answered_in_any_order_then_acknowledged_once_all_before_is_and_heard_once_a_turn(
+async def test_run_when_answered_in_any_order_then_acknowledged_in_order_once_a_turn(
     quorum: Quorum, connect: Connect, bookies: ScriptedBookies
 ) -> None:
     heard: list[int] = []
@@ -191,7 +191,7 @@ async def test_run_when_answered_in_any_order_then_acknowledged_once_all_before_
 
 
 @pytest.mark.parametrize("quorum", [Quorum(3, 3, 2), Quorum(3, 2, 2), Quorum(2, 2, 2)], ids=str)
-async def test_ensemble_change_when_in_the_middle_of_a_run_then_what_is_not_acknowledged_is_sent_again(
+async def test_ensemble_change_when_inside_a_run_then_unacknowledged_part_is_resent(
     quorum: Quorum, connect: Connect, bookies: ScriptedBookies
 ) -> None:
     client = await connect(reconnect_s=0.05)
@@ -247,7 +247,7 @@ async def test_bookie_when_it_dies_and_there_is_another_then_replaced(
     assert await read_all(await connect(), writer.ledger_id) == payloads(10) * 2
 
 
-async def test_bookie_when_it_dies_without_another_then_the_ledger_goes_on_and_it_may_come_back(
+async def test_bookie_when_it_dies_without_a_spare_then_the_ledger_goes_on(
     connect: Connect, bookies: ScriptedBookies
 ) -> None:
     client = await connect(reconnect_s=0.1, retry_s=0.1)
@@ -301,7 +301,7 @@ async def test_quorum_when_lost_then_waits_and_goes_on_or_fails(connect: Connect
     writer = await written(impatient, Q332, 3)
     await first.kill()
     await second.kill()
-    with pytest.raises(LedgerFailed, match="cannot have their ack quorum: no bookie takes the place of"):
+    with pytest.raises(LedgerFailed, match="cannot have their ack quorum: no bookie can replace"):
         await writer.add(b"never")
     with pytest.raises(LedgerFailed):
         writer.append(b"never")
@@ -400,14 +400,16 @@ async def test_writer_when_fenced_then_fails_at_once_and_nothing_acknowledged_is
     client, other = await connect(), await connect()
     writer = await written(client, Q332, 20)
     assert await recovered(other, writer.ledger_id) == payloads(20)
-    with pytest.raises(LedgerFenced, match="another recovers it"):
+    with pytest.raises(LedgerFenced, match="another process recovers it"):
         await writer.add(b"too late")
     with pytest.raises(LedgerFenced):
         await writer.close()
     assert isinstance(writer.failure, LedgerFenced)
 
 
-async def test_writer_when_recovered_before_it_closes_then_told_so(connect: Connect, bookies: ScriptedBookies) -> None:
+async def test_writer_when_recovered_before_it_closes_then_close_fails(
+    connect: Connect, bookies: ScriptedBookies
+) -> None:
     client, other = await connect(), await connect()
     writer = await written(client, Q332, 3)
     writer.append(b"on its way")
@@ -475,7 +477,7 @@ async def test_recovery_when_one_bookie_is_away_then_done_and_when_two_then_not(
     assert await recovered(other, writer.ledger_id) == payloads(10)
 
 
-async def test_recovery_when_a_bookie_knows_nothing_any_more_then_that_is_no_answer(
+async def test_recovery_when_a_bookie_lost_its_data_then_that_is_no_answer(
     connect: Connect, bookies: ScriptedBookies
 ) -> None:
     client, other = await connect(), await connect()
@@ -559,7 +561,7 @@ async def test_entry_when_a_bookie_has_it_damaged_then_read_from_another(
     assert await read_all(client, writer.ledger_id) == payloads(10)
     third.damage(writer.ledger_id, 4)
     second.damage(writer.ledger_id, 4)
-    with pytest.raises(EntryDamaged, match=f"entry {writer.ledger_id}:4 is lost: .*it has other bytes"):
+    with pytest.raises(EntryDamaged, match=f"entry {writer.ledger_id}:4 is lost: .*its bytes are not those"):
         await read_all(client, writer.ledger_id)
 
 
@@ -626,7 +628,7 @@ async def test_entry_when_too_large_then_refused_and_the_ledger_goes_on(
 ) -> None:
     client = await connect()
     writer = await client.create(Q332)
-    with pytest.raises(EntryTooLarge, match=r"an entry of 5242880 bytes .* take, 5242784; divide it"):
+    with pytest.raises(EntryTooLarge, match=r"an entry of 5242880 bytes .* limit of bookies, 5242784; split it"):
         writer.append(bytes(5_242_880))
     assert await writer.add(bytes(5_242_880 - 96)) == 0
 

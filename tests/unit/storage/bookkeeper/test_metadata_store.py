@@ -79,7 +79,7 @@ async def test_ledger_when_deleted_then_gone_and_may_be_deleted_again(store: Led
         await store.write(ledger_id, NEW, 0)
 
 
-async def test_bookies_when_registered_then_known_also_after_they_go(
+async def test_bookies_when_registered_then_addresses_stay_known_after_they_leave(
     store: LedgerMetadataStore, nodes: ZooKeeperClient
 ) -> None:
     assert await store.writable_bookies() == []
@@ -123,5 +123,5 @@ async def test_ids_when_used_up_then_refused(
 ) -> None:
     await store.create(NEW)
     zookeeper.nodes["/ledgers/idgen"].made = 2**31 - 1
-    with pytest.raises(BookKeeperError, match="ids have come to 2147483647"):
+    with pytest.raises(BookKeeperError, match="ids have reached 2147483647"):
         await store.create(NEW)

@@ -56,7 +56,7 @@ def test_packet_when_opened_then_what_was_sealed(
     at=st.integers(0),
     bit=st.integers(0, 7),
 )
-def test_packet_when_a_bit_is_another_then_found(kind: DigestType, at: int, bit: int) -> None:
+def test_packet_when_a_bit_is_flipped_then_noticed(kind: DigestType, at: int, bit: int) -> None:
     raw = bytearray(Digest(kind).seal(1, 2, 1, 30, b"a payload"))
     raw[at % len(raw)] ^= 1 << bit
     with pytest.raises(WrongDigest):
@@ -73,7 +73,7 @@ def test_packet_when_any_bytes_are_opened_then_refused_or_read(kind: DigestType,
 
 
 @pytest.mark.parametrize(("ledger_id", "entry_id"), [(2, 2), (1, 3)], ids=["ledger", "entry"])
-def test_packet_when_of_another_place_then_refused(ledger_id: int, entry_id: int) -> None:
+def test_packet_when_of_another_entry_then_refused(ledger_id: int, entry_id: int) -> None:
     digest = Digest(DigestType.DUMMY)
     with pytest.raises(WrongDigest, match="1:2, not the one"):
         digest.open(digest.seal(1, 2, 1, 1, b"x"), ledger_id, entry_id)

@@ -85,7 +85,7 @@ def add(pending: PendingEntries, sizes: list[int]) -> range:
 
 
 @given(st.sampled_from(QUORUMS), moves)
-def test_entries_when_anything_happens_to_runs_then_acknowledged_and_kept_as_the_model_says(
+def test_entries_when_runs_are_answered_at_random_then_as_in_the_model(
     quorum: Quorum, played: list[tuple[str, Any, int]]
 ) -> None:
     pending, model = PendingEntries(quorum), Model(quorum)
@@ -138,7 +138,7 @@ def test_run_when_answered_in_part_then_so_much_of_it_is_acknowledged() -> None:
     assert len(pending) == 90  # all have answered only from 30 to 39
 
 
-def test_bookie_when_replaced_in_the_middle_of_a_run_then_the_other_is_to_have_what_is_not_acknowledged() -> None:
+def test_bookie_when_replaced_inside_a_run_then_its_successor_gets_the_rest() -> None:
     pending = PendingEntries(Quorum(3, 2, 2))
     add(pending, [1] * 12)
     for place in range(3):

@@ -129,7 +129,7 @@ def test_requests_when_equal_then_answered_in_the_order_of_asking() -> None:
     assert unanswered(protocol) == [3, 4]
 
 
-def test_runs_when_answered_in_their_order_then_told_together_and_otherwise_in_pieces() -> None:
+def test_runs_when_answered_in_order_then_one_answer_else_several() -> None:
     protocol = ClientProtocol()
     protocol.add(7, range(10), "seven")
     protocol.add(8, range(3), "eight")
@@ -183,7 +183,7 @@ def test_runs_when_answered_in_any_order_and_pieces_then_each_entry_once(
     assert (reads, unanswered(protocol)) == (1, [lost // 4 * 4])
 
 
-def test_answers_when_one_is_about_nothing_then_those_before_it_are_told() -> None:
+def test_answers_when_one_is_unexpected_then_earlier_ones_are_returned() -> None:
     protocol = ClientProtocol()
     protocol.add(7, range(3), "ticket")
     protocol.add(7, (4,), "another")

@@ -159,7 +159,7 @@ def test_record_when_it_replaces_another_then_keeps_what_is_pulsars_own() -> Non
     old.cursorProperties.add(name="#pulsar.internal.delayed.bucket1", value="4")
     old.cursorProperties.add(name="mine", value="old")
     kept = old.SerializeToString(deterministic=True) + UNKNOWN
-    new = encode_record("s", CursorRecord(Position(1, 5), properties={"mine": "new"}), kept=kept)
+    new = encode_record("s", CursorRecord(Position(1, 5), properties={"mine": "new"}), previous=kept)
     message = pb.ManagedCursorInfo.FromString(new)
     assert new.endswith(UNKNOWN)
     assert [(each.name, each.value) for each in message.properties] == [("CompactedTopicLedger", 19)]
@@ -172,7 +172,7 @@ def test_record_when_it_replaces_another_then_keeps_what_is_pulsars_own() -> Non
 
 def test_sequence_ids_when_they_are_written_then_replace_those_before() -> None:
     first = encode_record(DEDUPLICATION_CURSOR, CursorRecord(Position(1, 1), numbers={"a": 1, "b": 2}))
-    second = encode_record(DEDUPLICATION_CURSOR, CursorRecord(Position(1, 2), numbers={"b": 3}), kept=first)
+    second = encode_record(DEDUPLICATION_CURSOR, CursorRecord(Position(1, 2), numbers={"b": 3}), previous=first)
     assert CODEC.decode(DEDUPLICATION_CURSOR, second).numbers == {"b": 3}
 
 

@@ -116,7 +116,7 @@ async def test_earlier_owner_when_the_topic_was_taken_over_then_changes_nothing(
     assert await bench.record("t") == (at(0), IN_RECORD)
 
 
-async def test_heir_when_the_earlier_owner_closes_the_topic_meanwhile_then_has_what_it_wrote(
+async def test_next_owner_when_the_earlier_one_closes_the_topic_then_has_its_state(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     zombie = bench.open()
@@ -138,7 +138,7 @@ async def test_heir_when_the_earlier_owner_closes_the_topic_meanwhile_then_has_w
 
 
 @pytest.mark.parametrize("left", ["nothing", "an empty ledger"])
-async def test_ledger_when_it_says_nothing_then_the_record_counts(bench: Bench, left: str) -> None:
+async def test_ledger_when_empty_then_the_record_counts(bench: Bench, left: str) -> None:
     ledger = await bench.ledgers.create(Quorum(1, 1, 1))
     if left == "nothing":
         await bench.ledgers.delete(ledger.ledger_id)
@@ -181,7 +181,7 @@ async def test_flush_when_its_ledger_fails_then_goes_into_the_record(bench: Benc
     assert await bench.open().load() == {"s": at(3)}
 
 
-async def test_flush_when_no_ledger_can_be_had_then_goes_into_the_record(bench: Bench) -> None:
+async def test_flush_when_no_ledger_can_be_created_then_goes_into_the_record(bench: Bench) -> None:
     cursors = bench.open()
     await cursors.put("s", at(0))
     bench.ledgers.failure = LedgerFailed(0, "no bookies")
@@ -191,7 +191,7 @@ async def test_flush_when_no_ledger_can_be_had_then_goes_into_the_record(bench: 
 
 @pytest.mark.parametrize("killed", [True, False])
 @pytest.mark.parametrize("applied", [True, False])
-async def test_flush_when_nobody_knows_whether_the_record_names_the_new_ledger_then_the_ledger_stays_until_known(
+async def test_flush_when_the_record_may_name_the_new_ledger_then_it_stays(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, applied: bool, killed: bool
 ) -> None:
     cursors = bench.open()
@@ -289,7 +289,7 @@ async def test_sequence_ids_when_flushed_first_then_have_a_record_and_later_a_le
     assert await bench.open().load() == {DEDUPLICATION_CURSOR: at(1, numbers={"q": 5})}
 
 
-async def test_sequence_ids_when_a_producer_is_forgotten_then_it_does_not_come_back_when_the_topic_is_closed(
+async def test_sequence_ids_when_a_producer_is_removed_then_stays_removed_after_close(
     bench: Bench,
 ) -> None:
     cursors = bench.open()
@@ -308,7 +308,7 @@ async def test_numbers_that_are_pulsars_own_stay_with_the_cursor(bench: Bench) -
     assert (await bench.open().load())["s"].numbers == {"pulsar.own": 33}
 
 
-async def test_compacted_ledger_when_the_cursor_names_none_any_more_then_does_not_come_back(bench: Bench) -> None:
+async def test_compacted_ledger_when_no_longer_named_then_stays_unnamed(bench: Bench) -> None:
     cursors = bench.open()
     await cursors.put(COMPACTION_CURSOR, at(6, numbers={COMPACTED_LEDGER: 33}))
     await cursors.flush({COMPACTION_CURSOR: at(7, numbers={COMPACTED_LEDGER: 33})})
@@ -329,20 +329,18 @@ async def test_cursor_when_it_is_stored_with_another_change_then_both_are_or_non
     assert await bench.open().load() == {"s": at(0)}
 
 
-# --- a record that somebody else wrote (cluster 12.5)
+# --- a record that another broker wrote. Source: docs/reference/cluster-protocol.md#claimed-cursors
 
 
 @pytest.mark.parametrize("last", [False, True])
-async def test_cursor_when_somebody_else_changed_its_record_then_the_owner_keeps_what_either_acknowledged(
-    bench: Bench, last: bool
-) -> None:
+async def test_cursor_when_another_broker_changed_its_record_then_states_are_merged(bench: Bench, last: bool) -> None:
     other = bench.open()
     await other.put("s", at(0))
     owner = bench.open(guarded=True)
     await owner.load()
     stored = await bench.metadata.get(f"{ABOVE}/s")
     assert stored is not None
-    theirs = encode_record("s", at(2, ranges=((7, 9, 9),)), ledger_id=IN_RECORD, kept=stored.value)
+    theirs = encode_record("s", at(2, ranges=((7, 9, 9),)), ledger_id=IN_RECORD, previous=stored.value)
     await bench.metadata.commit([Put(f"{ABOVE}/s", theirs)])
     await owner.flush({"s": at(1, ranges=((7, 6, 6),))}, last=last)
     state, ledger_id = await bench.record("s")
@@ -352,19 +350,19 @@ async def test_cursor_when_somebody_else_changed_its_record_then_the_owner_keeps
     assert bench.ledgers.there == {}
 
 
-async def test_cursor_when_it_was_reset_since_it_was_opened_then_what_somebody_else_wrote_does_not_count(
+async def test_cursor_when_reset_since_opening_then_foreign_state_is_ignored(
     bench: Bench,
 ) -> None:
     await bench.open().put("s", at(5))
     owner = bench.open(guarded=True)
     await owner.load()
     await owner.flush({"s": at(1)}, last=True)
-    await bench.metadata.commit([Put(f"{ABOVE}/s", encode_record("s", at(9), ledger_id=IN_RECORD, kept=b""))])
+    await bench.metadata.commit([Put(f"{ABOVE}/s", encode_record("s", at(9), ledger_id=IN_RECORD, previous=b""))])
     await owner.flush({"s": at(2)}, last=True)
     assert await bench.record("s") == (at(2), IN_RECORD)
 
 
-async def test_cursor_when_somebody_else_acknowledged_into_a_ledger_then_that_is_recovered_and_counts(
+async def test_cursor_when_another_broker_used_a_ledger_then_it_is_recovered_and_merged(
     bench: Bench,
 ) -> None:
     await bench.open().put("s", at(0))
@@ -379,13 +377,13 @@ async def test_cursor_when_somebody_else_acknowledged_into_a_ledger_then_that_is
         await zombie.flush({"s": at(9)})
 
 
-async def test_sequence_ids_when_somebody_else_wrote_them_then_those_of_the_owner_stay(bench: Bench) -> None:
+async def test_sequence_ids_when_another_broker_wrote_them_then_the_owners_stay(bench: Bench) -> None:
     """Their position belongs to them: with another one messages would be taken twice."""
     name = DEDUPLICATION_CURSOR
     await bench.open().put(name, at(0, numbers={"p": 1}))
     owner = bench.open(guarded=True)
     await owner.load()
-    theirs = encode_record(name, at(9, numbers={"p": 9}), ledger_id=IN_RECORD, kept=b"")
+    theirs = encode_record(name, at(9, numbers={"p": 9}), ledger_id=IN_RECORD, previous=b"")
     await bench.metadata.commit([Put(f"{ABOVE}/{name}", theirs)])
     await owner.flush({name: at(4, numbers={"p": 5})}, last=True)
     found, _ = await bench.record(name)

@@ -9,7 +9,7 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.schema_codec import (
     StoredSchema,
-    VersionPlace,
+    VersionEntry,
     decode_locator,
     decode_schema,
     encode_locator,
@@ -44,7 +44,7 @@ ENTRY = bytes.fromhex(
     f"2a3c0800121608ffffffffffffffffff0110ffffffffffffffffff011a20{DIGEST.hex()}"
 )
 SCHEMA = SchemaInfo(SchemaType.JSON, DEFINITION)
-FIRST = VersionPlace(0, Position(14, 0), DIGEST)
+FIRST = VersionEntry(0, Position(14, 0), DIGEST)
 
 
 def test_locator_of_a_real_broker_when_read_then_is_written_as_it_was() -> None:
@@ -53,8 +53,8 @@ def test_locator_of_a_real_broker_when_read_then_is_written_as_it_was() -> None:
 
 
 def test_locator_when_a_version_comes_then_is_the_old_one_with_it() -> None:
-    second = VersionPlace(1, Position(20, 0), b"x" * 32)
-    grown = encode_locator([FIRST, second], kept=LOCATOR + UNKNOWN)
+    second = VersionEntry(1, Position(20, 0), b"x" * 32)
+    grown = encode_locator([FIRST, second], previous=LOCATOR + UNKNOWN)
     assert decode_locator(grown) == [FIRST, second]
     assert grown.endswith(UNKNOWN)
     message = pb.SchemaLocator.FromString(grown)

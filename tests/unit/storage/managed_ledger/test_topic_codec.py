@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, LedgerRecord, MetadataUnavailable
+from interpulse.storage.logs.topic_records import TopicRecord, decode_record, with_ledgers
 from interpulse.storage.managed_ledger import managed_ledger_pb2 as pb
 from interpulse.storage.managed_ledger.topic_codec import PulsarTopicRecords
-from interpulse.storage.topic_records import TopicRecord, decode_record, with_ledgers
 
 CODEC = PulsarTopicRecords()
 LOADED_TWICE = "0a0e081f1001188c012090999abba034 0a0408252000"
@@ -52,7 +52,7 @@ def test_record_of_a_real_broker_when_read_then_is_written_as_it_was(value: str,
     assert CODEC.encode(CODEC.decode(raw)) == raw
 
 
-def test_record_when_its_log_is_terminated_no_more_then_says_so() -> None:
+def test_record_when_the_termination_is_undone_then_has_none() -> None:
     ended = CODEC.decode(CODEC.encode(record(LedgerRecord(7, 0, 0, 0), terminated=Position(7, 4))))
     assert CODEC.decode(CODEC.encode(replace(ended, terminated=None))).terminated is None
 
@@ -112,7 +112,7 @@ def test_value_that_is_no_record_is_refused(value: bytes) -> None:
 
 def test_compacted_ledger_is_not_written() -> None:
     compacted = CompactedLedger(1, 1, 1, 1, Position(1, 1))
-    with pytest.raises(ValueError, match="of its cursor"):
+    with pytest.raises(ValueError, match="record of a cursor names"):
         CODEC.encode(TopicRecord(compacted=compacted))
 
 

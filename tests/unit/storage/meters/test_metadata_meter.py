@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from interpulse.storage.api import CommitConflict, Delete, Put
+from interpulse.storage.metadata.sqlite import SqliteMetadataStore
 from interpulse.storage.meters.metadata_meter import MetadataMeter
-from interpulse.storage.sqlite import SqliteMetadataStore
 
 
 def counts(meter: MetadataMeter) -> dict[str, tuple[int, int]]:
     return {each: (meter.succeeded[each].count, meter.failed[each].count) for each in ("get", "put", "del")}
 
 
-async def test_each_key_is_an_operation_and_what_memory_has_is_none(tmp_path: Path) -> None:
+async def test_each_read_key_is_an_operation_unless_cached(tmp_path: Path) -> None:
     store = await SqliteMetadataStore.open(tmp_path / "metadata.sqlite")
     try:
         await store.commit([Put("/a", b"12345"), Put("/b", b"1"), Delete("/c")])

@@ -45,7 +45,7 @@ def counts(meter: WriteMeter, log: str = "t") -> int | None:
     return None if written is None else written.sizes.count
 
 
-def test_period_is_told_when_it_is_over_and_for_one_period(watch: Watch, meter: WriteMeter) -> None:
+def test_period_is_reported_once_it_is_over_for_one_period(watch: Watch, meter: WriteMeter) -> None:
     assert counts(meter) is None
     meter.wrote("t", [b"x"], 1, 0.0)
     watch.now += 59
@@ -56,7 +56,7 @@ def test_period_is_told_when_it_is_over_and_for_one_period(watch: Watch, meter: 
     assert counts(meter) is None
 
 
-def test_period_that_ended_long_ago_is_not_told_as_the_last_one(watch: Watch, meter: WriteMeter) -> None:
+def test_period_that_ended_long_ago_is_not_reported_as_the_last_one(watch: Watch, meter: WriteMeter) -> None:
     meter.wrote("t", [b"x"], 1, 0.0)
     watch.now += 150
     assert counts(meter) is None
@@ -66,7 +66,7 @@ def test_period_that_ended_long_ago_is_not_told_as_the_last_one(watch: Watch, me
     assert counts(meter) == 1
 
 
-def test_reads_are_told_as_a_rate_of_the_last_period(watch: Watch, meter: WriteMeter) -> None:
+def test_reads_are_reported_as_a_rate_of_the_last_period(watch: Watch, meter: WriteMeter) -> None:
     meter.read("t", 100)
     meter.read("t", 20)
     assert meter.read_rate_of("t") == 0.0

@@ -108,9 +108,7 @@ def test_create_when_done_then_only_the_owner_writes_and_none_executes(tmp_path:
 
 
 @pytest.mark.skipif(files._WRITE_THROUGH is None, reason="this system cannot write through at all")
-def test_write_durably_when_written_through_then_in_one_call_and_what_needs_no_sync_has_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_durably_when_written_through_then_in_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[object] = []
     real = os.pwritev
 

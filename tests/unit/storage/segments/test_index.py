@@ -57,7 +57,7 @@ def test_index_when_any_byte_is_wrong_then_only_chunks_before_it_count() -> None
         assert index.covered == (80 if end >= len(first) else 0)
 
 
-def test_index_when_it_belongs_to_another_segment_then_nothing_is_believed() -> None:
+def test_index_when_it_belongs_to_another_segment_then_ignored() -> None:
     content = pack_index_head(3) + encode_chunk([Row(1, 0, 1, 20, 60)], 80)
     assert parse_index(content, 4) == IndexContent()
 

@@ -13,7 +13,9 @@ import pytest
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import EARLIEST, LATEST
 from interpulse.storage.api import DataDirectoryUnusable, LedgerRecord, LogDamaged, LogFenced, StorageFull
-from interpulse.storage.journals import LedgerGone
+from interpulse.storage.logs.journal import LedgerGone
+from interpulse.storage.logs.topic_log import TopicLog
+from interpulse.storage.logs.topic_log_store import TopicLogStore
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments import journal as journal_module
 from interpulse.storage.segments import open as open_module
@@ -22,8 +24,6 @@ from interpulse.storage.segments.index import parse_index
 from interpulse.storage.segments.journal import SegmentJournal
 from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.segments.reader import SegmentReader
-from interpulse.storage.topic_log import TopicLog
-from interpulse.storage.topic_log_store import TopicLogStore
 from tests.durability.simulated_disk import SimulatedDisk
 from tests.unit.storage.listeners import Listener, read_all
 
@@ -248,11 +248,11 @@ async def test_open_when_the_metadata_is_of_another_store_then_refused_naming_th
         await open_on(disk.healthy(), MemoryMetadataStore())
     assert str(refused.value) == (
         "data directory /data/log cannot be used: "
-        "ledger 1 is not one of this metadata store; was metadata.sqlite removed or replaced?"
+        "ledger 1 does not belong to this metadata store; was metadata.sqlite removed or replaced?"
     )
 
 
-async def test_open_when_a_log_is_damaged_then_the_line_names_it_and_the_place(
+async def test_open_when_a_log_is_damaged_then_the_log_line_names_it_and_the_offset(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     disk, metadata = SimulatedDisk(), MemoryMetadataStore()
@@ -277,7 +277,7 @@ async def test_verify_when_this_process_wrote_the_records_then_they_are_not_read
     await store.close()
 
 
-async def test_open_when_the_system_gives_no_text_for_an_error_then_the_error_itself_is_told() -> None:
+async def test_open_when_an_error_has_no_text_then_the_error_is_named() -> None:
     disk = SimulatedDisk()
     store = await stored(disk, MemoryMetadataStore(), b"x")
     disk.open_error = OSError("odd")
@@ -331,7 +331,7 @@ async def test_close_when_entries_wait_then_their_segment_is_sealed_too() -> Non
     assert parse_index(bytes(disk.content(DIRECTORY / "0000000001.idx")), 1).sealed
 
 
-async def test_group_when_one_listener_is_at_fault_then_its_log_is_fenced_and_the_others_hear(
+async def test_group_when_one_listener_raises_then_only_its_log_is_fenced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = await open_on(SimulatedDisk())
@@ -360,7 +360,7 @@ async def removed(store: TopicLogStore) -> None:
     await store.journal.unlink([])
 
 
-async def test_group_when_it_cannot_be_written_then_its_logs_are_fenced_and_the_others_go_on_in_a_new_segment() -> None:
+async def test_group_when_its_write_fails_then_only_its_logs_are_fenced() -> None:
     disk, metadata = SimulatedDisk(), MemoryMetadataStore()
     store = await open_on(disk, metadata)
     listener, other_listener = Listener(), Listener()
@@ -382,7 +382,7 @@ async def test_group_when_it_cannot_be_written_then_its_logs_are_fenced_and_the_
     await store.close()
 
 
-async def test_group_when_the_disk_is_full_then_told_once_each_and_an_empty_segment_is_removed() -> None:
+async def test_group_when_the_disk_is_full_then_each_log_fails_once() -> None:
     disk = SimulatedDisk(room=0)
     problems: list[str] = []
     written: list[int] = []
@@ -496,7 +496,7 @@ RECORD = 40 + 4 + 600
         (9, 2 * RECORD + 1, 1, 2),
     ],
 )
-async def test_verify_when_more_than_is_checked_at_once_then_each_opening_checks_the_newest_that_are_left(
+async def test_verify_when_a_log_is_large_then_each_opening_checks_more(
     monkeypatch: pytest.MonkeyPatch, records_max: int, bytes_max: int, damaged: int, openings: int
 ) -> None:
     monkeypatch.setattr(journal_module, "_VERIFY_RECORDS_MAX", records_max)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from interpulse.storage.api import LedgerRecord, Put
+from interpulse.storage.logs.topic_records import TopicRecords, record_key, with_ledgers
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.segments.ledger_owners import (
     LEDGER_COUNTER_KEY,
@@ -11,7 +12,6 @@ from interpulse.storage.segments.ledger_owners import (
     living_ledgers,
     owner_changes,
 )
-from interpulse.storage.topic_records import TopicRecords, record_key, with_ledgers
 
 ROWS = (LedgerRecord(3, 10, 100, 7), LedgerRecord(5, 0, 0, 9))
 

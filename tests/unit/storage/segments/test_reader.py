@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from interpulse.storage.journals import Run
+from interpulse.storage.logs.journal import Run
 from interpulse.storage.segments import reader as reader_module
 from interpulse.storage.segments.index import Row
 from interpulse.storage.segments.reader import SegmentReader, UnreadableRecord
-from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, pack_segment_head, place
+from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, location, pack_segment_head
 from interpulse.storage.segments.segment_set import Extent, Segment
 from tests.durability.simulated_disk import SimulatedDisk
 
@@ -20,7 +20,7 @@ def disk_with(*numbers: int) -> tuple[SimulatedDisk, dict[int, Segment], Row]:
     disk = SimulatedDisk()
     record = b""
     for number in numbers:
-        record = b"".join(encode_record(Run(5, 0, [b"a", b"bc"]), 0, place(number, SEGMENT_HEAD)))
+        record = b"".join(encode_record(Run(5, 0, [b"a", b"bc"]), 0, location(number, SEGMENT_HEAD)))
         disk.create(Path(f"{number}.seg")).write(pack_segment_head(number) + record)
     segments = {number: Segment(number, Path(f"{number}.seg")) for number in numbers}
     return disk, segments, Row(5, 0, 2, SEGMENT_HEAD, len(record))
@@ -44,7 +44,7 @@ async def test_read_when_record_is_intact_then_wanted_entries() -> None:
         ({"offset": 4000}, "cut off"),
     ],
 )
-async def test_read_when_the_index_says_otherwise_then_unreadable_there(wrong: dict[str, int], reason: str) -> None:
+async def test_read_when_the_index_differs_then_unreadable_record(wrong: dict[str, int], reason: str) -> None:
     disk, segments, row = disk_with(1)
     reader = SegmentReader(disk)
     other = row._replace(**wrong)
@@ -72,7 +72,7 @@ async def test_files_when_many_are_read_then_few_stay_open(monkeypatch: pytest.M
     assert [path.stem for path in reader._open] == []
 
 
-async def test_reader_when_it_has_much_to_do_then_one_thread_does_it_in_turn() -> None:
+async def test_reader_when_busy_then_one_thread_works_in_turn() -> None:
     reader, gate = SegmentReader(SimulatedDisk()), threading.Event()
     names = [
         asyncio.ensure_future(reader.run(lambda: gate.wait(60) and threading.current_thread().name)) for _ in range(3)

@@ -7,7 +7,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpulse.storage.journals import Run
+from interpulse.storage.logs.journal import Run
 from interpulse.storage.segments import records
 from interpulse.storage.segments.records import (
     RECORD_HEAD,
@@ -16,10 +16,10 @@ from interpulse.storage.segments.records import (
     check_body,
     encode_record,
     find_record,
+    location,
     pack_segment_head,
     parse_entries,
     parse_record_head,
-    place,
     segment_head_version,
     split_run,
 )
@@ -28,7 +28,7 @@ entries = st.lists(st.binary(max_size=40), min_size=1, max_size=8)
 
 
 def encode(run: Run, number: int = 1, offset: int = 20) -> bytes:
-    return b"".join(encode_record(run, 0, place(number, offset)))
+    return b"".join(encode_record(run, 0, location(number, offset)))
 
 
 @given(entries, st.integers(0, 2**63 - 1), st.integers(0, 2**40), st.integers(1, 9), st.integers(20, 2**40))
@@ -36,7 +36,7 @@ def test_record_when_encoded_then_parsed_to_the_same(
     payloads: list[bytes], ledger: int, first: int, number: int, offset: int
 ) -> None:
     content = encode(Run(ledger, first, payloads), number, offset)
-    head = parse_record_head(content, place(number, offset))
+    head = parse_record_head(content, location(number, offset))
     assert (head.ledger_id, head.first, head.entries, head.length) == (ledger, first, len(payloads), len(content))
     check_body(head, content)
     assert parse_entries(head, content, 0, len(payloads)) == payloads
@@ -55,47 +55,47 @@ def test_record_when_any_bit_is_flipped_then_noticed(payloads: list[bytes], data
     content = bytearray(encode(Run(1, 0, payloads)))
     content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     with pytest.raises(DamagedRecord):
-        check_body(parse_record_head(bytes(content), place(1, 20)), bytes(content))
+        check_body(parse_record_head(bytes(content), location(1, 20)), bytes(content))
 
 
 def test_record_when_cut_anywhere_then_noticed() -> None:
     content = encode(Run(1, 0, [b"abc", b"d"]))
     for end in range(len(content)):
         with pytest.raises(DamagedRecord):
-            check_body(parse_record_head(content[:end], place(1, 20)), content[:end])
+            check_body(parse_record_head(content[:end], location(1, 20)), content[:end])
 
 
-def test_record_when_found_at_another_place_then_refused() -> None:
+def test_record_when_at_another_location_then_refused() -> None:
     content = encode(Run(1, 0, [b"abc"]), number=1, offset=20)
     for number, offset in [(2, 20), (1, 21), (1, 20 + 2**31)]:
         with pytest.raises(DamagedRecord, match="header"):
-            parse_record_head(content, place(number, offset))
+            parse_record_head(content, location(number, offset))
 
 
-def test_place_when_computed_then_as_documented() -> None:
-    assert [place(0, 20), place(1, 20), place(2, 5)] == [20, 0x9E3779B1 + 20, (2 * 0x9E3779B1 + 5) % 2**32]
-    assert place(0, 2**32 + 7) == 7
+def test_location_when_computed_then_as_documented() -> None:
+    assert [location(0, 20), location(1, 20), location(2, 5)] == [20, 0x9E3779B1 + 20, (2 * 0x9E3779B1 + 5) % 2**32]
+    assert location(0, 2**32 + 7) == 7
 
 
 def test_record_head_when_nothing_follows_it_then_parsed_and_beyond_the_end_refused() -> None:
     content = encode(Run(1, 0, [b"abc"]))
-    assert parse_record_head(content[:RECORD_HEAD], place(1, 20)).length == len(content)
+    assert parse_record_head(content[:RECORD_HEAD], location(1, 20)).length == len(content)
     with pytest.raises(DamagedRecord, match="cut off"):
-        parse_record_head(content, place(1, 20), len(content))
+        parse_record_head(content, location(1, 20), len(content))
 
 
 @pytest.mark.parametrize(("entries", "body_length"), [(0, 12), (4, 12), (1, 3)])
 def test_record_head_when_its_body_has_no_room_for_the_table_then_refused(entries: int, body_length: int) -> None:
     head = bytearray(encode(Run(1, 0, [b"", b"", b""])))
     pack_into("<II", head, 20, entries, body_length)
-    pack_into("<I", head, 36, crc32c(head[:36], place(1, 20)))
+    pack_into("<I", head, 36, crc32c(head[:36], location(1, 20)))
     with pytest.raises(DamagedRecord, match="contradicts itself"):
-        parse_record_head(bytes(head), place(1, 20))
+        parse_record_head(bytes(head), location(1, 20))
 
 
 def test_parse_entries_when_lengths_contradict_the_record_then_refused() -> None:
     content = bytearray(encode(Run(1, 0, [b"abc"])))
-    head = parse_record_head(bytes(content), place(1, 20))
+    head = parse_record_head(bytes(content), location(1, 20))
     content[RECORD_HEAD] = 2
     with pytest.raises(DamagedRecord, match="lengths"):
         parse_entries(head, bytes(content), 0, 1)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from interpulse.storage.api import DataDirectoryUnusable
-from interpulse.storage.journals import Run
+from interpulse.storage.logs.journal import Run
 from interpulse.storage.segments import records
 from interpulse.storage.segments.index import Row, encode_chunk, pack_index_head, parse_index
-from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, pack_segment_head, place
+from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, location, pack_segment_head
 from interpulse.storage.segments.recovery import recover_segments
 from interpulse.storage.segments.segment_set import SegmentSet
 from tests.durability.simulated_disk import SimulatedDisk
@@ -30,7 +30,7 @@ class Builder:
         begin, rows = len(self.content), []
         for run in runs:
             offset = len(self.content)
-            self.content += b"".join(encode_record(run, offset - begin, place(1, offset)))
+            self.content += b"".join(encode_record(run, offset - begin, location(1, offset)))
             rows.append(Row(run.ledger_id, run.first, len(run.entries), offset, len(self.content) - offset))
         if indexed:
             self.index += encode_chunk(rows, len(self.content))
@@ -53,7 +53,7 @@ def test_recover_when_nothing_is_there_then_nothing() -> None:
     assert recover_segments(DIRECTORY, SimulatedDisk()) == []
 
 
-def test_recover_when_sealed_then_the_segment_is_believed_and_not_touched() -> None:
+def test_recover_when_sealed_then_the_segment_is_not_read() -> None:
     built = Builder()
     built.group(run(1, 0, b"a"), run(2, 0, b"b"))
     built.index += encode_chunk([], len(built.content), sealed=True)
@@ -93,7 +93,7 @@ def test_recover_when_the_last_group_is_torn_in_its_first_record_then_all_of_it_
     assert list(segment.ledgers) == [1]
 
 
-def test_recover_when_damage_is_before_a_later_group_then_kept_and_blamed_on_its_ledger() -> None:
+def test_recover_when_damage_is_before_a_later_group_then_its_ledger_is_damaged() -> None:
     built = Builder()
     built.group(run(1, 0, b"a"), run(2, 0, b"b"), indexed=False)
     built.group(run(2, 1, b"c"), indexed=False)
@@ -117,7 +117,7 @@ def test_recover_when_two_records_of_a_ledger_are_damaged_then_the_first_is_name
     assert segment.ledgers[1].damaged_at == SEGMENT_HEAD
 
 
-def test_recover_when_headers_are_lost_then_only_ledgers_that_go_on_without_a_gap_are_innocent() -> None:
+def test_recover_when_headers_are_lost_then_only_gapless_ledgers_are_intact() -> None:
     built = Builder()
     built.group(run(1, 0, b"a"), run(2, 0, b"b"), run(3, 0, b"c"), run(4, 0, b"d"), indexed=False)
     built.group(run(2, 1, b"b"), run(4, 1, b"x"), indexed=False)
@@ -162,7 +162,7 @@ def test_recover_when_a_newer_program_wrote_the_segment_then_refused(monkeypatch
 @pytest.mark.parametrize(
     ("size", "damaged", "told"), [(20, False, False), (19, False, False), (20, True, True), (65, True, True)]
 )
-def test_recover_when_a_segment_head_is_damaged_then_it_is_told(
+def test_recover_when_a_segment_head_is_damaged_then_logged(
     caplog: pytest.LogCaptureFixture, size: int, damaged: bool, told: bool
 ) -> None:
     built = Builder()
@@ -219,7 +219,7 @@ def test_recover_when_there_is_an_index_without_records_and_no_segment_then_noth
     assert (segment.ledgers, segment.mysterious) == ({}, False)
 
 
-def test_recover_when_it_died_while_the_index_was_rebuilt_then_the_next_start_finds_no_draft() -> None:
+def test_recover_when_killed_while_rebuilding_an_index_then_no_draft_is_left() -> None:
     built = Builder()
     built.group(run(1, 0, b"a"), indexed=False)
     disk = built.disk(index=False)

@@ -56,7 +56,7 @@ def test_forget_when_segments_become_empty_then_only_sealed_ones_are_given_up() 
     assert segments.next_number == 3
 
 
-def test_forget_when_a_segment_holds_nameless_lost_records_then_it_is_kept() -> None:
+def test_forget_when_a_segment_has_unattributed_lost_records_then_it_stays() -> None:
     strange = segment(1, three_entries(5, 0, 20))
     strange.mysterious = True
     segments = SegmentSet([strange])

@@ -81,9 +81,7 @@ async def test_requests_when_no_server_comes_back_then_fail_after_the_operation_
     assert await client.exists("/a") is None
 
 
-async def test_session_when_it_expired_then_told_and_a_new_one_begins(
-    scripted: ScriptedZooKeeper, connect: Connect
-) -> None:
+async def test_session_when_expired_then_reported_and_renewed(scripted: ScriptedZooKeeper, connect: Connect) -> None:
     client = await connect()
     await client.create("/mine", ephemeral=True)
     events, old = Events(client), client.session
@@ -144,7 +142,7 @@ async def test_connect_when_no_server_answers_then_the_error_names_them_and_the_
         await ZooKeeperClient.connect("127.0.0.1:1", LinkConfig(operation_timeout_s=0.2))
 
 
-async def test_connect_when_the_server_speaks_something_else_then_the_error_says_so() -> None:
+async def test_connect_when_the_server_speaks_another_protocol_then_the_error_says_so() -> None:
     async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
@@ -229,7 +227,7 @@ async def test_request_when_too_large_then_refused_and_the_connection_stays(
 ) -> None:
     client = await connect()
     events = Events(client)
-    with pytest.raises(CommitTooLarge, match=r"more than ZooKeeper takes at once, 921600: creating /a"):
+    with pytest.raises(CommitTooLarge, match=r"exceed the limit of one ZooKeeper request, 921600: creating /a"):
         await client.create("/a", bytes(1_000_000))
     await client.create("/a", bytes(900_000))
     assert events.seen == []
@@ -292,7 +290,7 @@ async def test_session_when_time_passes_without_an_answer_then_no_longer_relied_
     await link.close()
 
 
-async def test_session_when_answered_again_after_a_pause_then_told_of_both(scripted: ScriptedZooKeeper) -> None:
+async def test_session_when_answered_again_after_a_pause_then_both_are_reported(scripted: ScriptedZooKeeper) -> None:
     now = 1000.0
     link = await Link.open(
         parse_servers(await scripted.listen()), LinkConfig(session_timeout_ms=10_000), clock=lambda: now

@@ -4,10 +4,10 @@ import pytest
 
 from interpulse.storage.api import Change, CommitConflict, Delete, Put, Versioned
 from interpulse.storage.zookeeper.commit_plan import last_changes, plan_commit
-from interpulse.storage.zookeeper.known import KnownNode
+from interpulse.storage.zookeeper.node_cache import CachedNode
 
-THERE = KnownNode(Versioned(b"", 70), 7)  # transaction 70, written 7 times
-GONE = KnownNode(None, -1)
+THERE = CachedNode(Versioned(b"", 70), 7)  # transaction 70, written 7 times
+GONE = CachedNode(None, -1)
 
 
 @pytest.mark.parametrize(
@@ -26,13 +26,13 @@ GONE = KnownNode(None, -1)
     ],
 )
 def test_key_when_changed_or_expected_then_these_steps(
-    change: Change | None, expect: dict[str, int | None], node: KnownNode, steps: list[str]
+    change: Change | None, expect: dict[str, int | None], node: CachedNode, steps: list[str]
 ) -> None:
     assert printed(last_changes([change] if change else []), expect, {"/a": node}) == steps
 
 
 @pytest.mark.parametrize(("expected", "node"), [(None, THERE), (70, GONE), (71, THERE), (69, THERE)])
-def test_expectation_when_what_is_known_contradicts_then_conflict(expected: int | None, node: KnownNode) -> None:
+def test_expectation_when_the_cache_contradicts_then_conflict(expected: int | None, node: CachedNode) -> None:
     with pytest.raises(CommitConflict, match="/a"):
         plan_commit({}, {"/a": expected}, {"/a": node})
 
@@ -54,7 +54,7 @@ def test_absence_when_keys_nest_then_checked_once_and_after_what_is_put_above() 
     assert printed(last_changes([Put("/z", b"")]), expect, nodes) == steps
 
 
-def printed(changes: dict[str, Change], expect: dict[str, int | None], nodes: dict[str, KnownNode]) -> list[str]:
+def printed(changes: dict[str, Change], expect: dict[str, int | None], nodes: dict[str, CachedNode]) -> list[str]:
     lines = []
     for (operation, request), expected in plan_commit(changes, expect, nodes):
         version = "" if operation.name == "create" else f" {request.version}"

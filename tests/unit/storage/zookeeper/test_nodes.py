@@ -42,7 +42,7 @@ async def test_node_when_created_written_and_deleted_then_read_as_it_is(client: 
         await client.set("/a", b"")
 
 
-async def test_node_when_it_is_deleted_and_created_again_then_its_version_says_nothing(client: ZooKeeperClient) -> None:
+async def test_node_when_recreated_then_its_version_starts_again(client: ZooKeeperClient) -> None:
     first = await client.create("/a")
     await client.delete("/a")
     second = await client.create("/a")
@@ -120,7 +120,7 @@ async def test_multi_when_one_step_does_not_fit_then_it_is_named_and_none_is_app
     assert (await client.get("/a")).value == b"1"
 
 
-async def test_watch_when_something_below_changes_then_told_before_the_answer(client: ZooKeeperClient) -> None:
+async def test_watch_when_a_node_below_changes_then_reported_before_the_answer(client: ZooKeeperClient) -> None:
     seen: list[WatchEvent] = []
     client.on_watch_event(seen.append)
     await client.watch("/w")
@@ -133,7 +133,7 @@ async def test_watch_when_something_below_changes_then_told_before_the_answer(cl
     assert [(event.kind, event.path) for event in seen[2:]] == [(3, "/w"), (2, "/w/a"), (1, "/w/b")]
 
 
-async def test_watch_when_it_is_of_the_root_then_tells_of_everything(client: ZooKeeperClient) -> None:
+async def test_watch_when_on_the_root_then_reports_every_change(client: ZooKeeperClient) -> None:
     seen: list[WatchEvent] = []
     client.on_watch_event(seen.append)
     await client.watch("/")
@@ -141,7 +141,7 @@ async def test_watch_when_it_is_of_the_root_then_tells_of_everything(client: Zoo
     assert [event.path for event in seen] == ["/a"]
 
 
-async def test_ephemeral_when_its_session_is_closed_then_others_are_told(zookeeper_address: str) -> None:
+async def test_ephemeral_when_its_session_is_closed_then_others_are_notified(zookeeper_address: str) -> None:
     path = f"/{uuid.uuid4()}"
     first = await ZooKeeperClient.connect(zookeeper_address + path)
     second = await ZooKeeperClient.connect(zookeeper_address + path)

@@ -132,7 +132,7 @@ async def test_get_when_the_key_is_not_watched_then_read_each_time(
         store.watch("/u/", print)
 
 
-async def test_memory_when_the_connection_breaks_then_empty_and_watches_are_told(
+async def test_cache_when_the_connection_breaks_then_empty_and_watches_are_called(
     scripted: ScriptedZooKeeper, store: ZooKeeperMetadataStore, other: ZooKeeperClient
 ) -> None:
     await store.commit([Put("/t/a", b"1")])
@@ -189,7 +189,7 @@ async def test_version_when_the_notification_of_a_new_key_is_still_under_way_the
     assert (await other.get("/t/a")).value == b"3"
 
 
-async def test_put_when_what_was_known_is_wrong_then_tried_again(
+async def test_put_when_the_cache_is_outdated_then_tried_again(
     store: ZooKeeperMetadataStore, other: ZooKeeperClient
 ) -> None:
     await store.commit([Put("/t/a", b"1")])
@@ -205,7 +205,7 @@ async def test_get_many_when_a_remembered_key_changes_meanwhile_then_all_are_rea
     store: ZooKeeperMetadataStore, other: ZooKeeperClient
 ) -> None:
     await store.commit([Put("/t/a", b"1"), Put("/t/b", b"1")])
-    store._known.forget("/t/b")
+    store._cache.forget("/t/b")
     store.client._on_watch_event, notify = lambda event: None, store.client._on_watch_event
     await other.set("/t/a", b"2")
     await other.set("/t/b", b"2")
@@ -220,7 +220,7 @@ async def test_get_many_when_there_are_thousands_then_asked_in_parts(store: ZooK
     keys = [f"/t/{number:04d}" for number in range(2500)]
     for begin in range(0, 2500, 500):
         await store.commit([Put(key, b"x") for key in keys[begin : begin + 500]])
-    store._known.clear()
+    store._cache.clear()
     assert list(await store.get_many(keys)) == keys
     assert [key for key, _ in await store.scan("/t/", limit=3000)] == [*keys, "/t/any"]
 

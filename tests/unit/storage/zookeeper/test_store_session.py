@@ -67,7 +67,7 @@ async def test_session_when_the_server_ended_it_then_lost_and_another_id() -> No
         assert store.session.holds()
 
 
-async def test_session_when_the_servers_become_unusable_then_told_that_it_is_lost() -> None:
+async def test_session_when_the_servers_become_unusable_then_reported_as_lost() -> None:
     async with opened() as (zookeeper, store):
         told: list[SessionState] = []
         store.session.on_change(told.append)

@@ -49,7 +49,7 @@ def test_request_id_when_command_has_none_then_minus_one() -> None:
     assert request_id_of(request_of(TYPES.FLOW)) == -1
 
 
-def test_handlers_when_looked_at_together_then_every_command_for_a_broker_has_exactly_one() -> None:
+def test_handlers_then_every_command_for_a_broker_has_exactly_one() -> None:
     of_the_protocol = {TYPES.PING, TYPES.PONG}  # answered by the protocol itself
     handled = set(INLINE) | set(AWAITING) | of_the_protocol
     assert not set(INLINE) & set(AWAITING)

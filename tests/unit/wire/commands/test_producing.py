@@ -10,7 +10,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 Read = Callable[[bytes], pb.BaseCommand]
 
 
-def test_producer_success_when_nothing_is_known_then_says_minus_one(read: Read) -> None:
+def test_producer_success_when_no_sequence_id_exists_then_minus_one(read: Read) -> None:
     answer = read(commands.producer_success(1, name="p")).producer_success
     assert answer.HasField("last_sequence_id")
     assert (answer.last_sequence_id, answer.producer_ready) == (-1, True)

@@ -1,6 +1,7 @@
-"""The compacted ledger of a topic that brokers share: its cursor ``__compaction`` names it, and stands at its horizon.
+"""The compacted ledger of a topic in a cluster: the cursor ``__compaction`` names it, and is positioned at its horizon.
 
-Both are one record, so that whoever opens the topic next finds them together. Source: cluster 5.5.
+Both are in one record, so that the next owner of the topic reads them together.
+Source: docs/reference/cluster-protocol.md#compaction.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Calls about one topic are answered by the broker that owns its bundle; the others redirect to it (cluster 11.4).
+"""Calls about one topic, answered by the broker that owns its bundle. Other brokers redirect to the owner.
 
-What is asked of a partitioned topic is asked of each partition where it is, and the answers are joined.
-Where a broker is alone, nothing of this happens.
+A call about a partitioned topic asks the owner of each partition and joins the answers. A broker alone answers itself.
+Source: docs/reference/cluster-protocol.md#redirects.
 """
 
 from __future__ import annotations

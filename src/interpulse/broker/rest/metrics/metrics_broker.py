@@ -17,9 +17,9 @@ from interpulse.broker.instruments import (
     quantiles_of,
 )
 from interpulse.serving.exposition import Exposition, labelled
-from interpulse.storage.disk_space import DiskSpace
 from interpulse.storage.meters.histogram import Histogram
 from interpulse.storage.meters.metadata_meter import MetadataMeter
+from interpulse.storage.segments.disk_space import DiskSpace
 
 __all__ = ["write_broker"]
 

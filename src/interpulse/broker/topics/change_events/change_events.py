@@ -5,7 +5,8 @@ broker reads the events of the namespaces that it has topics of, to their end be
 from there. A record has the position of the event it came from, and never goes back to an earlier one, so that several
 brokers may follow the same events. A record without a position was never told: it is, once.
 
-Whoever changes policies reads to the end, tells, and then changes the record. Source: cluster 4.5.
+A change of policies reads to the end, writes an event, and then changes the record.
+Source: docs/reference/cluster-protocol.md#topic-policies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Policies of a topic as a message of ``__change_events``. Pure.
 
 Each message has all policies of a topic on one level: those for this cluster alone, or those for all clusters of the
-topic, whose key has a prefix. A message without content says that nothing is set. Source: cluster 4.5.
+topic, whose key has a prefix. A message without content says that nothing is set.
+Source: docs/reference/cluster-protocol.md#topic-policies.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from interpulse.broker.topics.lookup.topic_patterns import TopicPattern
 from interpulse.model.errors import MetadataError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.prompt import waiting
+from interpulse.storage.metadata.session_bounded import with_waiting_reads
 
 __all__ = ["TopicWatch", "TopicWatches"]
 
@@ -170,7 +170,7 @@ class _WatchedNamespace:
         try:
             while (self._unsure or self._changed_keys) and self.watchers:
                 try:
-                    await waiting(self._look())
+                    await with_waiting_reads(self._look())
                 except MetadataError as error:
                     log.warning("topics cannot be read, tried again namespace=%s error=%s", self._namespace, error)
                     self._unsure = True

@@ -1,6 +1,7 @@
-"""Policies that are set for all clusters of a topic, carried to one of them (topic-lifecycle 7.1).
+"""Policies for all clusters of a topic, carried to one of the clusters.
 
 Only our brokers are asked for them: Apache Pulsar carries them itself, in the topic that stores policies.
+Source: docs/reference/topic-lifecycle.md#policies-for-all-clusters.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class EndsSeen:
 def deleted_topic_loss(topic: str, seen: EndsSeen, read: Position) -> str | None:
     """Describe what is lost with a topic that no pattern matches any more. Return None if all of it was read.
 
-    Source: spark-pipeline 5.4.
+    Source: docs/reference/spark-pipeline.md#deleted-topics.
     """
     last = seen.samples[-1][0] if seen.samples else EARLIEST
     if last.entry < 0 or last <= read:
@@ -58,7 +58,7 @@ def trimmed_ledger_loss(
     had read to, or if it has read nothing of the ledger. Otherwise the length of the ledger is unknown, which is a
     loss.
 
-    Source: spark-pipeline 6.5.
+    Source: docs/reference/spark-pipeline.md#trimmed-ledgers.
     """
     if behind is not None and first is not None and behind.ledger >= first.ledger:
         return None

@@ -1,0 +1,1 @@
+"""Metadata stores: SQLite, and wrappers that guard commits or bound reads."""

@@ -25,7 +25,7 @@ from interpulse.broker.binary.transport.context import BinaryContext, Connection
 from interpulse.broker.binary.transport.pending_publishes import PublishBuffer
 from interpulse.broker.config.broker_config import SHUTDOWN, BrokerConfig, ConfigError
 from interpulse.broker.config.dynamic_config import DynamicConfig
-from interpulse.broker.console.front_end import ConsoleFrontEnd
+from interpulse.broker.console_host import console_of_broker
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
@@ -232,7 +232,7 @@ class BrokerApp:
             await service.open(self.binary_server.start, self.binary_server.start_encrypted)
         quota = ConnectionQuota(self.config.max_http_server_connections, within=self._sockets)
         rest_server = RestServer(self.context, quota)
-        rest_server.mount(ConsoleFrontEnd.of_broker(self.context, rest_server.calls))
+        rest_server.mount(console_of_broker(self.context, rest_server.calls))
         opened.push_async_callback(rest_server.stop)
         for service in services.web:
             await service.open(rest_server.start, rest_server.start_encrypted)

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 
 from interpulse.authentication.certificates import peer_certificate
-from interpulse.broker.console.availability import MISSING_EXTRA, Availability, availability, extra_installed
-from interpulse.broker.console.home import Home
-from interpulse.broker.rest.http.admin_calls import AdminCalls
-from interpulse.broker.rest.http.context import RestContext
+from interpulse.broker.console.availability import Availability
+from interpulse.broker.console.host import Host
 
 if TYPE_CHECKING:
     from interpulse.broker.console.site import Site
@@ -36,23 +34,12 @@ class ConsoleFrontEnd:
 
     path = "/console"
 
-    def __init__(self, home: Home, available: Availability) -> None:
-        self._home = home
+    def __init__(self, host: Host, available: Availability) -> None:
+        self._host = host
         self._available = available
         self._site: Site | None = None
         self._loading: asyncio.Task[Site] | None = None
         self._streams: set[asyncio.Task[None]] = set()
-
-    @classmethod
-    def of_broker(cls, context: RestContext, calls: AdminCalls) -> ConsoleFrontEnd:
-        """That of a broker, as its settings say."""
-        config = context.dynamic.config
-        available = availability(config, installed=extra_installed())
-        if available.reason == MISSING_EXTRA and config.console_enabled == "true":
-            _logger.warning("no console reason=%s", MISSING_EXTRA)
-        elif available.reason == MISSING_EXTRA:
-            _logger.info("no console reason=%s", MISSING_EXTRA)
-        return cls(Home.of_broker(context, calls), available)
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request, answered; what goes wrong is a page, too."""
@@ -97,7 +84,7 @@ class ConsoleFrontEnd:
     async def _loaded(self) -> Site:
         """Modules and templates take longer to load than the event loop may be held: a thread does it."""
         module = await asyncio.to_thread(import_module, "interpulse.broker.console.site")
-        site: Site = await asyncio.to_thread(module.Site, self._home)
+        site: Site = await asyncio.to_thread(module.Site, self._host)
         return site
 
     async def _ask(self, site: Site, request: web.BaseRequest) -> Response:

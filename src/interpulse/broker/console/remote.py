@@ -9,10 +9,8 @@ from aiohttp import web
 
 from interpulse.broker.console.availability import Availability
 from interpulse.broker.console.front_end import ConsoleFrontEnd
-from interpulse.broker.console.home import Home
-from interpulse.broker.rest.http.admin_calls import SentCall
-from interpulse.broker.rest.http.call import Answer
-from interpulse.client.transport.http_errors import error_for_response
+from interpulse.broker.console.host import Host, VisitorCall
+from interpulse.client.transport.http_errors import HttpAnswer, error_for_response
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.serving.web_pages import KnownHosts
 
@@ -28,14 +26,13 @@ class _RemoteCalls:
     def __init__(self, session: HttpSession) -> None:
         self._session = session
 
-    async def answer(self, sent: SentCall) -> Answer:
-        body = await sent.read_body()
-        answer = await self._session.exchange(sent.method, sent.raw_path, body or None, sent.content_type)
+    async def answer(self, call: VisitorCall) -> HttpAnswer:
+        answer = await self._session.exchange(call.method, call.target, call.body or None, call.content_type)
         if answer.status >= _REFUSED:
-            raise error_for_response(answer, f"{sent.method} {sent.path}", "topic")
-        return Answer(answer.status, answer.content, answer.content_type, answer.headers)
+            raise error_for_response(answer, f"{call.method} {call.path}", "topic")
+        return answer
 
-    async def check(self, sent: SentCall) -> None:
+    async def check(self, call: VisitorCall) -> None:
         """Only the cluster knows, and says so when the call is made."""
 
 
@@ -43,14 +40,14 @@ class RemoteConsole:
     """See the module. ``session`` is closed by whoever made it."""
 
     def __init__(self, session: HttpSession, cluster: str, *, read_only: bool) -> None:
-        home = Home(
+        host = Host(
             _RemoteCalls(session),
             cluster,
             KnownHosts(frozenset({"localhost"}), program="console"),
             lambda: read_only,
             lambda: True,
         )
-        self._front_end = ConsoleFrontEnd(home, Availability(True))
+        self._front_end = ConsoleFrontEnd(host, Availability(True))
         self._runner = web.ServerRunner(
             web.Server(self._serve, access_log=None), handle_signals=False, shutdown_timeout=_STOP_SECONDS
         )

@@ -11,11 +11,11 @@ from typing import Any, Final
 from interpulse.authentication.authentication import BadCredentials, PeerCertificate
 from interpulse.broker.console.actions.action import Action
 from interpulse.broker.console.actions.catalogue import ACTIONS
-from interpulse.broker.console.home import Home
+from interpulse.broker.console.host import Host, MethodNotAllowed, Visitor
 from interpulse.broker.console.pacing import Pace
 from interpulse.broker.console.pages.catalogue import DOWNLOADS, HOME, PAGES, REMOTE_PAGES, STREAMS
 from interpulse.broker.console.sampling import Samples
-from interpulse.broker.console.visit import ServedElsewhere, Visit, Visitor
+from interpulse.broker.console.visit import ServedElsewhere, Visit
 from interpulse.broker.console.web.addresses import ROOT, action_url, page_url, read_query, safe_next
 from interpulse.broker.console.web.form_tokens import FormTokens
 from interpulse.broker.console.web.kept_results import KeptResults
@@ -24,7 +24,6 @@ from interpulse.broker.console.web.response import Cookie, Response, html, json_
 from interpulse.broker.console.web.security import HEADERS, check_source
 from interpulse.broker.console.web.sessions import COOKIE, SESSION_SECONDS, Sessions
 from interpulse.broker.console.web.static_files import StaticFiles
-from interpulse.broker.rest.http.routing import MethodNotAllowed
 from interpulse.model.errors import Forbidden, InvalidRequest, NotFound, PulsarError
 
 __all__ = ["Site"]
@@ -71,9 +70,9 @@ class _Request:
 class Site:
     """The console, once somebody looks at it."""
 
-    def __init__(self, home: Home) -> None:
-        self._home = home
-        self._pages = PAGES if home.broker is not None else REMOTE_PAGES
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._pages = PAGES if host.broker is not None else REMOTE_PAGES
         self._sessions = Sessions(time.monotonic)
         self._tokens = FormTokens()
         self._kept = KeptResults(time.monotonic)
@@ -103,20 +102,18 @@ class Site:
         try:
             response = await self._answer(request)
         except BadCredentials as error:
-            self._home.failed_authentications.note(request.address, error.detail)
+            self._host.failed_authentications.note(request.address, error.detail)
             response = self._ask_for_credentials(request, error)
         except ServedElsewhere as error:
             response = self._elsewhere(request, error)
         except PulsarError as error:
             response = self._refusal(request, error.http_status, str(error))
-        except MethodNotAllowed as error:
-            response = self._refusal(request, 405, str(error))
         return response.with_headers(HEADERS)
 
     async def _answer(self, request: _Request) -> Response:
-        check_source(request.method, request.headers, self._home.hosts)
+        check_source(request.method, request.headers, self._host.hosts)
         if request.method not in ("GET", "POST"):
-            raise MethodNotAllowed(request.method, ("GET", "POST"))
+            raise _not_allowed(request.method, "GET, POST")
         first, _, rest = request.place.partition("/")
         if first == "static":
             return self._static(rest)
@@ -124,13 +121,13 @@ class Site:
             return await self._sign_in(request)
         visitor = await self._visitor(request)
         action = ACTIONS.get(rest) if first == "actions" else None
-        if action is not None and not (action.ours_only and self._home.broker is None):
+        if action is not None and not (action.ours_only and self._host.broker is None):
             return await self._action(request, visitor, action)
         if request.place == _SIGN_OUT and request.method == "POST":
             return self._sign_out(request, visitor)
         name = request.place.removesuffix(_JSON)
         if request.method != "GET" and not (name in self._pages and self._pages[name].takes_forms):
-            raise MethodNotAllowed(request.method, ("GET",))
+            raise _not_allowed(request.method, "GET")
         if not request.place:
             return redirect(page_url(HOME))
         return await self._page(request, visitor, name)
@@ -145,7 +142,7 @@ class Site:
 
     async def _visitor(self, request: _Request) -> Visitor:
         """Raises BadCredentials."""
-        access = self._home.access
+        access = self._host.access
         headers = {
             name: request.headers[name] for name in ("Authorization", "X-Original-Principal") if name in request.headers
         }
@@ -168,7 +165,7 @@ class Site:
         return redirect(page_url(_SIGN_IN, next=request.raw_path))
 
     async def _sign_in(self, request: _Request) -> Response:
-        if self._home.access is None:
+        if self._host.access is None:
             return redirect(ROOT)
         query = read_query(request.raw_query)
         goes_to = safe_next(query.get("next", ROOT))
@@ -178,9 +175,9 @@ class Site:
         self._tokens.check(request.browser, _SIGN_IN, form.get("token", ""))
         authorization = _authorization(form)
         try:
-            identity = await self._home.access.authentication.authenticate_http({"Authorization": authorization})
+            identity = await self._host.access.authentication.authenticate_http({"Authorization": authorization})
         except BadCredentials as error:
-            self._home.failed_authentications.note(request.address, error.detail)
+            self._host.failed_authentications.note(request.address, error.detail)
             return self._sign_in_form(request, goes_to, "The broker does not accept these credentials.")
         _logger.info("console signed in role=%s address=%s", identity.role, request.address)
         cookie = Cookie(COOKIE, self._sessions.begin(authorization), SESSION_SECONDS)
@@ -240,7 +237,7 @@ class Site:
         now_ms = time.time_ns() // 1_000_000
         return Visit(
             visitor,
-            self._home,
+            self._host,
             query,
             now_ms,
             kept=self._kept,
@@ -251,7 +248,7 @@ class Site:
 
     @property
     def _read_only(self) -> bool:
-        return self._home.read_only()
+        return self._host.read_only()
 
     # --- actions
 
@@ -339,7 +336,7 @@ class Site:
             "page": None,
             "done": "",
             "json_url": "",
-            "cluster": self._home.cluster,
+            "cluster": self._host.cluster,
             "role": visitor.role if visitor is not None else "",
             "read_only": self._read_only,
             "sign_out_token": self._tokens.token(visitor.session, _SIGN_OUT)
@@ -347,6 +344,10 @@ class Site:
             else "",
         }
         return self._renderer.render(template, {**frame, **values})
+
+
+def _not_allowed(method: str, allowed: str) -> MethodNotAllowed:
+    return MethodNotAllowed(f"{method} is not allowed here, only {allowed}")
 
 
 def _charts() -> Pace:

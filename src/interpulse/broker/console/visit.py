@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from interpulse.authentication.authentication import PeerCertificate
-from interpulse.broker.console.home import Home
-from interpulse.broker.console.own_admin import OwnAdmin
+from interpulse.broker.console.broker_facts import BrokerFacts
+from interpulse.broker.console.host import Host, Visitor, VisitorCall
 from interpulse.broker.console.pacing import Pace
 from interpulse.broker.console.sampling import Samples
+from interpulse.broker.console.visitor_admin import VisitorAdmin
 from interpulse.broker.console.web.kept_results import KeptResults
-from interpulse.broker.rest.http.admin_calls import SentCall, no_body
-from interpulse.broker.rest.http.call import Answer
-from interpulse.broker.rest.http.context import RestContext
-from interpulse.broker.rest.http.routing import MethodNotAllowed
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.transport.http_errors import HttpAnswer
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.received_errors import error_for_http_status
 
-__all__ = ["Part", "ServedElsewhere", "Visit", "Visitor"]
+__all__ = ["Part", "ServedElsewhere", "Visit"]
 
 T = TypeVar("T")
 
@@ -47,27 +44,6 @@ class ServedElsewhere(PulsarError):
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
-    """Who comes."""
-
-    headers: Mapping[str, str]
-    """The credentials: what calls of the admin API are made with."""
-
-    certificate: PeerCertificate | None = None
-    tls: bool = False
-    role: str = ""
-    """Behind a proxy both roles, as both count; empty while authentication is off."""
-
-    session: str = ""
-    """The cookie of those who signed in."""
-
-    browser: str = ""
-    """The cookie, whoever has it; empty for a browser that has none yet."""
-
-    address: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
     """A part of a page: what the admin API answered, or why it refused."""
 
@@ -80,7 +56,7 @@ class Visit:
     """What the builder of a page has."""
 
     visitor: Visitor
-    home: Home
+    host: Host
 
     query: Mapping[str, str]
     now_ms: int
@@ -96,13 +72,13 @@ class Visit:
     read_only: bool = False
 
     @property
-    def broker(self) -> RestContext:
+    def broker(self) -> BrokerFacts:
         """The objects below the admin API, for what no single call tells; see `refusal`.
 
         Pages that ask for them are not among those of a console that has only the API.
         """
-        assert self.home.broker is not None
-        return self.home.broker
+        assert self.host.broker is not None
+        return self.host.broker
 
     async def read(self, path: str) -> Any:
         """A GET of the admin API: decoded JSON, a text, or None. Raises what it refuses, and ServedElsewhere."""
@@ -118,55 +94,35 @@ class Visit:
     @property
     def admin(self) -> AdminClient:
         """The admin client, whose calls are made here in the visitor's name."""
-        return OwnAdmin(self._answer)
+        return VisitorAdmin(self._answer)
 
     async def send(self, method: str, path: str, body: Any = None) -> Any:
         """Any call of the admin API; see `read`."""
         answer = await self._answer(method, path, None if body is None else json.dumps(body).encode())
         if answer.status >= _REFUSED:  # a document that says how far it came; others are raised by their handlers
             raise error_for_http_status(answer.status, _reason(answer))
-        if not answer.body:
+        if not answer.content:
             return None
         return _decoded(answer)
 
-    async def _answer(self, method: str, path: str, body: bytes | None, content_type: str = _JSON) -> Answer:
-        async def read_body() -> bytes:
-            return body or b""
-
-        answer = await self.home.calls.answer(self._sent(method, path, read_body, content_type))
+    async def _answer(self, method: str, path: str, body: bytes | None, content_type: str = _JSON) -> HttpAnswer:
+        answer = await self.host.api.answer(VisitorCall(self.visitor, method, path, body, content_type))
         if answer.status == _REDIRECT:
-            place = urlsplit(str(answer.headers["Location"]))
+            place = urlsplit(answer.location or "")
             raise ServedElsewhere(f"{place.scheme}://{place.netloc}")
-        if answer.parts is not None:
-            return replace(answer, body=b"".join([part async for part in answer.parts]), parts=None)
         return answer
 
     async def check(self, method: str, path: str) -> None:
         """Raise what keeps the visitor from making this call; the call is not made."""
-        await self.home.calls.check(self._sent(method, path))
+        await self.host.api.check(VisitorCall(self.visitor, method, path))
 
     async def refusal(self, method: str, path: str) -> str:
         """Why the visitor may not make this call; empty if they may. The call is not made."""
         try:
             await self.check(method, path)
-        except (PulsarError, MethodNotAllowed) as error:
+        except PulsarError as error:
             return str(error)
         return ""
-
-    def _sent(
-        self, method: str, path: str, read_body: Callable[[], Awaitable[bytes]] = no_body, content_type: str = _JSON
-    ) -> SentCall:
-        visitor = self.visitor
-        return SentCall(
-            method,
-            path,
-            visitor.headers,
-            visitor.certificate,
-            visitor.tls,
-            content_type,
-            read_body,
-            visitor.address,
-        )
 
     # --- what stands behind the question mark
 
@@ -204,14 +160,14 @@ class Visit:
         return text
 
 
-def _reason(answer: Answer) -> str:
-    told = json.loads(answer.body) if answer.body else {}
+def _reason(answer: HttpAnswer) -> str:
+    told = json.loads(answer.content) if answer.content else {}
     return str(told.get("reason") or "The broker gave no reason")
 
 
-def _decoded(answer: Answer) -> Any:
+def _decoded(answer: HttpAnswer) -> Any:
     """JSON where it is JSON: brokers send bare words such as ``ok`` with its content type, too."""
     if answer.content_type == _JSON:
         with suppress(ValueError):
-            return json.loads(answer.body)
-    return answer.body.decode(errors="replace")
+            return json.loads(answer.content)
+    return answer.text

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from interpulse.broker.console.availability import Availability
 from interpulse.broker.console.front_end import ConsoleFrontEnd
-from interpulse.broker.console.home import Home
+from interpulse.broker.console.host import Host
 from interpulse.broker.console.web.response import EventStream, Response
 from tests.support.waiting import eventually
 
@@ -42,7 +42,7 @@ class EndlessSite:
 
 async def test_stream_when_its_reader_never_reads_then_holds_bounded_bytes_and_waits_until_it_is_hung_up_on() -> None:
     transports: list[asyncio.Transport] = []
-    front_end = ConsoleFrontEnd(cast(Home, None), Availability(True))
+    front_end = ConsoleFrontEnd(cast(Host, None), Availability(True))
     site = EndlessSite()
     front_end._site = cast(Any, site)
 

@@ -67,7 +67,7 @@ class TopicMessages:
 
     def __init__(self, visit: Visit, topic: TopicName, *, view: str, most: int = 500) -> None:
         """``most`` characters of each content are shown."""
-        if not visit.home.messages_shown():
+        if not visit.host.messages_shown():
             raise Forbidden(_OFF)
         if not topic.is_persistent:
             raise InvalidRequest("A non-persistent topic keeps no messages to look at")

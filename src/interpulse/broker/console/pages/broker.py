@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from interpulse.broker.config.broker_config import BrokerConfig, ConfigError, dynamic_keys, settings_by_key
+from interpulse.broker.console.broker_facts import BrokerFacts
 from interpulse.broker.console.visit import Visit
-from interpulse.broker.live.registry.topic_tasks import topics_in_turns
-from interpulse.broker.live.topic.topic import Topic
 
 __all__ = ["BrokerModel", "build"]
 
@@ -82,37 +80,33 @@ async def build(visit: Visit) -> BrokerModel:
     values = await visit.admin.brokers.runtime_configuration()
     stored = await visit.admin.brokers.dynamic_configuration()
     origin, text = visit.choice("origin", _ORIGINS), visit.text("text").strip()
-    found = [_setting(key, value, stored) for key, value in sorted(values.items()) if key in settings_by_key()]
-    instruments = visit.broker.instruments
-    disk = instruments.disk_space
+    broker = visit.broker
+    found = [_setting(broker, key, value, stored) for key, value in sorted(values.items()) if key in broker.settings]
     return BrokerModel(
-        visit.broker.this_broker.broker_id,
+        broker.broker_id,
         await visit.admin.brokers.version(),
         tuple(each for each in found if _wanted(each, origin, text)),
         origin,
         _ORIGINS,
         text,
-        _writes(visit),
-        (await visit.kept.get(("holdings",), lambda: _holdings(visit))).value,
-        (disk.problem or "") if disk is not None else "",
+        _writes(broker),
+        (await visit.kept.get(("holdings",), lambda: _holdings(broker))).value,
+        broker.disk.problem if broker.disk is not None else "",
     )
 
 
-def _setting(key: str, value: str, stored: dict[str, str]) -> Setting:
-    item, default = settings_by_key()[key], _DEFAULTS[key]
-    problem = _problem(key, stored[key]) if key in stored else ""
-    origin_of_start = "default" if value == default else "start"
+def _setting(broker: BrokerFacts, key: str, value: str, stored: dict[str, str]) -> Setting:
+    item = broker.settings[key]
+    problem = _problem(broker, key, stored[key]) if key in stored else ""
+    origin_of_start = "default" if value == item.default else "start"
     origin = "dynamic" if key in stored and not problem else origin_of_start
-    return Setting(key, value, default, origin, key in _DYNAMIC, str(item.metadata["text"]), problem)
+    return Setting(key, value, item.default, origin, item.dynamic, item.help, problem)
 
 
-def _problem(key: str, value: str) -> str:
-    """Why a value that is stored cannot be used; empty if it can."""
-    try:
-        BrokerConfig().changed({key: value})
-    except (ConfigError, KeyError) as error:
-        return f"the stored value {value} is not in force: {error}"
-    return ""
+def _problem(broker: BrokerFacts, key: str, value: str) -> str:
+    """Return the reason why a stored value cannot be used; empty if it can."""
+    problem = broker.setting_problem(key, value)
+    return f"the stored value {value} is not in force: {problem}" if problem else ""
 
 
 def _wanted(setting: Setting, origin: str, text: str) -> bool:
@@ -123,25 +117,19 @@ def _wanted(setting: Setting, origin: str, text: str) -> bool:
     return origin in ("", setting.origin)
 
 
-def _writes(visit: Visit) -> Writes:
-    meter = visit.broker.instruments.writes
-    mean = meter.waited_ms / meter.entries if meter.entries else None
-    latest = sorted(meter.latest_waits_ms)
+def _writes(broker: BrokerFacts) -> Writes:
+    entries, waited_ms, latest_waits_ms = broker.entries_written
+    mean = waited_ms / entries if entries else None
+    latest = sorted(latest_waits_ms)
     quantiles = {f"{share:g}": latest[min(int(share * len(latest)), len(latest) - 1)] for share in _QUANTILES if latest}
-    return Writes(meter.entries, mean, quantiles)
+    return Writes(entries, mean, quantiles)
 
 
-async def _holdings(visit: Visit) -> Holdings:
-    """Of the topics that are loaded: the others have nothing that waits for another cluster."""
+async def _holdings(broker: BrokerFacts) -> Holdings:
+    """Count the loaded topics: no other topic has messages that wait for another cluster."""
     topics = size = 0
-    async for topic in topics_in_turns(visit.broker.registry.topics()):
+    async for topic in broker.loaded_topics():
         topics += 1
-        if isinstance(topic, Topic):
-            size += sum(ledger.size for ledger in topic.log.ledgers)
-    survey = await visit.broker.replication_survey.look()
-    elsewhere = "on the bookies of the cluster" if visit.broker.dynamic.config.metadata_store_url else ""
-    return Holdings(topics, size, sum(survey.states.values()), sum(survey.lag_messages.values()), elsewhere)
-
-
-_DYNAMIC: Final = frozenset(dynamic_keys())
-_DEFAULTS: Final = BrokerConfig().as_text()
+        size += topic.ledger_bytes
+    pairs, waiting = await broker.replication_totals()
+    return Holdings(topics, size, pairs, waiting, "on the bookies of the cluster" if broker.shared else "")

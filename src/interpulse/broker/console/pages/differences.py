@@ -85,7 +85,7 @@ async def build(visit: Visit) -> DifferencesModel:
         return DifferencesModel("")
     namespace = NamespaceName.parse(visit.text("namespace"))
     now = tuple(await visit.admin.namespaces.replication_clusters(namespace))
-    local = visit.home.cluster
+    local = visit.host.cluster
     known = tuple(sorted(set(await visit.admin.clusters.list()) - {local, "global"}))
     wanted = [each.strip() for each in visit.text("clusters").replace(" ", ",").split(",") if each.strip()]
     if not wanted:
@@ -118,7 +118,7 @@ class _Compared:
 
 
 async def _compared(visit: Visit, namespace: NamespaceName, chosen: tuple[str, ...]) -> _Compared:
-    plan = await visit.broker.replication_clusters.preview(namespace, chosen)
+    plan = await visit.broker.preview_clusters(namespace, chosen)
     rows: list[_Found] = []
     for each in plan.clusters:
         rows += [(each.cluster, conflict) for conflict in each.conflicts]

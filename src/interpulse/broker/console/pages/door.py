@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from interpulse.broker.console.pages.parts.admission import BAD, AutoCreation, Way, ways
 from interpulse.broker.console.visit import Visit
 from interpulse.broker.console.web.addresses import namespace_path, topic_path
-from interpulse.broker.topics.topic_settings import policies_in_force
 from interpulse.model.errors import AuthorizationError, PulsarError, TenantNotFound
 from interpulse.model.names import TopicName
-from interpulse.model.permissions import Principal, TopicOperation
-from interpulse.rules.effective_policies import topic_level
+from interpulse.model.permissions import TopicOperation
+from interpulse.rules.effective_policies import effective_policies, namespace_level, topic_level
 
 __all__ = ["DoorModel", "admissions", "build"]
 
@@ -55,21 +54,20 @@ async def build(visit: Visit) -> DoorModel:
 
 async def admissions(visit: Visit, name: TopicName) -> list[Way]:
     """The answers of the rules, whoever asks. The visitor may ask for the partition metadata."""
-    return ways(await visit.broker.lifecycle.view(name), await _auto_creation(visit, name))
+    return ways(await visit.broker.view(name), await _auto_creation(visit, name))
 
 
 def _roles(visit: Visit) -> bool:
-    access = visit.broker.access
-    return access is not None and access.authorization is not None
+    return visit.broker.roles_checked
 
 
 async def _auto_creation(visit: Visit, name: TopicName) -> AutoCreation:
-    policies = await visit.broker.namespaces.find_policies(name.namespace_name)
+    policies = await visit.broker.namespace_policies(name.namespace_name)
     own = policies.auto_topic_creation if policies is not None else None
     level = "broker" if own is None else f"namespace {name.namespace_name}"
     if await visit.refusal("GET", namespace_path(name.namespace_name, "/autoTopicCreation")):
         return AutoCreation(level, _NOT_SHOWN)
-    policy = own or visit.broker.dynamic.config.auto_topic_creation
+    policy = own or visit.broker.auto_topic_creation
     partitions = f", {policy.default_partitions:,} partitions" if policy.topic_type == "partitioned" else ""
     told = [f"allowAutoTopicCreation {str(policy.allowed).lower()}"]
     if policy.allowed:
@@ -81,13 +79,12 @@ async def _auto_creation(visit: Visit, name: TopicName) -> AutoCreation:
 
 async def _for_role(visit: Visit, name: TopicName, way: Way, role: str, subscription: str) -> Way:
     """Permissions are asked before the rules of topics: who may not is not told whether the topic exists."""
-    access = visit.broker.access
     operation = _OPERATIONS.get(way.who)
-    if access is None or access.authorization is None or operation is None:
+    if operation is None:
         return way
     try:
-        of = subscription if operation is TopicOperation.CONSUME and subscription else None
-        await access.authorization.check_topic(Principal(role), operation, name, of)
+        of = subscription if operation is TopicOperation.CONSUME else ""
+        await visit.broker.check_role(role, operation, name, of)
     except (AuthorizationError, TenantNotFound) as error:
         code = f"{error.wire_code.name} ({int(error.wire_code)}), HTTP {error.http_status}"
         policy = f"namespace {name.namespace_name}: permissions"
@@ -98,14 +95,16 @@ async def _for_role(visit: Visit, name: TopicName, way: Way, role: str, subscrip
 async def _new_subscription(visit: Visit, name: TopicName) -> str:
     """What SUBSCRIBE does to a subscription that is missing, and which level says so."""
     try:
-        record = await visit.broker.topic_policies.record(name)
-        namespace = await visit.broker.namespaces.find_policies(name.namespace_name)
+        record = await visit.broker.topic_policies(name)
+        namespace = await visit.broker.namespace_policies(name.namespace_name)
     except PulsarError as error:
         return str(error)
     if await visit.refusal("GET", namespace_path(name.namespace_name, "/autoSubscriptionCreation")):
         return _NOT_SHOWN
     own = topic_level(record)
-    in_force = policies_in_force(own, namespace, visit.broker.dynamic.config).auto_subscription_creation_allowed
+    namespace_policies = namespace_level(namespace, cluster=visit.host.cluster)
+    policies = effective_policies(own, namespace_policies, visit.broker.policies)
+    in_force = policies.auto_subscription_creation_allowed
     level = "broker"
     if own.auto_subscription_creation_allowed is not None:
         level = "topic"

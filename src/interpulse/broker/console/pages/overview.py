@@ -105,15 +105,15 @@ async def build(visit: Visit) -> OverviewModel:
         searched=search.value is not None,
         found=found,
         page=page_of(found.topics, visit.number("page", 0, most=PAGES_MAX)),
-        here=visit.broker.this_broker.broker_id,
+        here=visit.broker.broker_id,
         others=await links_to_others(visit, "overview"),
     )
 
 
 async def _look(visit: Visit) -> _Looked:
-    loaded = await look_at_loaded(visit.broker.registry, AllowedNamespaces(visit, to_list_topics))
+    loaded = await look_at_loaded(visit.broker, AllowedNamespaces(visit, to_list_topics))
     troubled: Foremost[Row] = Foremost(_WORST, order)
-    async for record in visit.broker.replication_survey.records(AllowedNamespaces(visit, to_see_replication)):
+    async for record in visit.broker.replication_records(AllowedNamespaces(visit, to_see_replication)):
         if record["state"] in _TROUBLED:
             troubled.add(row_of(record))
     return _Looked(loaded, troubled.rows, troubled.total)
@@ -122,19 +122,12 @@ async def _look(visit: Visit) -> _Looked:
 async def _broker(visit: Visit) -> Broker | None:
     if await visit.refusal("GET", admin_path("brokers")):
         return None
-    instruments, others = visit.broker.instruments, visit.broker.others
     brokers = 1
-    if others is not None:
-        with suppress(PulsarError):
-            brokers = len((await others.ownership.brokers.view()).reports)
-    disk = instruments.disk_space
-    return Broker(
-        brokers,
-        instruments.connections().active,
-        disk.free_bytes if disk is not None else None,
-        disk.size_bytes if disk is not None else None,
-        (disk.problem or "") if disk is not None else "",
-    )
+    with suppress(PulsarError):
+        brokers = len(await visit.broker.brokers()) or 1
+    disk = visit.broker.disk
+    free, size, problem = (None, None, "") if disk is None else (disk.free_bytes, disk.size_bytes, disk.problem)
+    return Broker(brokers, visit.broker.connections, free, size, problem)
 
 
 async def _search(visit: Visit, text: str) -> Found:
@@ -142,9 +135,9 @@ async def _search(visit: Visit, text: str) -> Found:
     wanted, allowed = text.casefold(), AllowedNamespaces(visit, to_list_topics)
     found = Found()
     namespaces = topics = 0
-    for tenant in await visit.broker.tenants.list():
+    for tenant in await visit.broker.tenants():
         seen = False
-        for name in await visit.broker.namespaces.list(tenant):
+        for name in await visit.broker.namespaces(tenant):
             namespace = NamespaceName.parse(name)
             if not await allowed(namespace):
                 continue
@@ -165,7 +158,7 @@ async def _search_topics(visit: Visit, namespace: NamespaceName, domain: Domain,
     number, prefix = 0, f"{domain}://{namespace}/"
     in_prefix = wanted in prefix.casefold()
     with suppress(NamespaceNotFound):  # it went meanwhile
-        async for local_name, _ in visit.broker.lifecycle.local_names(namespace, domain):
+        async for local_name, _ in visit.broker.local_names(namespace, domain):
             if in_prefix or wanted in f"{prefix}{local_name}".casefold():
                 number += 1
                 if len(found) < _FOUND_MAX:

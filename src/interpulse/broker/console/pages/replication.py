@@ -19,8 +19,6 @@ from interpulse.broker.console.pages.parts.replication_rows import (
     row_of,
 )
 from interpulse.broker.console.visit import Visit
-from interpulse.broker.live.registry.topic_tasks import topics_in_turns
-from interpulse.broker.replication.replication_status import STATES
 from interpulse.model.names import TopicName
 
 __all__ = ["ReplicationModel", "build"]
@@ -116,12 +114,13 @@ class _Found:
 
 async def build(visit: Visit) -> ReplicationModel:
     """For everybody, of the namespaces that they may see the replication of."""
-    wanted = Filter(visit.text("cluster"), visit.choice("state", (_ANY, *STATES)), visit.text("text").strip())
+    states = visit.broker.replication_states
+    wanted = Filter(visit.text("cluster"), visit.choice("state", (_ANY, *states)), visit.text("text").strip())
     key = ("replication", visit.visitor.role, wanted)
     result = await visit.kept.get(key, lambda: _look(visit, wanted))
     found = result.value or _Found({}, [], 0, [], False)
     page = page_of(found.rows, visit.number("page", 0, most=PAGES_MAX))
-    job = visit.broker.replication_survey.job
+    job = visit.broker.replication_job
     allowed = AllowedNamespaces(visit, to_see_replication)
     rows = [_completed(visit, row) for row in page.rows if await allowed(TopicName.parse(row.topic).namespace_name)]
     return ReplicationModel(
@@ -132,10 +131,10 @@ async def build(visit: Visit) -> ReplicationModel:
         page=replace(page, rows=rows),
         matching=found.matching,
         filter=wanted,
-        states=STATES,
+        states=states,
         writers=found.writers,
         writers_more=found.writers_more,
-        here=visit.broker.this_broker.broker_id,
+        here=visit.broker.broker_id,
         others=await links_to_others(visit, "replication"),
     )
 
@@ -145,7 +144,7 @@ async def _look(visit: Visit, wanted: Filter) -> _Found:
     summaries: dict[str, Summary] = {}
     foremost = Foremost(_ROWS_MAX, order)
     allowed = AllowedNamespaces(visit, to_see_replication)
-    async for record in visit.broker.replication_survey.records(allowed):
+    async for record in visit.broker.replication_records(allowed):
         summaries.setdefault(record["cluster"], Summary(record["cluster"])).add(record)
         if _matches(record["topic"], record["cluster"], record["state"], wanted):
             foremost.add(row_of(record))
@@ -164,25 +163,22 @@ def _matches(topic: str, cluster: str, state: str, wanted: Filter) -> bool:
 async def _writers(visit: Visit, wanted: Filter, allowed: AllowedNamespaces) -> tuple[list[Writer], bool]:
     """The replicators of other clusters; the busiest first, and whether there are more."""
     foremost: Foremost[Writer] = Foremost(_WRITERS_MAX, lambda each: (-each.rate_in, each.topic, each.producer))
-    async for topic in topics_in_turns(visit.broker.registry.topics()):
-        for producer in list(topic.producers.by_name.values()):
-            cluster = producer.request.remote_cluster
-            if cluster is None or not _matches(str(topic.name), cluster, wanted.state, wanted):
+    async for topic in visit.broker.loaded_topics():
+        for producer in topic.producers():
+            cluster = producer.remote
+            if not cluster or not _matches(producer.topic, cluster, wanted.state, wanted):
                 continue
             if await allowed(topic.name.namespace_name):
-                rates = producer.published
-                address = producer.request.address or ""
-                foremost.add(
-                    Writer(str(topic.name), cluster, producer.name, address, rates.message_rate, rates.byte_rate)
-                )
+                rates = producer.rate_in, producer.throughput_in
+                foremost.add(Writer(producer.topic, cluster, producer.name, producer.address, *rates))
     return foremost.rows, foremost.total > _WRITERS_MAX
 
 
 def _completed(visit: Visit, row: Row) -> Row:
     """With what is published to the topic while it is copied."""
-    loaded = visit.broker.registry.get(TopicName.parse(row.topic))
-    rate_in = None if loaded is None else loaded.measure().topic.rate_in
-    if loaded is None and visit.broker.others is not None and row.lag_messages:
+    loaded = visit.broker.loaded_topic(TopicName.parse(row.topic))
+    rate_in = None if loaded is None else loaded.measure()[0].rate_in
+    if loaded is None and visit.broker.shared and row.lag_messages:
         return replace(row, catch_up=CatchUp(None, "not known here: another broker may have the topic"))
     return replace(row, rate_in=rate_in, catch_up=catch_up(row.lag_messages, row.rate_out, rate_in))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from interpulse.broker.console.broker_facts import ConnectedProducer
 from interpulse.broker.console.pages.door import admissions
 from interpulse.broker.console.pages.parts.admission import Way
 from interpulse.broker.console.pages.parts.other_brokers import Silent
@@ -25,8 +26,7 @@ from interpulse.broker.console.visit import ServedElsewhere, Visit
 from interpulse.broker.console.web.addresses import namespace_path, topic_path
 from interpulse.broker.console.web.kept_results import KeptResult
 from interpulse.broker.console.web.response import EventStream
-from interpulse.broker.topics.topic_settings import broker_level
-from interpulse.model.errors import PulsarError
+from interpulse.model.errors import NamespaceNotFound, PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import TopicKind
 from interpulse.rules.effective_policies import namespace_level
@@ -70,19 +70,6 @@ class PartitionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerRow:
-    """One producer that is connected."""
-
-    topic: str
-    name: str
-    address: str
-    rate_in: float
-    throughput_in: float
-    remote: str
-    """The cluster that it copies from; empty for a client."""
-
-
-@dataclass(frozen=True, slots=True)
 class TopicModel:
     """Everything about one name."""
 
@@ -115,7 +102,7 @@ class TopicModel:
     subscriptions: list[SubscriptionRow]
     subscriptions_total: int
     partition_page: PageOf[PartitionRow]
-    producers: list[ProducerRow]
+    producers: list[ConnectedProducer]
     producers_total: int
     replication: list[Row]
     policies: list[PolicyRow]
@@ -127,8 +114,8 @@ async def build(visit: Visit) -> TopicModel:
     """For who may ask for the partition metadata; each part needs what its own call needs."""
     name = visit.topic()
     await visit.check("GET", topic_path(name, "/partitions"))
-    view = await visit.broker.lifecycle.view(name)
-    existence = await visit.broker.lifecycle.existence(name)
+    view = await visit.broker.view(name)
+    existence = await visit.broker.existence(name)
     partitions = existence.partitions
     refusal = await visit.refusal("GET", topic_path(name, "/stats"))
     if not refusal and existence.kind is TopicKind.NON_PARTITIONED:
@@ -176,13 +163,13 @@ async def rates(visit: Visit) -> EventStream:
     name = visit.topic()
     path = topic_path(name, "/stats")
     await visit.check("GET", path)
-    partitions = await visit.broker.lifecycle.partitions(name, create=False)
+    partitions = await visit.broker.partitions(name)
     before: Sample | None = None
     checked_at = visit.now_ms
 
     async def take() -> Any:
         nonlocal before
-        figures = await figures_of(loaded_parts(visit.broker.registry, name, partitions))
+        figures = await figures_of(loaded_parts(visit.broker, name, partitions))
         sample = Sample.of(figures, time.time_ns() // 1_000_000)
         shown = sample.since(before)
         before = sample
@@ -200,7 +187,7 @@ async def rates(visit: Visit) -> EventStream:
 
 
 async def _figures(visit: Visit, name: TopicName, partitions: int) -> Figures:
-    return await figures_of(loaded_parts(visit.broker.registry, name, partitions))
+    return await figures_of(loaded_parts(visit.broker, name, partitions))
 
 
 def _total(figures: Figures) -> Total:
@@ -219,34 +206,23 @@ def _total(figures: Figures) -> Total:
 
 async def _elsewhere(visit: Visit, name: TopicName, partitions: int) -> KeptResult[PartStats]:
     """What other brokers have of it, asked for in the background: there may be many."""
-    if visit.broker.others is None:
+    if not visit.broker.shared:
         return KeptResult(PartStats())
     names = [name.partition(index) for index in range(partitions)] if partitions else [name]
     key = ("topic", visit.visitor.role, name)
     return await visit.kept.get(key, lambda: stats_elsewhere(visit, names), fresh_seconds=0.0)
 
 
-def _producers_of(topic: str, stats: Mapping[str, Any]) -> Iterator[ProducerRow]:
+def _producers_of(topic: str, stats: Mapping[str, Any]) -> Iterator[ConnectedProducer]:
     for each in stats.get("publishers") or ():
         name, address = str(each.get("producerName", "")), str(each.get("address", ""))
         rates = float(each.get("msgRateIn", 0)), float(each.get("msgThroughputIn", 0))
-        yield ProducerRow(topic, name, address, *rates, "")
+        yield ConnectedProducer(topic, name, address, *rates, "")
 
 
-async def _producers(visit: Visit, name: TopicName, partitions: int, elsewhere: PartStats) -> list[ProducerRow]:
+async def _producers(visit: Visit, name: TopicName, partitions: int, elsewhere: PartStats) -> list[ConnectedProducer]:
     rows = [each for topic, stats in elsewhere.stats.items() for each in _producers_of(topic, stats)]
-    rows += [
-        ProducerRow(
-            str(topic.name),
-            producer.name,
-            producer.request.address or "",
-            producer.published.message_rate,
-            producer.published.byte_rate,
-            producer.request.remote_cluster or "",
-        )
-        for topic in loaded_parts(visit.broker.registry, name, partitions)
-        for producer in topic.producers.by_name.values()
-    ]
+    rows += [producer for topic in loaded_parts(visit.broker, name, partitions) for producer in topic.producers()]
     return sorted(rows, key=lambda row: (-row.rate_in, row.topic, row.name))
 
 
@@ -259,8 +235,8 @@ async def _partitions(
     for index in page.rows:
         partition = name.partition(index)
         figures, broker = Figures(), ""
-        if elsewhere is not None and (loaded := visit.broker.registry.get(partition)) is not None:
-            figures.add(loaded, loaded.measure())
+        if elsewhere is not None and (loaded := visit.broker.loaded_topic(partition)) is not None:
+            figures.add(loaded)
         elif elsewhere is not None and str(partition) in elsewhere.stats:
             figures.add_stats(elsewhere.stats[str(partition)])
             broker = elsewhere.brokers[str(partition)]
@@ -292,9 +268,11 @@ async def _policies(visit: Visit, name: TopicName) -> tuple[list[PolicyRow], str
     if refusal:
         return [], refusal
     try:
-        record = await visit.broker.topic_policies.record(name)
-        policies = await visit.broker.namespaces.get_policies(name.namespace_name)
+        record = await visit.broker.topic_policies(name)
+        policies = await visit.broker.namespace_policies(name.namespace_name)
+        if policies is None:
+            raise NamespaceNotFound("Namespace does not exist")
     except PulsarError as error:
         return [], str(error)
-    config = visit.broker.dynamic.config
-    return policy_rows(record, namespace_level(policies, cluster=config.cluster_name), broker_level(config)), ""
+    level = namespace_level(policies, cluster=visit.host.cluster)
+    return policy_rows(record, level, visit.broker.policies), ""

@@ -80,8 +80,6 @@ async def answers_of(questions: Mapping[str, Callable[[], Awaitable[T]]]) -> Tol
 
 async def _others(visit: Visit) -> dict[str, ListenerAddresses]:
     """By their ids."""
-    context = visit.broker.others
-    if context is None:
-        return {}
-    reports = (await context.ownership.brokers.view()).reports
-    return {name: each.broker.addresses for name, each in reports.items() if name != context.own_id}
+    own_id = visit.broker.broker_id
+    brokers = await visit.broker.brokers()
+    return {broker_id: addresses for broker_id, addresses in brokers.items() if broker_id != own_id}

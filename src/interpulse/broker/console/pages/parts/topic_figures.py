@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from interpulse.broker.live.measures import Measured
-from interpulse.broker.live.registry.topic_registry import AnyTopic, TopicRegistry
-from interpulse.broker.live.registry.topic_tasks import topics_in_turns
+from interpulse.broker.console.broker_facts import BrokerFacts, LoadedTopic
+from interpulse.in_turns import Turn
 from interpulse.model.names import TopicName
 
 __all__ = ["Figures", "Sample", "SubscriptionRow", "figures_of", "loaded_parts"]
@@ -49,9 +48,9 @@ class Figures:
     storage: int = 0
     subscriptions: dict[str, SubscriptionRow] = field(default_factory=dict)
 
-    def add(self, topic: AnyTopic, measured: Measured) -> None:
+    def add(self, topic: LoadedTopic) -> None:
         """One part."""
-        one = measured.topic
+        one, subscriptions = topic.measure()
         self.parts += 1
         self.producers += one.producers
         self.consumers += one.consumers
@@ -65,11 +64,9 @@ class Figures:
         self.bytes_out += one.bytes_out
         self.backlog += one.backlog
         self.storage += one.storage_bytes
-        for name, each in measured.subscriptions.items():
+        for name, each in subscriptions.items():
             row = self.subscriptions.setdefault(name, SubscriptionRow(name))
-            live = topic.subscriptions.get(name)
-            kind = live.sub_type if live is not None else None
-            row.kind = kind.label if kind is not None else row.kind
+            row.kind = topic.subscription_kind(name) or row.kind
             row.backlog += each.backlog
             row.unacknowledged += each.unacknowledged
             row.delayed += each.delayed
@@ -135,15 +132,17 @@ class Sample:
         return {"time": self.time, **rates, "backlog": self.backlog}
 
 
-def loaded_parts(registry: TopicRegistry, name: TopicName, partitions: int) -> Iterable[AnyTopic]:
+def loaded_parts(broker: BrokerFacts, name: TopicName, partitions: int) -> Iterable[LoadedTopic]:
     """The topic or its partitions, as far as they are loaded here; nothing is loaded for it."""
     names = [name.partition(index) for index in range(partitions)] if partitions else [name]
-    return [topic for each in names if (topic := registry.get(each)) is not None]
+    return [topic for each in names if (topic := broker.loaded_topic(each)) is not None]
 
 
-async def figures_of(topics: Iterable[AnyTopic]) -> Figures:
+async def figures_of(topics: Iterable[LoadedTopic]) -> Figures:
     """Their sum."""
     figures = Figures()
-    async for topic in topics_in_turns(topics):
-        figures.add(topic, topic.measure())
+    turn = Turn()
+    for topic in topics:
+        figures.add(topic)
+        await turn.give_way()
     return figures

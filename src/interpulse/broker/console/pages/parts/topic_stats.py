@@ -11,7 +11,6 @@ from typing import Any, Final
 from interpulse.broker.console.pages.parts.other_brokers import Silent, answers_of
 from interpulse.broker.console.visit import Visit
 from interpulse.broker.console.web.addresses import topic_path
-from interpulse.broker.ownership.ownership import NO_OPTIONS
 from interpulse.model.errors import NotFound, PulsarError
 from interpulse.model.names import TopicName
 from interpulse.rules.lookup import LookupTarget
@@ -36,33 +35,26 @@ class PartStats:
 async def stats_elsewhere(visit: Visit, names: Sequence[TopicName]) -> PartStats:
     """For who may see the statistics of the topic: brokers are asked as this one. Their owners load what they are asked
     about, as for any statistics; what does not exist is left out."""
-    others = visit.broker.others
-    if others is None:
-        return PartStats()
     asked = names[:_PARTS_MAX]
     owners: dict[str, LookupTarget] = {}
     owned: defaultdict[str, list[TopicName]] = defaultdict(list)
     silent: list[Silent] = []
     for name in asked:
         try:
-            target = await visit.broker.lookups.find(name, NO_OPTIONS)
+            target = await visit.broker.owner_elsewhere(name)
         except PulsarError as error:
             silent.append(Silent(str(name), str(error)))
             continue
-        owner = target.broker_id or target.web_url
-        if owner != others.own_id:
+        if target is not None:
+            owner = target.broker_id or target.web_url
             owners[owner] = target
             owned[owner].append(name)
 
     async def ask(owner: str) -> dict[str, Any]:
         found = {}
         for name in owned[owner]:
-            target = owners[owner]
-            query = {"authoritative": target.authoritative} if target.redirect else {}
             try:
-                found[str(name)] = await others.ask(
-                    target, "GET", topic_path(name, "/stats"), kind="topic", query=query
-                )
+                found[str(name)] = await visit.broker.ask_owner(owners[owner], topic_path(name, "/stats"))
             except NotFound:  # a partition without a record, or one that went
                 continue
         return found

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from operator import add
 from typing import Final
 
+from interpulse.broker.console.broker_facts import BrokerFacts, LoadedTopic
 from interpulse.broker.console.pages.parts.allowed import AllowedNamespaces
 from interpulse.broker.console.pages.parts.paging import Foremost
-from interpulse.broker.live.measures import TopicMeasure
-from interpulse.broker.live.registry.topic_registry import AnyTopic, TopicRegistry
-from interpulse.broker.live.registry.topic_tasks import topics_in_turns
 
 __all__ = ["LoadedTopics", "WorstRow", "WorstSubscription", "look_at_loaded"]
 
@@ -67,24 +64,29 @@ def _by_figure(row: WorstRow) -> tuple[float, str]:
 
 class _Look:
     def __init__(self) -> None:
-        self.topics = 0
-        self.total = TopicMeasure()
+        self.topics = self.backlog = self.storage = 0
+        self.rate_in = self.rate_out = self.throughput_in = self.throughput_out = 0.0
         self.abandoned: Foremost[WorstSubscription] = Foremost(_WORST, _by_backlog)
         self.behind: Foremost[WorstSubscription] = Foremost(_WORST, _by_backlog)
         self.blocked: Foremost[WorstSubscription] = Foremost(_WORST, _by_backlog)
         self.busiest: Foremost[WorstRow] = Foremost(_WORST, _by_figure)
         self.largest: Foremost[WorstRow] = Foremost(_WORST, _by_figure)
 
-    def add(self, topic: AnyTopic) -> None:
-        name, measured = str(topic.name), topic.measure()
-        one = measured.topic
+    def add(self, topic: LoadedTopic) -> None:
+        name = str(topic.name)
+        counts, subscriptions = topic.measure()
         self.topics += 1
-        self.total = TopicMeasure._make(map(add, self.total, one))
-        if one.rate_in:
-            self.busiest.add(WorstRow(name, one.rate_in))
-        if one.storage_bytes:
-            self.largest.add(WorstRow(name, one.storage_bytes))
-        for subscription, each in measured.subscriptions.items():
+        self.rate_in += counts.rate_in
+        self.rate_out += counts.rate_out
+        self.throughput_in += counts.throughput_in
+        self.throughput_out += counts.throughput_out
+        self.backlog += counts.backlog
+        self.storage += counts.storage_bytes
+        if counts.rate_in:
+            self.busiest.add(WorstRow(name, counts.rate_in))
+        if counts.storage_bytes:
+            self.largest.add(WorstRow(name, counts.storage_bytes))
+        for subscription, each in subscriptions.items():
             row = WorstSubscription(name, subscription, each.backlog, each.consumers)
             if each.blocked:
                 self.blocked.add(row)
@@ -92,20 +94,20 @@ class _Look:
                 (self.behind if each.consumers else self.abandoned).add(row)
 
 
-async def look_at_loaded(registry: TopicRegistry, allowed: AllowedNamespaces) -> LoadedTopics:
-    """Gives way to other work between topics."""
+async def look_at_loaded(broker: BrokerFacts, allowed: AllowedNamespaces) -> LoadedTopics:
+    """Return the totals and the worst topics of the allowed namespaces. Gives way to other work between topics."""
     look = _Look()
-    async for topic in topics_in_turns(registry.topics()):
+    async for topic in broker.loaded_topics():
         if await allowed(topic.name.namespace_name):
             look.add(topic)
     return LoadedTopics(
         topics=look.topics,
-        rate_in=look.total.rate_in,
-        rate_out=look.total.rate_out,
-        throughput_in=look.total.throughput_in,
-        throughput_out=look.total.throughput_out,
-        backlog=look.total.backlog,
-        storage=look.total.storage_bytes,
+        rate_in=look.rate_in,
+        rate_out=look.rate_out,
+        throughput_in=look.throughput_in,
+        throughput_out=look.throughput_out,
+        backlog=look.backlog,
+        storage=look.storage,
         abandoned=look.abandoned.rows,
         abandoned_total=look.abandoned.total,
         behind=look.behind.rows,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from interpulse.broker.console.availability import availability
+from interpulse.broker.console_host import availability
 
 ALL = "0.0.0.0"
 

@@ -15,8 +15,8 @@ import pytest
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.app import BrokerApp
-from interpulse.broker.console.pages.catalogue import PAGES
 from interpulse.broker.replication.remote_topics import RemoteState, _Pair
+from interpulse.console.pages.catalogue import PAGES
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from interpulse.storage.api import Put

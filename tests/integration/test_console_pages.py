@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.console.web import words
+from interpulse.console.web import words
 from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
 from tests.front_ends import access

@@ -9,17 +9,6 @@ from functools import cache
 from typing import Any, Final
 
 from interpulse.broker.config.broker_config import BrokerConfig, ConfigError, dynamic_keys, settings_by_key
-from interpulse.broker.console.availability import MISSING_EXTRA, TURNED_OFF, Availability, extra_installed
-from interpulse.broker.console.broker_facts import (
-    ConnectedProducer,
-    DiskFacts,
-    LoadedTopic,
-    SettingFacts,
-    SubscriptionCounts,
-    TopicCounts,
-)
-from interpulse.broker.console.front_end import ConsoleFrontEnd
-from interpulse.broker.console.host import Host, MethodNotAllowed, VisitorCall
 from interpulse.broker.live.registry.topic_tasks import AnyTopic, topics_in_turns
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.ownership.ownership import NO_OPTIONS
@@ -31,6 +20,17 @@ from interpulse.broker.rest.http.call import Answer
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.topics.topic_settings import broker_level
 from interpulse.client.transport.http_errors import HttpAnswer
+from interpulse.console.availability import MISSING_EXTRA, TURNED_OFF, Availability, extra_installed
+from interpulse.console.broker_facts import (
+    ConnectedProducer,
+    DiskFacts,
+    LoadedTopic,
+    SettingFacts,
+    SubscriptionCounts,
+    TopicCounts,
+)
+from interpulse.console.front_end import ConsoleFrontEnd
+from interpulse.console.host import Host, MethodNotAllowed, VisitorCall
 from interpulse.model.adjustments import AdjustmentPlan
 from interpulse.model.brokers import ListenerAddresses
 from interpulse.model.names import Domain, NamespaceName, TopicName
@@ -56,9 +56,10 @@ def console_of_broker(context: RestContext, calls: AdminCalls) -> ConsoleFrontEn
     """Return the console of this broker, on or off by its settings."""
     dynamic = context.dynamic
     available = availability(dynamic.config, installed=extra_installed())
-    if available.reason == MISSING_EXTRA:
-        level = logging.WARNING if dynamic.config.console_enabled == "true" else logging.INFO
-        _logger.log(level, "no console reason=%s", MISSING_EXTRA)
+    if available.reason == MISSING_EXTRA and dynamic.config.console_enabled == "true":
+        _logger.warning("no console reason=%s", MISSING_EXTRA)
+    elif available.reason == MISSING_EXTRA:
+        _logger.info("no console reason=%s", MISSING_EXTRA)
     host = Host(
         _BrokerApi(calls),
         context.namespaces.local_cluster,

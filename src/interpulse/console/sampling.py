@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from interpulse.console.pacing import Pace
+from interpulse.console.polling import PollingRate
 from interpulse.console.web.response import EventStream, event, event_of_all, to_json
 from interpulse.model.errors import PulsarError
 
@@ -68,8 +68,8 @@ class _Series:
 class Samples:
     """Series by key, each while it has watchers."""
 
-    def __init__(self, pace: Pace) -> None:
-        self._pace = pace
+    def __init__(self, rate: PollingRate) -> None:
+        self._rate = rate
         self._series: dict[Hashable, _Series] = {}
 
     def watch(self, key: Hashable, take: Take, check: Callable[[], Awaitable[str]]) -> EventStream:
@@ -77,7 +77,7 @@ class Samples:
 
         ``check`` says why the visitor may not see it any more, "" while they may. Raises ServiceNotReady.
         """
-        self._pace.check_room()
+        self._rate.check_room()
         return self._events(key, take, check)
 
     async def _events(self, key: Hashable, take: Take, check: Callable[[], Awaitable[str]]) -> EventStream:
@@ -87,7 +87,7 @@ class Samples:
             series.task = asyncio.create_task(self._sample(series, take), name=f"console samples {key}")
         seen = 0
         try:
-            with self._pace.watching():
+            with self._rate.watching():
                 yield b": begins\n\n"
                 while not series.task.done():
                     if new := series.since(seen):
@@ -113,7 +113,7 @@ class Samples:
                 series.number += 1
                 series.samples.append(to_json(sample))
                 await series.wake_all()
-                await asyncio.sleep(self._pace.seconds)
+                await asyncio.sleep(self._rate.seconds)
         except PulsarError:
             return  # the watchers are told
         finally:

@@ -12,15 +12,15 @@ from interpulse.authentication.authentication import BadCredentials, PeerCertifi
 from interpulse.console.actions.action import Action
 from interpulse.console.actions.catalogue import ACTIONS
 from interpulse.console.host import Host, MethodNotAllowed, Visitor
-from interpulse.console.pacing import Pace
 from interpulse.console.pages.catalogue import DOWNLOADS, HOME, PAGES, REMOTE_PAGES, STREAMS
+from interpulse.console.polling import PollingRate
 from interpulse.console.sampling import Samples
 from interpulse.console.visit import ServedElsewhere, Visit
 from interpulse.console.web.addresses import ROOT, action_url, page_url, read_query, safe_next
 from interpulse.console.web.form_tokens import FormTokens
-from interpulse.console.web.kept_results import KeptResults
 from interpulse.console.web.rendering import Renderer
 from interpulse.console.web.response import Cookie, Response, html, json_document, redirect
+from interpulse.console.web.result_cache import ResultCache
 from interpulse.console.web.security import HEADERS, check_source
 from interpulse.console.web.sessions import COOKIE, SESSION_SECONDS, Sessions
 from interpulse.console.web.static_files import StaticFiles
@@ -75,7 +75,7 @@ class Site:
         self._pages = PAGES if host.broker is not None else REMOTE_PAGES
         self._sessions = Sessions(time.monotonic)
         self._tokens = FormTokens()
-        self._kept = KeptResults(time.monotonic)
+        self._cache = ResultCache(time.monotonic)
         self._samples = Samples(_charts())
         self._tails = _tails()
         self._files = StaticFiles()
@@ -83,7 +83,7 @@ class Site:
 
     def close(self) -> None:
         """Look for nothing any more."""
-        self._kept.forget()
+        self._cache.forget()
 
     async def answer(
         self,
@@ -240,7 +240,7 @@ class Site:
             self._host,
             query,
             now_ms,
-            kept=self._kept,
+            cache=self._cache,
             samples=self._samples,
             tails=self._tails,
             read_only=self._read_only,
@@ -296,7 +296,7 @@ class Site:
             if self._read_only:
                 raise Forbidden(_READ_ONLY)
             await self._visit(visitor, {}).send(call.method, call.path, call.body)
-            self._kept.forget()
+            self._cache.forget()
             outcome = "done"
         except PulsarError as error:
             outcome = type(error).__name__
@@ -350,14 +350,14 @@ def _not_allowed(method: str, allowed: str) -> MethodNotAllowed:
     return MethodNotAllowed(f"{method} is not allowed here, only {allowed}")
 
 
-def _charts() -> Pace:
+def _charts() -> PollingRate:
     """Two hundred watch each second, a thousand every five: writing to them takes a hundredth of a processor."""
-    return Pace("charts", every_seconds=1.0, per_second_max=200, most=1000)
+    return PollingRate("charts", every_seconds=1.0, per_second_max=200, most=1000)
 
 
-def _tails() -> Pace:
+def _tails() -> PollingRate:
     """Two tails look twice a second, fifty every ten: a look at twenty messages takes some milliseconds."""
-    return Pace("tails of topics", every_seconds=0.5, per_second_max=5, most=50)
+    return PollingRate("tails of topics", every_seconds=0.5, per_second_max=5, most=50)
 
 
 def _authorization(form: Mapping[str, str]) -> str:

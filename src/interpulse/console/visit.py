@@ -13,10 +13,10 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.transport.http_errors import HttpAnswer
 from interpulse.console.broker_facts import BrokerFacts
 from interpulse.console.host import Host, Visitor, VisitorCall
-from interpulse.console.pacing import Pace
+from interpulse.console.polling import PollingRate
 from interpulse.console.sampling import Samples
 from interpulse.console.visitor_admin import VisitorAdmin
-from interpulse.console.web.kept_results import KeptResults
+from interpulse.console.web.result_cache import ResultCache
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.received_errors import error_for_http_status
@@ -60,13 +60,13 @@ class Visit:
 
     query: Mapping[str, str]
     now_ms: int
-    kept: KeptResults
+    cache: ResultCache
     """For what takes long to find out; a key has the role in it where roles see different things."""
 
     samples: Samples
     """For what is watched as it goes on."""
 
-    tails: Pace
+    tails: PollingRate
     """Of the visitors who follow the messages of a topic."""
 
     read_only: bool = False

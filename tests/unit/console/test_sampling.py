@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.console.pacing import Pace
+from interpulse.console.polling import PollingRate
 from interpulse.console.sampling import Samples
 from interpulse.model.errors import ServiceNotReady, TopicNotFound
 
@@ -36,7 +36,7 @@ async def allowed() -> str:
 
 
 def samples_every(seconds: float) -> Samples:
-    return Samples(Pace("charts", every_seconds=seconds, per_second_max=1e9, most=1000))
+    return Samples(PollingRate("charts", every_seconds=seconds, per_second_max=1e9, most=1000))
 
 
 def samples_of(raw: bytes) -> list[int]:
@@ -107,7 +107,7 @@ async def test_stream_when_the_topic_is_gone_then_ends() -> None:
 
 
 async def test_watch_when_too_many_watch_then_is_refused() -> None:
-    samples = Samples(Pace("charts", every_seconds=0, per_second_max=1e9, most=1))
+    samples = Samples(PollingRate("charts", every_seconds=0, per_second_max=1e9, most=1))
     stream = samples.watch("a", Source().take, allowed)
     await anext(stream)
     with pytest.raises(ServiceNotReady, match="1 charts are watched already"):

@@ -90,7 +90,7 @@ async def build(visit: Visit) -> BrokerModel:
         _ORIGINS,
         text,
         _writes(broker),
-        (await visit.kept.get(("holdings",), lambda: _holdings(broker))).value,
+        (await visit.cache.get(("holdings",), lambda: _holdings(broker))).value,
         broker.disk.problem if broker.disk is not None else "",
     )
 

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from interpulse.console.pages import (
+    admission,
     broker,
     differences,
     doctor,
-    door,
     message,
     messages,
     overview,
@@ -36,7 +36,7 @@ _PAGES: Final = (
     Page("message", "Message", message.build, in_menu=False),
     Page("subscription", "Subscription", subscription.build, in_menu=False),
     Page("schemas", "Schemas", schemas.build, in_menu=False, takes_forms=True),
-    Page("door", "Door", door.build),
+    Page("door", "Admission", admission.build, template="admission"),
     Page("differences", "Differences", differences.build),
     Page("doctor", "Doctor", doctor.build),
     Page("broker", "Broker", broker.build),

@@ -93,7 +93,7 @@ async def build(visit: Visit) -> DifferencesModel:
     chosen = tuple(sorted({local, *now, *wanted}))
     await visit.check("POST", namespace_path(namespace, "/replication"))
     key = ("differences", visit.visitor.role, namespace, chosen)
-    kept = await visit.kept.get(key, lambda: _compared(visit, namespace, chosen), fresh_seconds=0.0)
+    kept = await visit.cache.get(key, lambda: _compared(visit, namespace, chosen), fresh_seconds=0.0)
     asked = DifferencesModel(str(namespace), now, known, chosen)
     if kept.value is None:
         return replace(asked, known=False)

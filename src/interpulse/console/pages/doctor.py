@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from interpulse.client.admin.topic_doctor import Contents, TopicDoctor
-from interpulse.console.pages.parts.allowed import to_list_topics
+from interpulse.console.pages.parts.visible_namespaces import to_list_topics
 from interpulse.console.visit import Visit
 from interpulse.model.changes import (
     CreatePartitionedMetadata,
@@ -80,7 +80,7 @@ async def build(visit: Visit) -> DoctorModel:
     namespace = NamespaceName.parse(visit.text("namespace"))
     await visit.check("GET", to_list_topics(namespace))
     key = ("doctor", visit.visitor.role, namespace)
-    kept = await visit.kept.get(key, lambda: _examined(visit, namespace), fresh_seconds=0.0)
+    kept = await visit.cache.get(key, lambda: _examined(visit, namespace), fresh_seconds=0.0)
     if kept.value is None:
         return DoctorModel(str(namespace), known=False)
     return replace(kept.value, age_seconds=kept.age_seconds)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from interpulse.client.messages import Message
-from interpulse.console.browsing.shown_content import VIEWS
-from interpulse.console.browsing.topic_messages import ShownMessage, TopicMessages, message_id
+from interpulse.console.messages.shown_content import VIEWS
+from interpulse.console.messages.topic_messages import ShownMessage, TopicMessages, message_id
 from interpulse.console.visit import Visit
 from interpulse.console.web.response import Download, EventStream
 from interpulse.model.errors import NotFound

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from interpulse.console.browsing.entry_range import EntryRange
-from interpulse.console.browsing.message_filter import MessageFilter
-from interpulse.console.browsing.shown_content import VIEWS
-from interpulse.console.browsing.topic_messages import Found, ShownMessage, TopicMessages, message_id
-from interpulse.console.pacing import Pace
+from interpulse.console.messages.entry_range import EntryRange
+from interpulse.console.messages.message_filter import MessageFilter
+from interpulse.console.messages.shown_content import VIEWS
+from interpulse.console.messages.topic_messages import Found, ShownMessage, TopicMessages, message_id
 from interpulse.console.pages.parts.times import read_time
+from interpulse.console.polling import PollingRate
 from interpulse.console.visit import Visit
 from interpulse.console.web.addresses import page_url
 from interpulse.console.web.response import Download, EventStream, event
@@ -117,12 +117,12 @@ async def tail(visit: Visit) -> EventStream:
     return _tail(reading, wanted, last, visit.tails)
 
 
-async def _tail(reading: TopicMessages, wanted: MessageFilter, last: Position | None, pace: Pace) -> EventStream:
-    with pace.watching():
+async def _tail(reading: TopicMessages, wanted: MessageFilter, last: Position | None, rate: PollingRate) -> EventStream:
+    with rate.watching():
         while True:
             last, told = await _news(reading, wanted, last)
             yield told
-            await asyncio.sleep(pace.seconds)
+            await asyncio.sleep(rate.seconds)
 
 
 async def _news(reading: TopicMessages, wanted: MessageFilter, last: Position | None) -> tuple[Position | None, bytes]:

@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from interpulse.console.pages.parts.allowed import AllowedNamespaces, to_list_topics, to_see_replication
+from interpulse.console.pages.parts.loaded_topics import LoadedTopics, look_at_loaded
 from interpulse.console.pages.parts.other_brokers import BrokerLink, links_to_others
 from interpulse.console.pages.parts.paging import PAGES_MAX, Foremost, PageOf, page_of
 from interpulse.console.pages.parts.replication_rows import Row, order, row_of
-from interpulse.console.pages.parts.worst import LoadedTopics, look_at_loaded
+from interpulse.console.pages.parts.visible_namespaces import VisibleNamespaces, to_list_topics, to_see_replication
 from interpulse.console.visit import Visit
 from interpulse.console.web.addresses import admin_path
 from interpulse.model.errors import NamespaceNotFound, PulsarError
@@ -86,8 +86,8 @@ async def build(visit: Visit) -> OverviewModel:
     version = await visit.attempt(admin_path("brokers", "version"))
     text, role = visit.text("text").strip(), visit.visitor.role
     result, search = await asyncio.gather(
-        visit.kept.get(("overview", role), lambda: _look(visit)),
-        visit.kept.get(("search", role, text), lambda: _search(visit, text)),
+        visit.cache.get(("overview", role), lambda: _look(visit)),
+        visit.cache.get(("search", role, text), lambda: _search(visit, text)),
     )
     looked = result.value or _Looked(LoadedTopics(), [], 0)
     found = search.value or Found()
@@ -111,9 +111,9 @@ async def build(visit: Visit) -> OverviewModel:
 
 
 async def _look(visit: Visit) -> _Looked:
-    loaded = await look_at_loaded(visit.broker, AllowedNamespaces(visit, to_list_topics))
+    loaded = await look_at_loaded(visit.broker, VisibleNamespaces(visit, to_list_topics))
     troubled: Foremost[Row] = Foremost(_WORST, order)
-    async for record in visit.broker.replication_records(AllowedNamespaces(visit, to_see_replication)):
+    async for record in visit.broker.replication_records(VisibleNamespaces(visit, to_see_replication)):
         if record["state"] in _TROUBLED:
             troubled.add(row_of(record))
     return _Looked(loaded, troubled.rows, troubled.total)
@@ -132,7 +132,7 @@ async def _broker(visit: Visit) -> Broker | None:
 
 async def _search(visit: Visit, text: str) -> Found:
     """In steps; names stand in the order of the store."""
-    wanted, allowed = text.casefold(), AllowedNamespaces(visit, to_list_topics)
+    wanted, allowed = text.casefold(), VisibleNamespaces(visit, to_list_topics)
     found = Found()
     namespaces = topics = 0
     for tenant in await visit.broker.tenants():

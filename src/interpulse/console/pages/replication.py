@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from interpulse.console.pages.parts.allowed import AllowedNamespaces, to_see_replication
 from interpulse.console.pages.parts.other_brokers import BrokerLink, links_to_others
 from interpulse.console.pages.parts.paging import PAGES_MAX, Foremost, PageOf, page_of
 from interpulse.console.pages.parts.replication_rows import (
@@ -18,6 +17,7 @@ from interpulse.console.pages.parts.replication_rows import (
     order,
     row_of,
 )
+from interpulse.console.pages.parts.visible_namespaces import VisibleNamespaces, to_see_replication
 from interpulse.console.visit import Visit
 from interpulse.model.names import TopicName
 
@@ -117,11 +117,11 @@ async def build(visit: Visit) -> ReplicationModel:
     states = visit.broker.replication_states
     wanted = Filter(visit.text("cluster"), visit.choice("state", (_ANY, *states)), visit.text("text").strip())
     key = ("replication", visit.visitor.role, wanted)
-    result = await visit.kept.get(key, lambda: _look(visit, wanted))
+    result = await visit.cache.get(key, lambda: _look(visit, wanted))
     found = result.value or _Found({}, [], 0, [], False)
     page = page_of(found.rows, visit.number("page", 0, most=PAGES_MAX))
     job = visit.broker.replication_job
-    allowed = AllowedNamespaces(visit, to_see_replication)
+    allowed = VisibleNamespaces(visit, to_see_replication)
     rows = [_completed(visit, row) for row in page.rows if await allowed(TopicName.parse(row.topic).namespace_name)]
     return ReplicationModel(
         known=result.value is not None,
@@ -143,7 +143,7 @@ async def _look(visit: Visit, wanted: Filter) -> _Found:
     """At every topic that is replicated from here, and every one that is loaded; gives way to other work."""
     summaries: dict[str, Summary] = {}
     foremost = Foremost(_ROWS_MAX, order)
-    allowed = AllowedNamespaces(visit, to_see_replication)
+    allowed = VisibleNamespaces(visit, to_see_replication)
     async for record in visit.broker.replication_records(allowed):
         summaries.setdefault(record["cluster"], Summary(record["cluster"])).add(record)
         if _matches(record["topic"], record["cluster"], record["state"], wanted):
@@ -160,7 +160,7 @@ def _matches(topic: str, cluster: str, state: str, wanted: Filter) -> bool:
     )
 
 
-async def _writers(visit: Visit, wanted: Filter, allowed: AllowedNamespaces) -> tuple[list[Writer], bool]:
+async def _writers(visit: Visit, wanted: Filter, allowed: VisibleNamespaces) -> tuple[list[Writer], bool]:
     """The replicators of other clusters; the busiest first, and whether there are more."""
     foremost: Foremost[Writer] = Foremost(_WRITERS_MAX, lambda each: (-each.rate_in, each.topic, each.producer))
     async for topic in visit.broker.loaded_topics():

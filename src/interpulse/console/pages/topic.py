@@ -8,24 +8,24 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from interpulse.console.broker_facts import ConnectedProducer
-from interpulse.console.pages.door import admissions
-from interpulse.console.pages.parts.admission import Way
+from interpulse.console.pages.admission import admissions
 from interpulse.console.pages.parts.other_brokers import Silent
 from interpulse.console.pages.parts.paging import PAGES_MAX, PageOf, page_of
 from interpulse.console.pages.parts.policy_rows import PolicyRow, policy_rows
 from interpulse.console.pages.parts.replication_rows import Row, catch_up, order, row_of
-from interpulse.console.pages.parts.topic_figures import (
-    Figures,
+from interpulse.console.pages.parts.rule_answers import Way
+from interpulse.console.pages.parts.topic_stats import PartStats, stats_elsewhere
+from interpulse.console.pages.parts.topic_totals import (
     Sample,
     SubscriptionRow,
-    figures_of,
+    TopicTotals,
     loaded_parts,
+    totals_of,
 )
-from interpulse.console.pages.parts.topic_stats import PartStats, stats_elsewhere
 from interpulse.console.visit import ServedElsewhere, Visit
 from interpulse.console.web.addresses import namespace_path, topic_path
-from interpulse.console.web.kept_results import KeptResult
 from interpulse.console.web.response import EventStream
+from interpulse.console.web.result_cache import CachedResult
 from interpulse.model.errors import NamespaceNotFound, PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import TopicKind
@@ -55,7 +55,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow:
-    """One partition; figures are 0 where it is not loaded."""
+    """One partition; totals are 0 where it is not loaded."""
 
     name: str
     recorded: bool
@@ -126,13 +126,13 @@ async def build(visit: Visit) -> TopicModel:
         except PulsarError as error:
             refusal = str(error)
     absent = bool(refusal) or existence.kind is TopicKind.ABSENT
-    elsewhere = KeptResult(PartStats()) if absent else await _elsewhere(visit, name, partitions)
+    elsewhere = CachedResult(PartStats()) if absent else await _elsewhere(visit, name, partitions)
     parts = elsewhere.value or PartStats()
-    figures = Figures() if refusal else await _figures(visit, name, partitions)
-    loaded_here = figures.parts
+    totals = TopicTotals() if refusal else await _totals(visit, name, partitions)
+    loaded_here = totals.parts
     for stats in parts.stats.values():
-        figures.add_stats(stats)
-    subscriptions = sorted(figures.subscriptions.values(), key=lambda each: (-each.backlog, each.name))
+        totals.add_stats(stats)
+    subscriptions = sorted(totals.subscriptions.values(), key=lambda each: (-each.backlog, each.name))
     producers = [] if refusal else await _producers(visit, name, partitions, parts)
     policies, policies_refusal = await _policies(visit, name)
     return TopicModel(
@@ -140,7 +140,7 @@ async def build(visit: Visit) -> TopicModel:
         kind=existence.kind.value,
         partitions=partitions,
         missing=partitions - len(view.partition_records & set(range(partitions))) if name.is_persistent else 0,
-        total=_total(figures) if figures.parts else None,
+        total=_total(totals) if totals.parts else None,
         refusal=refusal,
         known=elsewhere.value is not None,
         silent=parts.silent,
@@ -169,8 +169,8 @@ async def rates(visit: Visit) -> EventStream:
 
     async def take() -> Any:
         nonlocal before
-        figures = await figures_of(loaded_parts(visit.broker, name, partitions))
-        sample = Sample.of(figures, time.time_ns() // 1_000_000)
+        totals = await totals_of(loaded_parts(visit.broker, name, partitions))
+        sample = Sample.of(totals, time.time_ns() // 1_000_000)
         shown = sample.since(before)
         before = sample
         return shown
@@ -186,31 +186,31 @@ async def rates(visit: Visit) -> EventStream:
     return visit.samples.watch(("topic", str(name), partitions), take, check)
 
 
-async def _figures(visit: Visit, name: TopicName, partitions: int) -> Figures:
-    return await figures_of(loaded_parts(visit.broker, name, partitions))
+async def _totals(visit: Visit, name: TopicName, partitions: int) -> TopicTotals:
+    return await totals_of(loaded_parts(visit.broker, name, partitions))
 
 
-def _total(figures: Figures) -> Total:
+def _total(totals: TopicTotals) -> Total:
     return Total(
-        figures.parts,
-        figures.producers,
-        figures.consumers,
-        figures.rate_in,
-        figures.rate_out,
-        figures.throughput_in,
-        figures.throughput_out,
-        figures.backlog,
-        figures.storage,
+        totals.parts,
+        totals.producers,
+        totals.consumers,
+        totals.rate_in,
+        totals.rate_out,
+        totals.throughput_in,
+        totals.throughput_out,
+        totals.backlog,
+        totals.storage,
     )
 
 
-async def _elsewhere(visit: Visit, name: TopicName, partitions: int) -> KeptResult[PartStats]:
+async def _elsewhere(visit: Visit, name: TopicName, partitions: int) -> CachedResult[PartStats]:
     """What other brokers have of it, asked for in the background: there may be many."""
     if not visit.broker.shared:
-        return KeptResult(PartStats())
+        return CachedResult(PartStats())
     names = [name.partition(index) for index in range(partitions)] if partitions else [name]
     key = ("topic", visit.visitor.role, name)
-    return await visit.kept.get(key, lambda: stats_elsewhere(visit, names), fresh_seconds=0.0)
+    return await visit.cache.get(key, lambda: stats_elsewhere(visit, names), fresh_seconds=0.0)
 
 
 def _producers_of(topic: str, stats: Mapping[str, Any]) -> Iterator[ConnectedProducer]:
@@ -234,22 +234,22 @@ async def _partitions(
     rows = []
     for index in page.rows:
         partition = name.partition(index)
-        figures, broker = Figures(), ""
+        totals, broker = TopicTotals(), ""
         if elsewhere is not None and (loaded := visit.broker.loaded_topic(partition)) is not None:
-            figures.add(loaded)
+            totals.add(loaded)
         elif elsewhere is not None and str(partition) in elsewhere.stats:
-            figures.add_stats(elsewhere.stats[str(partition)])
+            totals.add_stats(elsewhere.stats[str(partition)])
             broker = elsewhere.brokers[str(partition)]
         rows.append(
             PartitionRow(
                 str(partition),
                 index in recorded or not name.is_persistent,
-                figures.parts > 0,
+                totals.parts > 0,
                 broker,
-                figures.rate_in,
-                figures.rate_out,
-                figures.backlog,
-                figures.storage,
+                totals.rate_in,
+                totals.rate_out,
+                totals.backlog,
+                totals.storage,
             )
         )
     return PageOf(rows, page.number, page.total)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from interpulse.console.web import words
+from interpulse.console.web import formats
 from interpulse.console.web.addresses import action_url, page_url
 
 __all__ = ["TEMPLATES", "Renderer"]
@@ -32,12 +32,12 @@ class Renderer:
         )
         self._environment.globals.update(static=static_url, page_url=page_url, action_url=action_url)
         self._environment.filters.update(
-            count=words.count,
-            rate=words.rate,
-            size=words.size,
-            duration=words.duration,
-            time=words.time_text,
-            ago=words.ago,
+            count=formats.count,
+            rate=formats.rate,
+            size=formats.size,
+            duration=formats.duration,
+            time=formats.time_text,
+            ago=formats.ago,
             exact=_exact,
             lines=_lines,
         )
@@ -50,12 +50,12 @@ class Renderer:
 
 def _shown(value: Any) -> Any:
     """What an expression of a template gives."""
-    return value if isinstance(value, Markup) else words.plain(str(value))
+    return value if isinstance(value, Markup) else formats.plain(str(value))
 
 
 def _lines(text: str) -> Markup:
     """A text of several lines: only what is in the lines is spelled out."""
-    return Markup("\n").join(escape(words.plain(line)) for line in text.split("\n"))
+    return Markup("\n").join(escape(formats.plain(line)) for line in text.split("\n"))
 
 
 def _exact(value: str) -> Markup:

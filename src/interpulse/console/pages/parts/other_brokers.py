@@ -12,7 +12,7 @@ from interpulse.console.web.addresses import page_url
 from interpulse.model.brokers import ListenerAddresses, address_for
 from interpulse.model.errors import PulsarError
 
-__all__ = ["BrokerLink", "Silent", "Told", "answers_of", "links_to_others"]
+__all__ = ["Answers", "BrokerLink", "Silent", "answers_of", "links_to_others"]
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Silent:
 
 
 @dataclass(frozen=True, slots=True)
-class Told(Generic[T]):
+class Answers(Generic[T]):
     """What the others said, by broker."""
 
     parts: Mapping[str, T]
@@ -58,7 +58,7 @@ async def links_to_others(visit: Visit, page: str) -> tuple[BrokerLink, ...]:
     )
 
 
-async def answers_of(questions: Mapping[str, Callable[[], Awaitable[T]]]) -> Told[T]:
+async def answers_of(questions: Mapping[str, Callable[[], Awaitable[T]]]) -> Answers[T]:
     """The answers by the names of those who are asked, some of them at once, each for a bounded time."""
     permits = asyncio.Semaphore(_ASKED_AT_ONCE)
 
@@ -75,7 +75,7 @@ async def answers_of(questions: Mapping[str, Callable[[], Awaitable[T]]]) -> Tol
     answers = await asyncio.gather(*map(ask, questions.values()))
     pairs = list(zip(questions, answers, strict=True))
     parts = {name: answer for name, answer in pairs if not isinstance(answer, str)}
-    return Told(parts, tuple(Silent(name, answer) for name, answer in pairs if isinstance(answer, str)))
+    return Answers(parts, tuple(Silent(name, answer) for name, answer in pairs if isinstance(answer, str)))
 
 
 async def _others(visit: Visit) -> dict[str, ListenerAddresses]:

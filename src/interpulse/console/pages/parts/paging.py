@@ -51,7 +51,7 @@ class Foremost(Generic[T]):
     def __init__(self, most: int, key: Callable[[T], Any]) -> None:
         self._most = most
         self._key = key
-        self._kept: list[T] = []
+        self._cache: list[T] = []
         self._new: list[T] = []
         self._last: T | None = None
         """Of as many as are kept: what does not come before it is not looked at any more."""
@@ -72,10 +72,10 @@ class Foremost(Generic[T]):
     @property
     def rows(self) -> list[T]:
         self._sift()
-        return self._kept
+        return self._cache
 
     def _sift(self) -> None:
         if self._new:
-            self._kept = sorted([*self._kept, *self._new], key=self._key)[: self._most]
+            self._cache = sorted([*self._cache, *self._new], key=self._key)[: self._most]
             self._new = []
-            self._last = self._kept[-1] if len(self._kept) == self._most else None
+            self._last = self._cache[-1] if len(self._cache) == self._most else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from interpulse.console.pages.parts.admission import BAD, AutoCreation, Way, ways
+from interpulse.console.pages.parts.rule_answers import BAD, AutoCreation, Way, ways
 from interpulse.console.visit import Visit
 from interpulse.console.web.addresses import namespace_path, topic_path
 from interpulse.model.errors import AuthorizationError, PulsarError, TenantNotFound
@@ -12,7 +12,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.permissions import TopicOperation
 from interpulse.rules.effective_policies import effective_policies, namespace_level, topic_level
 
-__all__ = ["DoorModel", "admissions", "build"]
+__all__ = ["AdmissionModel", "admissions", "build"]
 
 _OPERATIONS = {
     "Lookup": TopicOperation.LOOKUP,
@@ -24,7 +24,7 @@ _NOT_SHOWN = "(you may not read this policy)"
 
 
 @dataclass(frozen=True, slots=True)
-class DoorModel:
+class AdmissionModel:
     """Of an empty name there are no ways."""
 
     name: str
@@ -38,18 +38,18 @@ class DoorModel:
     """What becomes of a consumer whose subscription is missing."""
 
 
-async def build(visit: Visit) -> DoorModel:
+async def build(visit: Visit) -> AdmissionModel:
     """For who may ask for the partition metadata; of a role, for who may read the permissions on the topic."""
     role, subscription = visit.text("role").strip(), visit.text("subscription").strip()
     if not visit.text("name"):
-        return DoorModel("", role, subscription, [], _roles(visit), "")
+        return AdmissionModel("", role, subscription, [], _roles(visit), "")
     name = visit.topic()
     await visit.check("GET", topic_path(name, "/partitions"))
     found = await admissions(visit, name)
     if role and _roles(visit):
         await visit.check("GET", topic_path(name, "/permissions"))
         found = [await _for_role(visit, name, way, role, subscription) for way in found]
-    return DoorModel(str(name), role, subscription, found, _roles(visit), await _new_subscription(visit, name))
+    return AdmissionModel(str(name), role, subscription, found, _roles(visit), await _new_subscription(visit, name))
 
 
 async def admissions(visit: Visit, name: TopicName) -> list[Way]:

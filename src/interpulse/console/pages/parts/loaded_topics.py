@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from interpulse.console.broker_facts import BrokerFacts, LoadedTopic
-from interpulse.console.pages.parts.allowed import AllowedNamespaces
 from interpulse.console.pages.parts.paging import Foremost
+from interpulse.console.pages.parts.visible_namespaces import VisibleNamespaces
 
 __all__ = ["LoadedTopics", "WorstRow", "WorstSubscription", "look_at_loaded"]
 
@@ -94,7 +94,7 @@ class _Look:
                 (self.behind if each.consumers else self.abandoned).add(row)
 
 
-async def look_at_loaded(broker: BrokerFacts, allowed: AllowedNamespaces) -> LoadedTopics:
+async def look_at_loaded(broker: BrokerFacts, allowed: VisibleNamespaces) -> LoadedTopics:
     """Return the totals and the worst topics of the allowed namespaces. Gives way to other work between topics."""
     look = _Look()
     async for topic in broker.loaded_topics():

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from interpulse.console.web.kept_results import KeptResults
+from interpulse.console.web.result_cache import ResultCache
 from interpulse.model.errors import InvalidRequest
 
 
@@ -24,7 +24,7 @@ class Made:
 
 
 async def test_result_when_it_takes_long_then_is_not_waited_for() -> None:
-    made, kept = Made(), KeptResults(lambda: 0.0)
+    made, kept = Made(), ResultCache(lambda: 0.0)
     assert (await kept.get("a", made.make)).value is None
     assert (await kept.get("a", made.make)).value is None
     assert made.times == 1, "there is one look at a time"
@@ -34,7 +34,7 @@ async def test_result_when_it_takes_long_then_is_not_waited_for() -> None:
 
 async def test_result_when_it_is_old_then_is_made_again_and_shown_meanwhile() -> None:
     now, made = [0.0], Made()
-    kept = KeptResults(lambda: now[0])
+    kept = ResultCache(lambda: now[0])
     made.let.set()
     assert (await kept.get("a", made.make)).value == 1
     now[0] = 1.0
@@ -48,7 +48,7 @@ async def test_result_when_it_is_old_then_is_made_again_and_shown_meanwhile() ->
 
 async def test_result_when_making_it_takes_seconds_then_is_kept_twenty_times_as_long() -> None:
     now, times = [0.0], [0]
-    kept = KeptResults(lambda: now[0])
+    kept = ResultCache(lambda: now[0])
 
     async def make() -> int:
         now[0] += 3.0
@@ -65,7 +65,7 @@ async def test_result_when_making_it_takes_seconds_then_is_kept_twenty_times_as_
 
 
 async def test_result_when_making_it_fails_then_says_so_and_is_tried_again() -> None:
-    kept = KeptResults(lambda: 0.0)
+    kept = ResultCache(lambda: 0.0)
 
     async def fail() -> int:
         raise InvalidRequest("no")
@@ -81,7 +81,7 @@ async def test_result_when_making_it_fails_then_says_so_and_is_tried_again() -> 
 async def test_results_when_nobody_looks_then_are_let_go() -> None:
     now, made = [0.0], Made()
     made.let.set()
-    kept = KeptResults(lambda: now[0])
+    kept = ResultCache(lambda: now[0])
     for number in range(40):
         await kept.get(number, made.make)
     assert len(kept._entries) <= 17
@@ -91,7 +91,7 @@ async def test_results_when_nobody_looks_then_are_let_go() -> None:
 
 
 async def test_forgetting_ends_what_is_under_way_and_whoever_waits_asks_again() -> None:
-    made, kept = Made(), KeptResults(lambda: 0.0)
+    made, kept = Made(), ResultCache(lambda: 0.0)
     await kept.get("a", made.make)
     task = kept._entries["a"].task
     assert task is not None

@@ -1,4 +1,4 @@
-"""What becomes of a name at the door: the answers of the rules of topics, and what decided in them. Pure."""
+"""The answers that the rules of topics give for a name, with the rule and the policy that decided. Pure."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ BAD: Final = "bad"
 
 @dataclass(frozen=True, slots=True)
 class AutoCreation:
-    """Where the policy on missing topics comes from: ``level`` is the namespace or the broker."""
+    """The policy on missing topics and its level, the namespace or the broker."""
 
     level: str
     policy: str
-    """In words: what it says."""
+    """The policy in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """Why a name stands for something, or may, or may not, be created by asking for it."""
+    """The reason why a name exists, or why asking for it may or may not create it."""
 
     allows: bool
     rule: str
     policy: str = ""
-    """Which policy or setting decided; empty where none had a word."""
+    """The policy or setting that decided; empty if none did."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One who comes to the door, and what they get."""
+    """A kind of client, and the answer that it gets."""
 
     who: str
     mood: str
@@ -48,14 +48,14 @@ class Way:
 
     answer: str
     error: str
-    """What a client is told when it is refused: the code on the wire and the HTTP status."""
+    """The wire code and the HTTP status of a refusal."""
 
     rule: str
     policy: str
 
 
 def ways(view: TopicView, auto_creation: AutoCreation) -> list[Way]:
-    """Everybody who may come. ``view`` has to hold the partition records."""
+    """Return the answers for all kinds of clients. ``view`` has to hold the partition records."""
     return [
         _lookup(view, auto_creation),
         _partitions(view, auto_creation),

@@ -1,4 +1,4 @@
-"""Figures of a topic, summed over the parts of it that are loaded here. Gives way to other work between partitions."""
+"""Statistics of a topic, summed over its loaded partitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from interpulse.console.broker_facts import BrokerFacts, LoadedTopic
 from interpulse.in_turns import Turn
 from interpulse.model.names import TopicName
 
-__all__ = ["Figures", "Sample", "SubscriptionRow", "figures_of", "loaded_parts"]
+__all__ = ["Sample", "SubscriptionRow", "TopicTotals", "loaded_parts", "totals_of"]
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class SubscriptionRow:
 
 
 @dataclass(slots=True)
-class Figures:
+class TopicTotals:
     """``parts`` of it are loaded."""
 
     parts: int = 0
@@ -113,10 +113,8 @@ class Sample:
     backlog: int
 
     @classmethod
-    def of(cls, figures: Figures, now_ms: int) -> Sample:
-        return cls(
-            now_ms, figures.messages_in, figures.messages_out, figures.bytes_in, figures.bytes_out, figures.backlog
-        )
+    def of(cls, totals: TopicTotals, now_ms: int) -> Sample:
+        return cls(now_ms, totals.messages_in, totals.messages_out, totals.bytes_in, totals.bytes_out, totals.backlog)
 
     def since(self, before: Sample | None) -> dict[str, float | int | None]:
         """What the charts draw: rates since the sample before, None where there is none to compare with."""
@@ -138,11 +136,11 @@ def loaded_parts(broker: BrokerFacts, name: TopicName, partitions: int) -> Itera
     return [topic for each in names if (topic := broker.loaded_topic(each)) is not None]
 
 
-async def figures_of(topics: Iterable[LoadedTopic]) -> Figures:
+async def totals_of(topics: Iterable[LoadedTopic]) -> TopicTotals:
     """Their sum."""
-    figures = Figures()
+    totals = TopicTotals()
     turn = Turn()
     for topic in topics:
-        figures.add(topic)
+        totals.add(topic)
         await turn.give_way()
-    return figures
+    return totals

@@ -1,4 +1,4 @@
-"""Who gets what at the door: the words of the console beside the rules themselves."""
+"""The answers that the console shows for a name agree with the rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from interpulse.console.pages.parts.admission import AutoCreation, Ground, ground, ways
+from interpulse.console.pages.parts.rule_answers import AutoCreation, Ground, ground, ways
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata, Requester, TopicKind

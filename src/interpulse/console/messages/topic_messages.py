@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from interpulse.client.messages import Message
-from interpulse.console.browsing.entry_range import EntryRange
-from interpulse.console.browsing.message_filter import MessageFilter
-from interpulse.console.browsing.shown_content import NO_CONTENT, ShownContent, show_content
+from interpulse.console.messages.entry_range import EntryRange
+from interpulse.console.messages.message_filter import MessageFilter
+from interpulse.console.messages.shown_content import NO_CONTENT, ShownContent, show_content
 from interpulse.console.visit import Visit
 from interpulse.console.web.addresses import topic_path
 from interpulse.model.errors import Forbidden, InvalidRequest, PulsarError

@@ -8,10 +8,10 @@ from interpulse.console.visit import Visit
 from interpulse.console.web.addresses import admin_path, namespace_path
 from interpulse.model.names import PERSISTENT, NamespaceName
 
-__all__ = ["AllowedNamespaces", "to_list_topics", "to_see_replication"]
+__all__ = ["VisibleNamespaces", "to_list_topics", "to_see_replication"]
 
 
-class AllowedNamespaces:
+class VisibleNamespaces:
     """Each is asked for once; true for those that the visitor may ask ``path`` of."""
 
     def __init__(self, visit: Visit, path: Callable[[NamespaceName], str]) -> None:

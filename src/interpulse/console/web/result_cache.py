@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-__all__ = ["KeptResult", "KeptResults"]
+__all__ = ["CachedResult", "ResultCache"]
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ _UNSEEN_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class KeptResult(Generic[T]):
+class CachedResult(Generic[T]):
     """``value`` None: it is not known yet, ask again in a second."""
 
     value: T | None
@@ -39,7 +39,7 @@ class _Entry:
     task: asyncio.Task[Any] | None = None
 
 
-class KeptResults:
+class ResultCache:
     """Results by key. Bounded: those that nobody looked at for the longest time go first."""
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -49,7 +49,7 @@ class KeptResults:
 
     async def get(
         self, key: Hashable, make: Callable[[], Awaitable[T]], *, fresh_seconds: float = _FRESH_SECONDS
-    ) -> KeptResult[T]:
+    ) -> CachedResult[T]:
         """The result of this key, made by ``make`` unless it is fresh. Raises what ``make`` raised."""
         now = self._now()
         self._forget(now)
@@ -62,10 +62,10 @@ class KeptResults:
         if entry.task is not None and entry.task.done():
             task, entry.task = entry.task, None
             if task.cancelled():  # something was changed meanwhile
-                return KeptResult(None)
+                return CachedResult(None)
             task.result()
         age = 0.0 if entry.made_at is None else self._now() - entry.made_at
-        return KeptResult(entry.value, age)
+        return CachedResult(entry.value, age)
 
     def forget(self) -> None:
         """Something was changed, or the console ends: nothing is known any more, and what is under way is given up."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from interpulse.client.messages import Message
-from interpulse.console.browsing.message_filter import MessageFilter
+from interpulse.console.messages.message_filter import MessageFilter
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.ids import MessageId
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 from interpulse.model.errors import ServiceNotReady
 
-__all__ = ["Pace"]
+__all__ = ["PollingRate"]
 
 
-class Pace:
+class PollingRate:
     """Of all who watch one kind of thing."""
 
     def __init__(self, what: str, *, every_seconds: float, per_second_max: float, most: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interpulse.console.pages.parts.topic_figures import Sample
+from interpulse.console.pages.parts.topic_totals import Sample
 
 
 def test_sample_when_there_is_one_before_then_tells_rates() -> None:

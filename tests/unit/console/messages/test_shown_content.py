@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from interpulse.console.browsing.shown_content import VIEWS, hex_dump, show_content
+from interpulse.console.messages.shown_content import VIEWS, hex_dump, show_content
 from interpulse.model.schemas import SchemaInfo, SchemaType
 
 RECORD = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}).encode()

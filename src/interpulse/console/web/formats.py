@@ -1,4 +1,4 @@
-"""Figures and names as people read them. Pure: what the time is, is an argument."""
+"""TopicTotals and names as people read them. Pure: what the time is, is an argument."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Figures and names as people read them."""
+"""TopicTotals and names as people read them."""
 
 from __future__ import annotations
 
 import pytest
 
-from interpulse.console.web import words
+from interpulse.console.web import formats
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from interpulse.console.web import words
     ],
 )
 def test_plain(text: str, shown: str) -> None:
-    assert words.plain(text) == shown
+    assert formats.plain(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -32,14 +32,14 @@ def test_plain(text: str, shown: str) -> None:
      (1 << 70, "1,048,576 PiB")],
 )  # fmt: skip
 def test_size(number: float | None, shown: str) -> None:
-    assert words.size(number) == shown
+    assert formats.size(number) == shown
 
 
 @pytest.mark.parametrize(
     ("number", "shown"), [(None, "\u2013"), (0, "0"), (0.004, "0"), (0.5, "0.5"), (9.99, "9.99"), (1234.5, "1,234")]
 )
 def test_rate(number: float | None, shown: str) -> None:
-    assert words.rate(number) == shown
+    assert formats.rate(number) == shown
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_rate(number: float | None, shown: str) -> None:
      (90_061, "1 d 1 h")],
 )  # fmt: skip
 def test_duration(seconds: float | None, shown: str) -> None:
-    assert words.duration(seconds) == shown
+    assert formats.duration(seconds) == shown
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,11 @@ def test_duration(seconds: float | None, shown: str) -> None:
     ],
 )
 def test_time(time_ms: int | None, shown: str) -> None:
-    assert words.time_text(time_ms) == shown
+    assert formats.time_text(time_ms) == shown
 
 
 def test_ago_and_count() -> None:
-    assert words.ago(1_000, 62_000) == "1 min 1 s"
-    assert words.ago(None, 0) == "\u2013"
-    assert words.count(1_234_567.2) == "1,234,567"
-    assert words.count(None) == "\u2013"
+    assert formats.ago(1_000, 62_000) == "1 min 1 s"
+    assert formats.ago(None, 0) == "\u2013"
+    assert formats.count(1_234_567.2) == "1,234,567"
+    assert formats.count(None) == "\u2013"

@@ -28,7 +28,8 @@ from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.console_host import console_of_broker
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.instruments import Instruments
-from interpulse.broker.live.registry.topic_registry import TopicRegistry
+from interpulse.broker.live.registry.topic_registry import RegistrySettings, TopicRegistry, TopicStores
+from interpulse.broker.live.registry.topic_tasks import TaskPeriods
 from interpulse.broker.live.settings import TopicSettings as LiveSettings
 from interpulse.broker.loop_lag import LoopLag
 from interpulse.broker.ownership.load_meter import LoadMeter
@@ -356,8 +357,7 @@ class BrokerApp:
             self.namespaces,
             self.tenants,
             self._current,
-            collected=None if self.others is None else self.others.collected,
-            loaded_elsewhere=None if self.others is None else self.others.loaded_topics,
+            others=self.others,
             events=self.change_events,
         )
         self.inactive_topics = InactiveTopics(self.registry, self.deletion, self._current)
@@ -400,22 +400,28 @@ class BrokerApp:
         config = self.config
         quota_seconds = config.backlog_quota_check_interval_in_seconds if config.backlog_quota_check_enabled else None
         return TopicRegistry(
+            TopicStores(
+                self.stores.guarded or self.stores.metadata,
+                self.stores.logs,
+                self.stores.layout,
+                self.stores.cursors,
+                self.stores.check_disk_space,
+            ),
             cluster=config.cluster_name,
-            metadata=self.stores.guarded or self.stores.metadata,
-            layout=self.stores.layout,
-            cursor_store=self.stores.cursors,
-            logs=self.stores.logs,
             clock=self._clock,
             open_rule=lambda name, by, create: self.lifecycle.open(name, by=by, create=create),
-            settings=self._topic_settings,
-            replicator_prefix=config.replicator_prefix,
-            upkeep_seconds=config.retention_check_interval_in_seconds,
-            compaction_seconds=config.broker_service_compaction_monitor_interval_in_seconds,
-            subscription_expiry_seconds=config.subscription_expiry_check_interval_in_minutes * 60,
-            quota_check_seconds=quota_seconds,
-            broker_entry_fields=BrokerEntryFields.named(config.broker_entry_metadata_interceptors),
-            read_bytes_max=config.managed_ledger_cache_size_mb * 1024 * 1024,
-            check_disk_space=self.stores.check_disk_space,
+            settings_of=self._topic_settings,
+            settings=RegistrySettings(
+                config.replicator_prefix,
+                BrokerEntryFields.named(config.broker_entry_metadata_interceptors),
+                config.managed_ledger_cache_size_mb * 1024 * 1024,
+                TaskPeriods(
+                    upkeep=config.retention_check_interval_in_seconds,
+                    compaction=config.broker_service_compaction_monitor_interval_in_seconds,
+                    subscription_expiry=config.subscription_expiry_check_interval_in_minutes * 60,
+                    quota_check=quota_seconds,
+                ),
+            ),
             ownership=self.shared,
             loads_max=lambda: self._current().max_concurrent_topic_load_request,
         )

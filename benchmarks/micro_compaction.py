@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.micro_topic import Sink
 from interpulse.broker.live.compaction.compaction import CompactionStatus
-from interpulse.broker.live.registry.topic_registry import TopicRegistry
+from interpulse.broker.live.registry.topic_registry import TopicRegistry, TopicStores
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
@@ -142,7 +142,7 @@ async def run(directory: Path, load: Load) -> None:
     await metadata.commit([Put(f"/managed-ledgers/{NAME.log_name}", json.dumps({"ledgers": []}).encode())])
     logs = await open_log_store(directory, metadata)
     registry = TopicRegistry(
-        cluster="c", metadata=metadata, logs=logs, clock=SystemClock(), open_rule=open_rule, settings=default_settings
+        TopicStores(metadata, logs), cluster="c", clock=SystemClock(), open_rule=open_rule, settings_of=default_settings
     )
     await registry.start()
     topic = await registry.open(NAME)

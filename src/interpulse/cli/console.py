@@ -40,12 +40,12 @@ def console(port: int, actions: bool, opened: bool, **flags: Any) -> None:
 
 
 async def _serve(settings: ConnectionSettings, port: int, *, actions: bool, opened: bool) -> None:
-    from interpulse.broker.console.availability import MISSING_EXTRA, extra_installed
+    from interpulse.console.availability import MISSING_EXTRA, extra_installed
     from interpulse.serving.listening import CannotListen, ServiceAddress
 
     if not extra_installed():
         raise CannotStart(MISSING_EXTRA)
-    from interpulse.broker.console.remote import RemoteConsole
+    from interpulse.console.remote import RemoteConsole
 
     stopping = stop_signal()
     async with _session(settings) as session:

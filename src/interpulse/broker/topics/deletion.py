@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
-from typing import Final
+from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
 from interpulse.broker import metadata_paths as keys
@@ -49,6 +49,18 @@ _DOMAINS: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)
 _KEYS_AT_ONCE: Final = 500  # per commit and turn of the event loop, which others need too
 
 
+class OtherOwners(Protocol):
+    """The other brokers of a cluster."""
+
+    def collected(self, namespace: NamespaceName) -> AbstractAsyncContextManager[None]:
+        """Return a context in which this broker owns all bundles of the namespace."""
+        ...
+
+    async def loaded_topics(self, namespace: NamespaceName) -> Collection[TopicName]:
+        """Return the non-persistent topics of the namespace that other brokers have loaded."""
+        ...
+
+
 class Deletion:
     """Deletes on request of an operator, and what is not used any more."""
 
@@ -60,15 +72,13 @@ class Deletion:
         namespaces: Namespaces,
         tenants: Tenants,
         config: Callable[[], BrokerConfig],
-        collected: Callable[[NamespaceName], AbstractAsyncContextManager[None]] | None = None,
-        loaded_elsewhere: Callable[[NamespaceName], Awaitable[Collection[TopicName]]] | None = None,
+        others: OtherOwners | None = None,
         events: PolicyEvents | None = None,
     ) -> None:
-        """``config`` is asked whether namespaces and tenants may be deleted by force.
+        """Delete in these stores.
 
-        Within ``collected`` all bundles of a namespace are at this broker; None: they always are. ``loaded_elsewhere``
-        names the non-persistent topics that other brokers have loaded; None: there are no others. ``events`` tell
-        others that the policies of a topic are gone.
+        ``config`` says if namespaces and tenants may be deleted by force. ``others``: None for a broker alone.
+        ``events`` report removed policies of topics to other brokers.
         """
         self._store = store
         self._lifecycle = lifecycle
@@ -76,10 +86,12 @@ class Deletion:
         self._namespaces = namespaces
         self._tenants = tenants
         self._config = config
-        self._collected = collected or (lambda namespace: nullcontext())
-        self._loaded_elsewhere = loaded_elsewhere
+        self._others = others
         self._events = events
         self._emptying: WeakValueDictionary[NamespaceName, asyncio.Lock] = WeakValueDictionary()
+
+    def _collect(self, namespace: NamespaceName) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if self._others is None else self._others.collected(namespace)
 
     async def topic(self, name: TopicName, *, force: bool) -> None:
         """Delete one topic or partition; raises PreconditionFailed if it is in use and not forced.
@@ -202,7 +214,7 @@ class Deletion:
                 log.error("unfinished deletion not finished namespace=%s error=%s", namespace, error)
         for name in await self._lifecycle.unfinished_deletions():
             try:
-                async with self._collected(name.namespace_name):
+                async with self._collect(name.namespace_name):
                     await self.partitioned_topic(name, force=True)
                 log.info("unfinished deletion finished topic=%s", name)
             except NotFound:
@@ -255,7 +267,7 @@ class Deletion:
         try:
             if not (force or begun) and await self._holds_topics(namespace):
                 raise NotEmpty(f"Cannot delete non empty namespace {namespace}")
-            async with self._collected(namespace):
+            async with self._collect(namespace):
                 async for _ in self._emptied(namespace):
                     begun = True
                 await self._namespaces.end_delete(namespace)
@@ -277,7 +289,7 @@ class Deletion:
             topics = await self._lifecycle.list_topics(namespace, domain, include_system=False)
             if any(name.is_persistent or self._in_use(name) for name in topics):
                 return True
-        return self._loaded_elsewhere is not None and bool(await self._loaded_elsewhere(namespace))
+        return self._others is not None and bool(await self._others.loaded_topics(namespace))
 
     def _in_use(self, name: TopicName) -> bool:
         loaded = self._registry.get(name)

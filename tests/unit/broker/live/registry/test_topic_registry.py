@@ -184,7 +184,7 @@ async def test_policies_that_cannot_be_applied_are_told_to_the_caller_and_logged
     async def settings(name: TopicName) -> TopicSettings:
         raise MetadataError("damaged")
 
-    monkeypatch.setattr(bench.registry, "_settings", settings)
+    monkeypatch.setattr(bench.registry, "_read_settings", settings)
     for _ in range(2):
         with pytest.raises(MetadataError, match="damaged"):
             await bench.registry.policies_changed()
@@ -226,7 +226,7 @@ async def test_topic_that_goes_while_all_are_worked_on_is_left_alone(
         await bench.registry.unload(OTHER)
         return changed
 
-    monkeypatch.setattr(bench.registry, "_settings", settings)
+    monkeypatch.setattr(bench.registry, "_read_settings", settings)
     await bench.registry.policies_changed()
     assert (first.settings, other.settings) == (changed, before)
 
@@ -259,7 +259,7 @@ async def test_settings_that_change_while_a_topic_is_loaded_are_not_missed(bench
         asked += 1
         return TopicSettings(deduplication_enabled=asked > 1)
 
-    bench.registry._settings = settings
+    bench.registry._read_settings = settings
     topic = await bench.topic()
     assert topic.deduplication is not None
 

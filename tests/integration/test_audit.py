@@ -29,6 +29,8 @@ from tests.scenarios.audit import differ
 
 NAMESPACE = NamespaceName.parse("public/audited")
 RULES = ReadingRules(schemas=True)
+RECORDED = Path(__file__).parent / "recorded" / "audit_plan_version_1.json"
+"""A file that `audit plan` of version 0.1 wrote for the clusters of `differ`."""
 
 
 @pytest.fixture
@@ -85,6 +87,16 @@ async def test_namespaces_when_they_differ_then_a_plan_makes_them_equal(config: 
     assert again == outcome
     left = {row["kind"] for row in await found(config)}
     assert left == {"PARTITIONS_CANNOT_SHRINK", "REMOTE_ONLY_TOPIC", "MESSAGE_TTL"}
+
+
+async def test_plan_file_of_an_earlier_version_still_applies(config: PipelineConfig, tmp_path: Path) -> None:
+    assert config.target is not None
+    await differ(config.source.admin_url, config.target.admin_url, NAMESPACE)
+    plan = load_plan(RECORDED, config)
+    outcome = await applied(plan, config, tmp_path / "results.jsonl")
+    assert outcome == [(item["kind"], "DONE") for item in plan["items"]]
+    assert {row["kind"] for row in await found(config)} == {"PARTITIONS_CANNOT_SHRINK", "REMOTE_ONLY_TOPIC"}
+    assert make_plan(await found(config), run="r", source="east", target="west")["excluded"] == plan["excluded"]
 
 
 async def test_quotas_of_both_kinds_when_they_differ_then_are_items_of_their_own(

@@ -140,12 +140,12 @@ def show(directory: Path, run: str, namespaces: str | None, kinds: str | None, f
 
 
 def _kinds(text: str | None) -> tuple[str, ...]:
-    from interpulse.model.inventory import DifferenceKind
+    from interpulse.model.adjustments import AUDITED_KINDS
     from interpulse.spark.options.option_values import parse_names
 
     names = parse_names(text or "")
-    if unknown := [name for name in names if name not in set(DifferenceKind)]:
-        raise click.BadParameter(f"{unknown[0]} is none of {', '.join(DifferenceKind)}", param_hint="--kinds")
+    if unknown := [name for name in names if name not in AUDITED_KINDS]:
+        raise click.BadParameter(f"{unknown[0]} is none of {', '.join(AUDITED_KINDS)}", param_hint="--kinds")
     return names
 
 
@@ -245,7 +245,7 @@ def _opened(config_path: str, directory: Path, run: str) -> Iterator[Audit]:
 
 
 def _options(reading: dict[str, Any], *, confirm: bool) -> AuditOptions:
-    from interpulse.spark.audit.cluster_reading import ReadingRules
+    from interpulse.replication.cluster_reading import ReadingRules
     from interpulse.spark.audit.launch import AuditOptions
 
     return AuditOptions(namespaces=_names(reading.pop("namespaces")), confirm=confirm, rules=ReadingRules(**reading))

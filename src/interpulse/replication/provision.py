@@ -28,9 +28,9 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo
 from interpulse.model.topics import Existence, TopicKind
-from interpulse.replication.snapshot import snapshot_of
-from interpulse.rules.compatibility import as_override
-from interpulse.rules.provisioning import Provisioning, ProvisioningStep, may_grow, plan_topic
+from interpulse.replication.change_forms import hold_texts
+from interpulse.rules.inventory import NamespaceState, as_override
+from interpulse.rules.provisioning import ProvisioningStep, may_grow, plan_topic
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -159,9 +159,17 @@ class TopicProvisioner:
             local = await _of_source(base, self._source(base))  # may change while the remote cluster takes its time
             plan = plan_topic(base, local, remote, may_create=self._creation_allowed, there=there)
             if plan.step is ProvisioningStep.CONNECT:
-                return Provisioned(plan.partitions, change)
+                return Provisioned(local.partitions, change)
             try:
-                change = await self._apply(there, plan, local, remote, equal_before)
+                if plan.step is ProvisioningStep.CREATE:
+                    change = await self._create(there, local.partitions)
+                elif self._may_expand(local, remote, equal_before):
+                    await self._target.topics.expand(there, local.partitions, local_only=True)
+                    change = f"{there.local_name} expanded to {local.partitions} partitions: the source has grown"
+                else:
+                    differ = TopicKind.ABSENT not in (local.kind, remote.kind)
+                    kind = PartitionsDiffer if differ else TopicHeld
+                    raise kind(str(there), *hold_texts(base, local, there, remote, plan))
             except Conflict as error:  # another creation was faster, or something stands in the way: look again
                 refusal = error
         raise TopicHeld(
@@ -179,21 +187,12 @@ class TopicProvisioner:
                 str(base), f"namespace {namespace} does not exist on the remote cluster", f"create {namespace} there"
             ) from error
 
-    async def _apply(
-        self, there: TopicName, plan: Provisioning, local: Existence, remote: Existence, equal_before: int | None
-    ) -> str:
-        topics = self._target.topics
-        if plan.step is ProvisioningStep.CREATE_PLAIN:
-            await topics.create(there)
-            return f"{there.local_name} created with no partitions: it was absent there"
-        if plan.step is ProvisioningStep.CREATE_PARTITIONED:
-            await topics.create_partitioned(there, plan.partitions, local_only=True)
-            return f"{there.local_name} created with {plan.partitions} partitions: it was absent there"
-        if self._may_expand(local, remote, equal_before):
-            await topics.expand(there, local.partitions, local_only=True)
-            return f"{there.local_name} expanded to {local.partitions} partitions: the source has grown"
-        differ = TopicKind.ABSENT not in (local.kind, remote.kind)
-        raise (PartitionsDiffer if differ else TopicHeld)(str(there), plan.reason, plan.remedy)
+    async def _create(self, there: TopicName, partitions: int) -> str:
+        if partitions:
+            await self._target.topics.create_partitioned(there, partitions, local_only=True)
+        else:
+            await self._target.topics.create(there)
+        return f"{there.local_name} created with {partitions or 'no'} partitions: it was absent there"
 
     def _may_expand(self, local: Existence, remote: Existence, equal_before: int | None) -> bool:
         wanted = self._expansion_allowed or remote.partitions == equal_before
@@ -223,12 +222,12 @@ async def create_namespace(source: AdminClient, here: NamespaceName, target: Adm
     except (NamespaceNotFound, TenantNotFound):
         policies = await _of_source(here, source.namespaces.policies(here))
         settings = await _of_source(here, source.brokers.runtime_configuration())
-    found = snapshot_of(policies, settings)
+    in_force = NamespaceState(policies, settings).in_force()
     wanted = NamespacePolicies(
-        auto_topic_creation=as_override(found.auto_creation),
-        schema_compatibility_strategy=found.schema_strategy,
-        allow_auto_update_schema=found.auto_update_schema,
-        allow_auto_update_schema_with_replicator=found.replicator_may_update_schema,
+        auto_topic_creation=as_override(in_force.auto_creation),
+        schema_compatibility_strategy=in_force.schema_strategy,
+        allow_auto_update_schema=in_force.auto_update_schema,
+        allow_auto_update_schema_with_replicator=in_force.replicator_may_update_schema,
     )
     try:
         await target.namespaces.create(there, policies=wanted)

@@ -17,7 +17,7 @@ from interpulse.model.policies.namespace_policies import (
     PARTITIONED,
     AutoTopicCreation,
 )
-from interpulse.rules.compatibility import as_override
+from interpulse.rules.inventory import as_override, broker_auto_creation
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -77,7 +77,6 @@ async def set_auto_topic_creation(
 @click.option("-ap", "--applied", is_flag=True, help="Print the value in force, the broker's settings included.")
 async def get_auto_topic_creation(admin: AdminClient, namespace: NamespaceName, applied: bool) -> None:
     """Print the override of the namespace, null if there is none."""
-    from interpulse.replication.snapshot import broker_auto_creation
 
     policy = await admin.namespaces.auto_topic_creation(namespace, applied=applied)
     if policy is None and applied:

@@ -123,14 +123,14 @@ async def _metrics(admin: AdminClient, limits: Limits) -> list[Finding]:
 
 
 async def _doctor(admin: AdminClient, namespaces: Sequence[NamespaceName]) -> Finding:
-    from interpulse.client.admin.topic_doctor import TopicDoctor
+    from interpulse.replication.topic_doctor import TopicDoctor
 
     name = "topic records"
     doctor, topics, disagreeing = TopicDoctor(admin, domains=domains_of(None)), 0, list[str]()
     try:
         for namespace in namespaces or [NamespaceName.parse(name) for name in await namespaces_of(admin)]:
             seen = await doctor.examine(namespace)
-            topics += len(seen.topics.known)
+            topics += seen.topics_count
             disagreeing += [str(finding.topic) for finding in seen.findings]
     except PulsarError as error:
         return _not_looked(name, error)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.model.clusters import shown_address
-from interpulse.spark.audit.cluster_reading import ReadingRules
+from interpulse.replication.cluster_reading import ReadingRules
 from interpulse.spark.audit.comparing import DIFFERENCE_COLUMNS, Confirm, compare_inventories
 from interpulse.spark.audit.inventory_job import read_inventory, write_inventory
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, SparkSettings

@@ -198,7 +198,7 @@ class TestAdminRemotes:
             (asked,) = web.asked
         assert (asked.method, asked.target, asked.body) == (
             "POST",
-            f"{PATH}?updateLocalTopicOnly=true&force=false",
+            f"{PATH}?updateLocalTopicOnly=true",
             5,
         )
 

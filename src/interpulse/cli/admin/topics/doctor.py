@@ -17,19 +17,15 @@ from interpulse.cli.support.output import print_value
 from interpulse.cli.support.params import DOMAIN, TOPIC, domains_of
 from interpulse.cli.support.progress import Progress
 from interpulse.cli.support.running import FAILED, NOT_ALLOWED, UNUSABLE, CommandFailed, admin_command, failure
-from interpulse.model.changes import (
-    CreatePartitionedMetadata,
-    CreateTopicRecord,
-    DeletePartitionedMetadata,
-    SetPartitionCount,
-)
+from interpulse.model.changes import DeletePartitionedMetadata, TopicChange
 from interpulse.model.errors import AuthorizationError, InvalidTopicName, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.rules.topic_diagnosis import CreateMissedPartitions, Deletion, Disagreement, Finding, Repair
+from interpulse.replication.change_forms import command_of
+from interpulse.rules.topic_diagnosis import Deletion, Disagreement, Finding
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
-    from interpulse.client.admin.topic_doctor import Attempt, Contents, Examination, TopicDoctor, Treatment
+    from interpulse.replication.topic_doctor import Attempt, Contents, Examination, TopicDoctor, Treatment
 
 __all__ = ["doctor"]
 
@@ -94,7 +90,7 @@ async def doctor(
     """
     if (deleted or delete_partitioned) and not repair:
         raise click.UsageError("--delete and --delete-partitioned are part of a --repair")
-    from interpulse.client.admin.topic_doctor import TopicDoctor
+    from interpulse.replication.topic_doctor import TopicDoctor
 
     domains = domains_of(topic_domain)
     if isinstance(target, TopicName):
@@ -133,7 +129,7 @@ class _Visit:
                     self._seen.append(await self._doctor.examine(namespace, only=only, progress=progress))
                 except PulsarError as error:
                     self._could_not_look(error, f"{namespace}: ")
-        if isinstance(self._target, TopicName) and not any(each.topics.known for each in self._seen):
+        if isinstance(self._target, TopicName) and not any(each.topics_count for each in self._seen):
             raise CommandFailed(f"There is no topic {self._target}", UNUSABLE)
         for each in self._seen:
             for text in each.unreadable:
@@ -208,7 +204,7 @@ class _Visit:
         return treatment.left if treatment else each.findings
 
     def _topics_count(self) -> int:
-        return sum(each.topics.count for each in self._seen)
+        return sum(each.topics_count for each in self._seen)
 
     def _summary(self, left: Collection[Finding]) -> str:
         count, spaces = self._topics_count(), len(self._seen)
@@ -223,7 +219,7 @@ class _Visit:
 
 def _chosen(
     seen: Examination, deleted: Collection[TopicName], delete_partitioned: Collection[TopicName]
-) -> list[Repair]:
+) -> list[TopicChange]:
     """The found deletions that the user asked for."""
     return [
         deletion.call
@@ -240,24 +236,9 @@ def _of_partitioned(deletion: Deletion) -> bool:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _command_line(call: Repair) -> str:
-    """The call as it is typed; the same with ``pulsar-admin`` in front."""
-    return " ".join([*_program(), "topics", _words(call)])
-
-
-def _words(call: Repair) -> str:
-    name = shlex.quote(str(call.topic))
-    if isinstance(call, CreatePartitionedMetadata):
-        return f"create-partitioned-topic {name} -p {call.partitions}"
-    if isinstance(call, SetPartitionCount):
-        return f"update-partitioned-topic {name} -p {call.partitions} -f"
-    if isinstance(call, CreateMissedPartitions):
-        return f"create-missed-partitions {name}"
-    if isinstance(call, CreateTopicRecord):
-        return f"create {name}"
-    if isinstance(call, DeletePartitionedMetadata):
-        return f"delete-partitioned-topic {name}"
-    return f"delete {name} -f" if call.force else f"delete {name}"
+def _command_line(call: TopicChange) -> str:
+    """Return the command to type; it works with ``pulsar-admin`` in front too."""
+    return " ".join([*_program(), command_of(call)])
 
 
 def _program() -> Iterator[str]:

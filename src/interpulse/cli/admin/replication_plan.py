@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.support.formats import text_width, to_cell, to_table
-from interpulse.cli.support.output import print_value
 from interpulse.cli.support.running import CONFLICT, FAILED, CommandFailed, open_admin
 from interpulse.model.adjustments import Outcome
 from interpulse.model.errors import AuthenticationError, AuthorizationError, NotSupported
 from interpulse.model.names import NamespaceName
+from interpulse.terminal.formats import text_width, to_cell, to_table
+from interpulse.terminal.output import print_value
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

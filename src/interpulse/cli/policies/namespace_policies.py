@@ -9,7 +9,6 @@ import click
 
 from interpulse.cli.policies.policy_options import enabled, one_of, switch
 from interpulse.cli.support.command_lists import namespace_command
-from interpulse.cli.support.output import print_json
 from interpulse.cli.support.running import CommandFailed
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies.namespace_policies import (
@@ -18,6 +17,7 @@ from interpulse.model.policies.namespace_policies import (
     AutoTopicCreation,
 )
 from interpulse.rules.inventory import as_override, broker_auto_creation
+from interpulse.terminal.output import print_json
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

@@ -12,7 +12,6 @@ import click
 
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.formats import FORMATS, text_width
 from interpulse.cli.support.params import NAMESPACE, TIME, domains_of
 from interpulse.cli.support.running import failure, open_admin
 from interpulse.cli.watching import findings
@@ -22,6 +21,7 @@ from interpulse.cli.watching.findings import METRICS, Finding, Level, Limits, un
 from interpulse.cli.watching.metrics_text import Metrics
 from interpulse.model.errors import AuthenticationError, AuthorizationError, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.names import NamespaceName
+from interpulse.terminal.formats import FORMATS, text_width
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.support.output import print_value
 from interpulse.cli.support.params import DOMAIN, TOPIC, domains_of
-from interpulse.cli.support.progress import Progress
 from interpulse.cli.support.running import FAILED, NOT_ALLOWED, UNUSABLE, CommandFailed, admin_command, failure
 from interpulse.model.changes import DeletePartitionedMetadata, TopicChange
 from interpulse.model.errors import AuthorizationError, InvalidTopicName, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.change_forms import command_of
 from interpulse.rules.topic_diagnosis import Deletion, Disagreement, Finding
+from interpulse.terminal.output import print_value
+from interpulse.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

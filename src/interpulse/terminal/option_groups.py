@@ -11,7 +11,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def option_group(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """Several options as one decorator; the help lists them in this order."""
+    """Return several options as one decorator; the help lists them in this order."""
 
     def add(command: Command) -> Command:
         for option in reversed(options):

@@ -1,4 +1,4 @@
-"""Command groups whose commands are imported when they are used, so that ``--help`` starts at once."""
+"""Command groups whose commands are imported on use, so that ``--help`` starts immediately."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LazyCommand(NamedTuple):
     target: str
     summary: str
     section: str = "Commands"
-    """The heading it stands under."""
+    """Its heading in that list."""
 
 
 class LazyGroup(click.Group):
@@ -73,9 +73,9 @@ def check_name(group: click.Group, ctx: click.Context, name: str, known: Iterabl
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name nearest to a misspelt one; upper and lower case are equal."""
+    """Return the known name nearest to a misspelt one, or None. The case of letters does not matter."""
     import difflib  # only here: most names are right
 
-    by_folded = {each.lower(): each for each in known}
+    by_folded = {name.lower(): name for name in known}
     matches = difflib.get_close_matches(name.lower(), by_folded, n=1)
     return by_folded[matches[0]] if matches else None

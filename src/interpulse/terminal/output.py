@@ -1,7 +1,7 @@
-"""Prints results: lines for lists, indented JSON for objects, character for character as pulsar-admin does.
+"""Printing of results: lines for lists, indented JSON for objects, character for character as pulsar-admin does.
 
 Scripts read this output, so its form is part of the interface. ``--output`` prints the same values as JSON, YAML or a
-table instead; ``wide`` is a table that tells of each name of a list what one more question to the cluster tells of all.
+table instead; ``wide`` is a table with more columns, which one more call to the cluster fills.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from interpulse.cli.support.formats import FORMATS, to_rows
+from interpulse.terminal.formats import FORMATS, to_rows
 
 __all__ = [
     "format_option",
@@ -29,11 +29,11 @@ __all__ = [
 
 _INDENT = "  "
 _WIDE: Final = "wide"
-_CHOSEN: Final = "interpulse.cli.support.output"  # in the dictionary that nested commands share
+_CHOSEN: Final = "interpulse.terminal.output"  # in the dictionary that nested commands share
 
 
 def format_option(*, hidden: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """``-o``/``--output``: the functions below print in that form; the decorated function has no argument for it."""
+    """Return the option ``-o``: the functions below print in its form, and the command has no argument for it."""
     return click.option(
         "-o",
         "--output",
@@ -51,10 +51,10 @@ def _choose(ctx: click.Context, param: click.Parameter, name: str | None) -> Non
 
 
 def print_value(value: object, own_form: str, *, tabular: bool = False, in_table: object = None) -> None:
-    """``own_form``, which is how pulsar-admin prints the value and may be empty, unless another form was chosen.
+    """Print ``own_form``, the form of pulsar-admin, which may be empty, or the value in the form that was chosen.
 
-    With ``tabular`` it is what a table of the value is meant to be. ``in_table`` is what a table shows instead of the
-    value: for people, where the value is for programs.
+    With ``tabular``, ``own_form`` is also the table. ``in_table`` replaces the value in a table: the value is for
+    programs then, and the table for people.
     """
     chosen = "table" if is_wide() else _chosen()
     if chosen is not None and not (tabular and chosen == "table"):
@@ -64,7 +64,7 @@ def print_value(value: object, own_form: str, *, tabular: bool = False, in_table
 
 
 def is_wide() -> bool:
-    """Whether a list shall be told with what else the cluster says of its items, see `print_wide`."""
+    """Return True if a list is printed with more columns; see `print_wide`."""
     return _chosen() == _WIDE
 
 
@@ -75,12 +75,12 @@ def _chosen() -> str | None:
 
 
 def print_wide(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """The rows of a list, as a table with these headings; a cell of None is one that the cluster does not tell."""
+    """Print the rows of a list as a table with these headings. None is a cell that the cluster does not fill."""
     click.echo(to_rows(columns, rows))
 
 
 def print_lines(items: Iterable[str]) -> None:
-    """One item per line. Raises click.UsageError for wide output: lists that have more columns use `print_wide`."""
+    """Print one item per line. Raise click.UsageError for wide output: lists with more columns use `print_wide`."""
     if is_wide():
         raise click.UsageError(
             "Nothing but these names is known without a question for each: -o wide has no more columns"
@@ -90,28 +90,28 @@ def print_lines(items: Iterable[str]) -> None:
 
 
 def print_text(text: str) -> None:
-    """One string."""
+    """Print one string."""
     print_value(text, text)
 
 
 def print_pairs(pairs: Mapping[str, object]) -> None:
-    """One ``key    value`` per line."""
+    """Print one ``key    value`` per line."""
     print_value(pairs, "\n".join(f"{key}    {value}" for key, value in pairs.items()))
 
 
 def print_json(value: object) -> None:
-    """An object, number or boolean; a policy that is not set is ``null``."""
+    """Print an object, number or boolean; a policy that is not set is ``null``."""
     print_value(value, to_pretty_json(value))
 
 
 def print_documents(values: Iterable[object]) -> None:
-    """Objects one behind the other; in the other forms they are one list."""
+    """Print objects one after the other; in the other forms they are one list."""
     documents = list(values)
     print_value(documents, "\n".join(map(to_pretty_json, documents)))
 
 
 def to_pretty_json(value: object, depth: int = 0) -> str:
-    """Blanks around colons and inside brackets, and lists on one line, as Java's printer has it."""
+    """Return JSON with blanks around colons and inside brackets, and lists on one line, as Java prints it."""
     if isinstance(value, Mapping):
         return _object(value, depth)
     if isinstance(value, (list, tuple)):

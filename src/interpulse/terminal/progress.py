@@ -17,7 +17,7 @@ _BAR_WIDTH: Final = 20
 
 
 class Progress:
-    """Shows how many are done: a terminal has one line that is renewed, and wiped at the end.
+    """The number of finished items: a terminal has one line, which is renewed, and wiped at the end.
 
     ``form`` names ``{done}``, where there is a total also ``{total}`` and ``{bar}``. Elsewhere than on a terminal
     nothing is shown; with ``logged`` a line every five seconds. A command that ends sooner shows nothing.
@@ -39,7 +39,7 @@ class Progress:
         self.wipe()
 
     def __call__(self, done: int, total: int | None = None) -> None:
-        """Cheap enough for every message: most calls only look at the clock."""
+        """Report progress. Most calls only look at the clock, so a call per message is cheap."""
         if not self._shows or (now := self._clock()) < self._next:
             return
         self._next = now + self._pause_s
@@ -48,7 +48,7 @@ class Progress:
         self._width = len(text)
 
     def wipe(self) -> None:
-        """Leave nothing on the line of the terminal."""
+        """Clear the line of the terminal."""
         if self._on_terminal and self._width:
             click.echo("\r" + " " * self._width + "\r", nl=False, err=True)
 

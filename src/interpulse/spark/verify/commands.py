@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from interpulse.cli.support.formats import to_table
-from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
-from interpulse.cli.support.output import format_option, print_value
-from interpulse.cli.support.progress import Progress
-from interpulse.cli.support.spark_program import end_process, spark_failures
+from interpulse.spark.program import end_process, spark_failures
+from interpulse.terminal.formats import to_table
+from interpulse.terminal.logs import LogFormat, configure_logging, log_options
+from interpulse.terminal.output import format_option, print_value
+from interpulse.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from interpulse.spark.job.pipeline_config import SparkSettings

@@ -1,4 +1,4 @@
-"""A result as YAML: written by PyYAML, with quotes wherever a reader of YAML 1.1 or 1.2 would not see a string."""
+"""A result as YAML, with quotes around every string that a reader of YAML 1.1 or 1.2 takes for something else."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _NOT_PLAIN: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        """Items of a list stand deeper than the key of the list."""
+        """Indent the items of a list below its key."""
         super().increase_indent(flow, False)
 
     def ignore_aliases(self, data: object) -> bool:
-        """A value that occurs twice is written twice."""
+        """Write a value that occurs twice, twice."""
         return True
 
 
 def _string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    """PyYAML would write ``1e3`` without quotes, a string to YAML 1.1 and a number to YAML 1.2."""
+    """Quote ``1e3`` and the like: strings to YAML 1.1, and numbers to YAML 1.2."""
     plain = _PLAIN.fullmatch(text) and text.lower() not in _NOT_PLAIN
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else '"')
 
@@ -34,6 +34,6 @@ _Dumper.add_multi_representer(str, _string)  # enumerations of strings
 
 
 def dump(value: object) -> str:
-    """Block style; the order of keys stays, and no line is broken."""
+    """Return YAML in block style. The order of keys stays, and no line is broken."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
     return text.removesuffix("\n").removesuffix("\n...")

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from interpulse.cli.support.option_groups import option_group
 from interpulse.model.extras import pip_install
+from interpulse.terminal.option_groups import option_group
 
 if TYPE_CHECKING:
     import structlog
@@ -70,7 +70,7 @@ def configure_logging(level: str = "WARNING", log_format: LogFormat = "console")
 
 
 def configure_audit_log(name: str, path: str) -> None:
-    """Send what the logger of this name says to a file instead, which may be moved away at any time.
+    """Send the events of the logger of this name to a file instead, which may be moved away at any time.
 
     The file is for this user alone. Raises UsageError if it cannot be written.
     """
@@ -87,7 +87,7 @@ def configure_audit_log(name: str, path: str) -> None:
 
 
 def event_and_fields(text: str, values: tuple[Any, ...]) -> tuple[str, dict[str, Any]] | None:
-    """Event and fields of a log call; None if the call has another form, as those of libraries have.
+    """Return event and fields of a log call; None if it has another form, such as those of libraries.
 
     Numbers, booleans and None stay what they are; everything else is its string.
     """

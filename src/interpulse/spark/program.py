@@ -1,4 +1,4 @@
-"""What the programs on Spark have in common: their failures, and their end."""
+"""The failures and the end of the programs on Spark."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import click
 
-from interpulse.cli.support.running import UNUSABLE
 from interpulse.model.errors import PulsarError
 
 __all__ = ["end_process", "spark_failures"]
 
+_UNUSABLE: Final = 2
+"""The exit code of a program that could not compare."""
+
 
 @contextmanager
 def spark_failures(program: str) -> Iterator[None]:
-    """What keeps a program from looking is one sentence, and exit code 2; so is its interruption, also by SIGTERM."""
+    """End the process with one sentence and exit code 2 if the program fails or is interrupted, also by SIGTERM."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
@@ -35,7 +37,7 @@ def spark_failures(program: str) -> Iterator[None]:
         _say(program, _sentence(problem))
     else:
         return
-    end_process(UNUSABLE)
+    end_process(_UNUSABLE)
 
 
 def _say(program: str, sentence: str) -> None:
@@ -43,14 +45,14 @@ def _say(program: str, sentence: str) -> None:
 
 
 def _sentence(problem: Exception) -> str:
-    """Of a failure in a worker of Spark the last line of its traceback, which is our own sentence."""
+    """Return the last line of a worker's traceback, which is our own sentence, or the first line of another error."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     traced = [line for line in lines if line.startswith("interpulse.")]
     return (traced or lines or [type(problem).__name__])[0]
 
 
 def end_process(code: int) -> NoReturn:
-    """Threads that wait for a Java process that was killed would hold an ordinary exit up."""
+    """End at once: threads that wait for a killed Java process would delay an ordinary exit."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

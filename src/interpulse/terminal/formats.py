@@ -1,4 +1,4 @@
-"""The forms besides Pulsar's own that a result can be printed in: JSON, YAML, a table. Pure."""
+"""The forms of a printed result besides Pulsar's own: JSON, YAML, a table. Pure."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _NAMES: Final = ("name", "topic", "clusterName", "brokerId")
 
 
 def to_json(value: object) -> str:
-    """JSON as other tools print and read it."""
+    """Return JSON as other tools print and read it."""
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def to_yaml(value: object) -> str:
-    """YAML in block style; see `yaml_form`."""
-    from interpulse.cli.support.yaml_form import dump  # only here: PyYAML takes a twentieth of a second to load
+    """Return YAML in block style; see `yaml_form`."""
+    from interpulse.terminal.yaml_form import dump  # only here: PyYAML takes a twentieth of a second to load
 
     return dump(value)
 
 
 def content_fields(content: bytes | None) -> dict[str, str | None]:
-    """The content of a message as a field of JSON: ``content``, or ``contentBase64`` if it is not UTF-8."""
+    """Return the content of a message as a field of JSON: ``content``, or ``contentBase64`` if it is not UTF-8."""
     try:
         return {"content": None if content is None else content.decode()}
     except UnicodeDecodeError:
@@ -45,7 +45,7 @@ def content_fields(content: bytes | None) -> dict[str, str | None]:
 
 
 def to_table(value: object) -> str:
-    """Columns with a heading. Nothing is cut off, whatever the width of the screen.
+    """Return columns with a heading. Nothing is cut off, whatever the width of the screen.
 
     A list of objects has a column per field; an object has a row per field, those of inner objects with their path.
     Lists of objects inside an object are tables of their own below, headed by their path.
@@ -58,7 +58,7 @@ def to_table(value: object) -> str:
 
 
 def to_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table with these headings, also without rows."""
+    """Return a table with these headings, also without rows."""
     return _aligned([column.upper() for column in columns], [[to_cell(each) for each in row] for row in rows])
 
 
@@ -96,7 +96,7 @@ def _is_word(value: object) -> TypeGuard[str]:
 
 
 def to_cell(value: object) -> str:
-    """One line, whatever is in it."""
+    """Return the value on one line."""
     if _is_word(value):
         return value
     if isinstance(value, (list, tuple)) and value and all(map(_is_word, value)):
@@ -115,7 +115,7 @@ def _filled(cell: str, width: int) -> str:
 
 
 def text_width(text: str) -> int:
-    """Columns on a screen: East Asian characters take two, accents that are characters of their own none."""
+    """Return the number of columns on a screen: East Asian characters take two, combining accents none."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(each) in "WF" for each in text)
@@ -123,7 +123,7 @@ def text_width(text: str) -> int:
 
 
 def to_names(value: object) -> str:
-    """One name per line: of objects their name, of pairs the first of each; another value as it is."""
+    """Return one name per line: the name of an object, the key of a pair. Other values stay as they are."""
     if isinstance(value, Mapping):
         return "\n".join(map(str, value))
     if isinstance(value, (list, tuple)):

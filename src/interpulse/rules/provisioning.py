@@ -1,7 +1,8 @@
-"""The change that a remote cluster needs before a topic can be replicated to it (PIP-433)."""
+"""The change that a remote cluster needs before a topic is replicated to it (PIP-433), or grows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -13,10 +14,20 @@ from interpulse.model.changes import (
     SetPartitionCount,
     TopicChange,
 )
+from interpulse.model.errors import Conflict, Unprocessable
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
 
-__all__ = ["Provisioning", "ProvisioningStep", "creation", "deletion", "may_grow", "plan_topic"]
+__all__ = [
+    "Provisioning",
+    "ProvisioningStep",
+    "RemoteExpansion",
+    "creation",
+    "deletion",
+    "may_grow",
+    "plan_remote_expansion",
+    "plan_topic",
+]
 
 
 class ProvisioningStep(Enum):
@@ -42,11 +53,11 @@ class Provisioning:
 def plan_topic(
     base: TopicName, local: Existence, remote: Existence, *, may_create: bool, there: TopicName | None = None
 ) -> Provisioning:
-    """Compare one topic of two clusters, both asked without creating anything. ``there``: its name on the remote
-    cluster, if that is another one.
+    """Compare one topic of two clusters, both asked without creating anything.
 
-    Neither side is ever changed to fit the other: a difference holds the topic until an operator decides. The remote
-    cluster's auto-creation policies play no part. After a creation that meets "already exists", plan again.
+    ``there`` is its name on the remote cluster, if that is another one. Neither side is ever changed to fit the other: a
+    difference holds the topic until an operator decides. The remote cluster's auto-creation policies play no part. After
+    a creation that meets "already exists", plan again.
     """
     there = base if there is None else there
     if local.kind is TopicKind.ABSENT:
@@ -80,3 +91,41 @@ def _choices(*sides: tuple[TopicName, Existence]) -> tuple[TopicChange, ...]:
         return tuple(deletion(topic, existence.partitions, force=True) for topic, existence in sides)
     (topic, _), (_, larger) = sorted(sides, key=lambda side: side[1].partitions)
     return (SetPartitionCount(topic, larger.partitions),)
+
+
+# ---- The expansion of a replicated topic
+
+RemoteExpansion = CreatePartitionedMetadata | SetPartitionCount
+
+
+def plan_remote_expansion(
+    name: TopicName, partitions: int, remotes: Mapping[str, Existence], *, creation_allowed: bool
+) -> dict[str, RemoteExpansion]:
+    """Return the change on each cluster that lacks partitions before a topic grows here to ``partitions``.
+
+    ``remotes`` has the existence of the name on each cluster. All are checked before any cluster is changed, unlike in
+    Pulsar, where the local topic has grown already when a remote one cannot. Raises Unprocessable if a remote topic has
+    more partitions, Conflict if it is not partitioned, or absent and may not be created from here.
+    """
+    steps = {cluster: _step(name, partitions, cluster, remote, creation_allowed) for cluster, remote in remotes.items()}
+    return {cluster: step for cluster, step in steps.items() if step is not None}
+
+
+def _step(
+    name: TopicName, partitions: int, cluster: str, remote: Existence, creation_allowed: bool
+) -> RemoteExpansion | None:
+    if remote.kind is TopicKind.NON_PARTITIONED:
+        raise Conflict(f"Topic {name} is not partitioned on cluster {cluster}; nothing was changed")
+    if remote.kind is TopicKind.ABSENT:
+        if creation_allowed:
+            return CreatePartitionedMetadata(name, partitions)
+        raise Conflict(
+            f"Topic {name} does not exist on cluster {cluster}, and createTopicToRemoteClusterForReplication is off; "
+            f"create it there with {partitions} partitions, or set updateLocalTopicOnly. Nothing was changed"
+        )
+    if remote.partitions > partitions:
+        raise Unprocessable(
+            f"Topic {name} has {remote.partitions} partitions on cluster {cluster}, more than {partitions}; nothing "
+            f"was changed"
+        )
+    return SetPartitionCount(name, partitions) if remote.partitions < partitions else None

@@ -26,7 +26,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence
 from interpulse.replication.change_forms import request_of
 from interpulse.replication.provision import partition_metadata
-from interpulse.rules.remote_expansion import RemoteExpansion, plan_remote_expansion
+from interpulse.rules.provisioning import RemoteExpansion, plan_remote_expansion
 from interpulse.rules.replication import effective_replication_clusters, remote_clusters
 
 if TYPE_CHECKING:

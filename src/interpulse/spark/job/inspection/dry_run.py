@@ -10,7 +10,7 @@ from interpulse.model.errors import NamespaceNotFound, NotConnected, OperationTi
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.replication.change_forms import hold_texts, sentence_of
-from interpulse.replication.naming import misnamed
+from interpulse.replication.connect import misnamed
 from interpulse.replication.provision import partition_metadata
 from interpulse.rules.provisioning import ProvisioningStep, may_grow, plan_topic
 from interpulse.spark.job.inspection.finding import Finding

@@ -55,9 +55,9 @@ def plan_topic(
 ) -> Provisioning:
     """Compare one topic of two clusters, both asked without creating anything.
 
-    ``there`` is its name on the remote cluster, if that is another one. Neither side is ever changed to fit the other: a
-    difference holds the topic until an operator decides. The remote cluster's auto-creation policies play no part. After
-    a creation that meets "already exists", plan again.
+    ``there`` is its name on the remote cluster, if that is another one. Neither side is ever changed to fit the other:
+    a difference holds the topic until an operator decides. The remote cluster's auto-creation policies play no part.
+    After a creation that meets "already exists", plan again.
     """
     there = base if there is None else there
     if local.kind is TopicKind.ABSENT:

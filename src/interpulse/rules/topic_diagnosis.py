@@ -36,7 +36,7 @@ _PARTITION_MARK: Final = "-partition-"
 
 
 class Disagreement(Enum):
-    """How the records of a topic can disagree."""
+    """The ways in which the records of a topic disagree."""
 
     LOST_METADATA = "lost-metadata"
     ORPHAN_PARTITIONS = "orphan-partitions"
@@ -98,14 +98,17 @@ class _Family:
         self.plain_present = PLAIN in indexes
 
     def partition(self, index: int) -> TopicName:
-        """Return the name of a partition. That of ``t-partition-1`` is not what `TopicName.partition` makes of it,
-        since partition 1 of a name that ends so is the name itself."""
+        """Return the name of a partition.
+
+        `TopicName.partition` leaves a base that ends like this partition as it is, but ``t-partition-1`` has a
+        partition 1 too.
+        """
         base = self.base
         return TopicName(base.domain, base.tenant, base.namespace, f"{base.local_name}{_PARTITION_MARK}{index}")
 
     @property
     def gaps(self) -> list[Run]:
-        """Non-persistent partitions are present only while they are in use, so none is ever missing."""
+        """The runs of missing partitions. Non-persistent ones are present only in use, so none is ever missing."""
         if not self.base.is_persistent:
             return []
         edges = [-1, *self.covered, self.count]

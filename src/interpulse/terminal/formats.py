@@ -138,4 +138,4 @@ def _name_of(item: object) -> str:
 
 
 FORMATS: Final = {"json": to_json, "yaml": to_yaml, "table": to_table, "name": to_names}
-"""By the name that ``--output`` takes."""
+"""The forms, by the name that ``--output`` takes."""

@@ -1,7 +1,7 @@
 """The plan of enabling replication: read from the broker, or made here cluster by cluster, and printed.
 
-A real broker ignores query parameters it does not know, and stores the clusters. So the parameters of PIP-433 go only
-to a broker that offers them; with any other one the plan is made here, through the admin API of all clusters.
+A real broker ignores unknown query parameters, and stores the clusters. So the parameters of PIP-433 go only to a
+broker that offers them; for any other one the plan is made here, through the admin API of all clusters.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ async def set_clusters_by_plan(
 
 
 async def _settings(admin: AdminClient, namespace: NamespaceName) -> Mapping[str, str] | None:
-    """The broker's, which super users may read; None for others if it is known without them that the broker is ours."""
+    """Return the settings of the broker; None if only super-users may read them and the broker is ours.
+
+    Other brokers need the settings for the plan: their refusal is raised.
+    """
     try:
         return await admin.brokers.runtime_configuration()
     except (AuthenticationError, AuthorizationError) as error:
@@ -76,7 +79,7 @@ def _exit_code(plan: Mapping[str, Any]) -> int:
 
 
 def _screen_width() -> int | None:
-    """Columns of the terminal; None without one."""
+    """Return the columns of the terminal; None without one."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -113,7 +116,7 @@ async def _plan_from_here(
 async def _enabling(
     admin: AdminClient, namespace: NamespaceName, clusters: Sequence[str], local_cluster: str
 ) -> Enabling:
-    """Raises the broker's refusals before other clusters are changed."""
+    """Return the request, checked as the broker does. Raises its refusals before other clusters are changed."""
     from interpulse.replication.adjust import Enabling
     from interpulse.rules.replication import check_replication_clusters
 
@@ -129,9 +132,9 @@ async def _enabling(
 
 
 def plan_as_text(plan: Mapping[str, Any], width: int | None = None) -> str:
-    """The plan for people: the outcome, the changes, the conflicts with their remedies.
+    """Return the plan for people: the outcome, the changes, the conflicts with their remedies.
 
-    Changes are a table where no line of it is longer than ``width``, else paragraphs as the conflicts are.
+    Changes are a table if no line of it is longer than ``width``, else paragraphs like the conflicts.
     """
     changes = [row for cluster in plan["clusters"] for row in _change_rows(cluster)]
     conflicts = [row for cluster in plan["clusters"] for row in _conflict_rows(cluster)]
@@ -151,7 +154,7 @@ def _changes_as_text(rows: Sequence[Mapping[str, str]], width: int | None) -> st
 
 
 def _paragraphs(rows: Sequence[Mapping[str, str]]) -> str:
-    """The first two fields of a row are its heading."""
+    """Return paragraphs; the first two fields of a row are its heading."""
     lines = []
     for row in rows:
         (_, cluster), (_, heading), *rest = row.items()
@@ -222,7 +225,7 @@ def _subject(change: Mapping[str, Any]) -> str:
 
 
 def _brief(value: Any) -> str:
-    """A policy on one line."""
+    """Return a policy on one line."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={_brief(item)}" for key, item in value.items())
     return value if isinstance(value, str) else json.dumps(value)

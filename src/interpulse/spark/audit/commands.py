@@ -1,4 +1,4 @@
-"""``interpulse audit``: topics and policies of two clusters compared on Spark, and the target made equal by a plan."""
+"""``interpulse audit``: the comparison of two clusters on Spark, and the plan that makes the target equal."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _side(value: Any, origin: str | None) -> str:
-    """A value as the table has it; one that a broker has for all namespaces says so."""
+    """Return a value as the table shows it. A value that a broker has for all namespaces is marked."""
     text = "-" if value is None else json.dumps(value, ensure_ascii=False)
     return f"{text} (broker)" if origin == "broker" else text
 
@@ -188,9 +188,9 @@ def plan(config_path: str, directory: Path, run: str | None, plan_path: Path | N
 )
 @format_option()
 def apply(config_path: str, plan_path: Path, rate: float) -> None:
-    """Carry out a plan, exactly: each item is read again first, and skipped if it is no longer what the plan says.
+    """Apply a plan. Each item is read again first, and skipped if it is no longer what the plan says.
 
-    A plan that was broken off goes on; what is done is not done again.
+    An interrupted application continues: finished items are not done again.
     """
     with _failures():
         import asyncio
@@ -198,8 +198,8 @@ def apply(config_path: str, plan_path: Path, rate: float) -> None:
         results = asyncio.run(_apply(config_path, plan_path, rate))
         counts = {status: sum(row["status"] == status for row in results) for status in ("DONE", "SKIPPED", "FAILED")}
         rest = [row for row in results if row["status"] != "DONE"]
-        told = ", ".join(f"{count} {status.lower()}" for status, count in counts.items())
-        print_value(results, "\n\n".join([told, *([to_table(rest)] if rest else [])]), tabular=True)
+        counted = ", ".join(f"{count} {status.lower()}" for status, count in counts.items())
+        print_value(results, "\n\n".join([counted, *([to_table(rest)] if rest else [])]), tabular=True)
     end_process(1 if rest else 0)
 
 
@@ -233,7 +233,7 @@ def _now() -> str:
 
 @contextmanager
 def _opened(config_path: str, directory: Path, run: str) -> Iterator[Audit]:
-    """An audit with a Spark session."""
+    """Open an audit with a Spark session."""
     from interpulse.spark.audit.launch import Audit, audit_session
     from interpulse.spark.job.pipeline_config import load_pipeline_config
 
@@ -300,7 +300,7 @@ def _request(item: dict[str, Any]) -> dict[str, str]:
 
 
 class _Stages:
-    """Progress of each stage on a line of its own."""
+    """The progress of each stage, on a line of its own."""
 
     def __init__(self) -> None:
         self._stage = ""

@@ -1,4 +1,4 @@
-"""``interpulse verify``: topics of two clusters compared, entry by entry or message by message."""
+"""``interpulse verify``: the comparison of topics of two clusters, entry by entry or message by message."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ _PROBLEMS = ("missing", "extra", "duplicated", "reordered", "different")
 
 
 def _text(report: dict[str, Any]) -> str:
-    """The sentence, the topics that differ, examples."""
+    """Return the result for people: a sentence, the topics that differ, examples."""
     topics = report["topics"]
     total = {key: sum(topic[key] for topic in topics.values()) for key in next(iter(topics.values()), {})}
     pair = f"{report['source']} -> {report['target']}"
@@ -200,12 +200,12 @@ def _verdict(result: str, total: dict[str, int], unit: str) -> str:
 
 
 def _notes(total: dict[str, int]) -> list[str]:
-    told = {
+    notes = {
         "skipped": "entries on the source are not to be copied: they came from elsewhere, are for others, or markers",
         "older": "copies were not judged: the source no longer has their originals, or they are before --last",
         "newer": "copies were not judged: their originals came during the comparison",
     }
-    return [f"{total[key]} {text}" for key, text in told.items() if total[key]]
+    return [f"{total[key]} {text}" for key, text in notes.items() if total[key]]
 
 
 def _example(found: dict[str, Any]) -> dict[str, Any]:

@@ -77,11 +77,11 @@ class DifferencesModel:
     digest: str = ""
     clusters: tuple[ClusterDifferences, ...] = ()
     page: PageOf[Change | Conflict] | None = None
-    """Of each cluster the conflicts, then the changes; None while nothing is compared."""
+    """The conflicts of each cluster, then its changes; None while nothing is compared."""
 
 
 async def build(visit: Visit) -> DifferencesModel:
-    """Raises what the admin API refuses the preview with."""
+    """Return the page. Raises the refusal of the preview by the admin API."""
     if not visit.text("namespace"):
         return DifferencesModel("")
     namespace = NamespaceName.parse(visit.text("namespace"))

@@ -1,4 +1,4 @@
-"""Topics of a namespace whose records disagree (PIP-344, PIP-414), what clients notice, and what repairs each."""
+"""Topics of a namespace whose records disagree (PIP-344, PIP-414), the effect on clients, and the repairs."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A way out that loses what is in these topics."""
+    """A repair that loses the contents of these topics."""
 
     remedy: Remedy
     outcome: str
     lost: tuple[str, ...]
-    """What is in each, in words."""
+    """A sentence about the contents of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class DoctorModel:
 
 
 async def build(visit: Visit) -> DoctorModel:
-    """Raises NamespaceNotFound."""
+    """Return the page. Raises NamespaceNotFound."""
     if not visit.text("namespace"):
         return DoctorModel("")
     namespace = NamespaceName.parse(visit.text("namespace"))

@@ -31,9 +31,9 @@ __all__ = ["doctor"]
 
 _KINDS: Final = [kind.value for kind in Disagreement]
 _SHOWN_MAX: Final = 5
-"""Of many deletions, or topics that a deletion would lose, so many are shown."""
+"""The number of deletions, and of topics that a deletion would lose, that are shown."""
 _CONTENTS_ASKED_MAX: Final = 100
-"""Contents are read topic by topic, so of many findings only the first ones have them."""
+"""Contents are read topic by topic, so only the first of many findings have them."""
 
 
 class _Target(click.ParamType["NamespaceName | TopicName"]):
@@ -51,7 +51,7 @@ class _Target(click.ParamType["NamespaceName | TopicName"]):
 
 
 def _is_namespace(text: str) -> bool:
-    """Topics are written with one part or with three, so two parts are a namespace."""
+    """Return True for two parts: topics are written with one part or with three."""
     return "://" not in text and text.count("/") == 1
 
 
@@ -121,7 +121,7 @@ class _Visit:
         self._not_seen = False
 
     async def examine(self) -> None:
-        """Raises CommandFailed if nothing can be examined; unreadable ones of many namespaces are left out."""
+        """Examine the namespaces. Raises CommandFailed if none can be examined; others that fail are left out."""
         only = {self._target.base} if isinstance(self._target, TopicName) else None
         for namespace in await self._namespaces():
             with Progress(f"{namespace}: metadata of {{done}} of {{total}} partitioned topics read") as progress:
@@ -139,7 +139,7 @@ class _Visit:
                 self._not_seen = True
 
     async def repair(self, deleted: Collection[TopicName], delete_partitioned: Collection[TopicName]) -> None:
-        """Raises CommandFailed, before anything is done, for a deletion that nothing found asks for."""
+        """Apply repairs and chosen deletions. Raises CommandFailed first for a deletion that repairs no finding."""
         chosen = {each.namespace: _chosen(each, deleted, delete_partitioned) for each in self._seen}
         found = {call.topic for calls in chosen.values() for call in calls}
         for name in (*deleted, *delete_partitioned):
@@ -180,9 +180,9 @@ class _Visit:
         try:
             tenants = await self._admin.tenants.list()
         except PulsarError as error:
-            told = failure(error)
-            remedy = ": name a namespace to look at" if told.exit_code == NOT_ALLOWED else ""
-            raise CommandFailed(f"{told.message}{remedy}", UNUSABLE) from error
+            failed = failure(error)
+            remedy = ": name a namespace to look at" if failed.exit_code == NOT_ALLOWED else ""
+            raise CommandFailed(f"{failed.message}{remedy}", UNUSABLE) from error
         namespaces: list[NamespaceName] = []
         for tenant in tenants:
             try:
@@ -220,7 +220,7 @@ class _Visit:
 def _chosen(
     seen: Examination, deleted: Collection[TopicName], delete_partitioned: Collection[TopicName]
 ) -> list[TopicChange]:
-    """The found deletions that the user asked for."""
+    """Return the deletions among the findings that the user chose."""
     return [
         deletion.call
         for finding in seen.findings
@@ -242,7 +242,7 @@ def _command_line(call: TopicChange) -> str:
 
 
 def _program() -> Iterator[str]:
-    """An address that was typed has to be typed again, so that the line reaches the same cluster."""
+    """Yield the program with an address that was typed, so that the line reaches the same cluster."""
     yield "interpulse-admin"
     context: click.Context | None = click.get_current_context()
     while context is not None:
@@ -277,7 +277,7 @@ def _finding_lines(finding: Finding, contents: Mapping[TopicName, Contents]) -> 
 
 
 def _lost(findings: Iterable[Finding]) -> Iterator[tuple[TopicName, bool]]:
-    """The topics whose loss is shown, and whether brokers refuse to open them."""
+    """Yield the topics whose loss is shown, with True if brokers refuse to open them."""
     for finding in findings:
         for deletion in finding.deletions[:_SHOWN_MAX]:
             yield from ((name, deletion.refused) for name in deletion.lost[:_SHOWN_MAX])

@@ -14,7 +14,7 @@ MODULES = (
     "interpulse.rules.lookup",
     "interpulse.rules.placement",
     "interpulse.rules.policy_checks",
-    "interpulse.rules.remote_expansion",
+    "interpulse.rules.provisioning",
     "interpulse.rules.topic_checks",
     "interpulse.rules.topic_operations",
     "interpulse.rules.topic_view",

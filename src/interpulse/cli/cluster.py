@@ -13,9 +13,9 @@ import click
 
 from interpulse.cli.programs.serving import load_settings
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.output import print_lines
 from interpulse.cli.support.running import CONFLICT, UNUSABLE, CommandFailed
 from interpulse.model.errors import PulsarError
+from interpulse.terminal.output import print_lines
 
 if TYPE_CHECKING:
     from interpulse.broker.cluster_import.cluster_import import Imported

@@ -9,9 +9,9 @@ import click
 
 from interpulse.cli.messaging import SUBSCRIPTION_TYPES, messaging_options, replicated_option, start_option, type_option
 from interpulse.cli.receiving import ReceivingOptions, receiving_options
-from interpulse.cli.support.option_groups import option_group
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import TopicName
+from interpulse.terminal.option_groups import option_group
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client

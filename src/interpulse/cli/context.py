@@ -19,7 +19,7 @@ from interpulse.cli.support.connection.contexts import (
     holds_secret,
 )
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.output import format_option, print_pairs, print_value
+from interpulse.terminal.output import format_option, print_pairs, print_value
 
 __all__ = ["context"]
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.support.formats import content_fields
 from interpulse.cli.support.running import UNUSABLE, CommandFailed
 from interpulse.client.contents import TypedValue, read_content
 from interpulse.clock import iso_time
 from interpulse.model.errors import NotSupported
+from interpulse.terminal.formats import content_fields
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client

@@ -11,10 +11,10 @@ import click
 
 from interpulse.cli.admin.admin import connection_options
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, failure
 from interpulse.model.errors import PulsarError
 from interpulse.model.extras import pip_install
+from interpulse.terminal.option_groups import option_group
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.output import print_lines
 from interpulse.cli.support.running import UNUSABLE, CommandFailed
 from interpulse.model.errors import PulsarError
+from interpulse.terminal.output import print_lines
 
 if TYPE_CHECKING:
     from interpulse.storage.api import MetadataStore

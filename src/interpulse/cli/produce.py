@@ -12,12 +12,12 @@ import click
 
 from interpulse.cli.messaging import Pace, key_reader, messaging_options, run_with_client
 from interpulse.cli.schema_contents import OutgoingContents
-from interpulse.cli.support.option_groups import option_group
 from interpulse.cli.support.params import PAIRS, STRINGS, TOPIC, joined_pairs
-from interpulse.cli.support.progress import Progress
 from interpulse.cli.support.retention_warning import warn_if_not_retained, web_service_option
 from interpulse.cli.support.standard_input import lines_of_standard_input
 from interpulse.model.names import TopicName
+from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client

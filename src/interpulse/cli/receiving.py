@@ -9,7 +9,7 @@ import click
 
 from interpulse.cli.message_printer import MessagePrinter, SchemaReader
 from interpulse.cli.messaging import Pace, chunk_options, key_reader, run_with_client
-from interpulse.cli.support.option_groups import option_group
+from interpulse.terminal.option_groups import option_group
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client

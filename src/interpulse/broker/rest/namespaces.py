@@ -16,6 +16,7 @@ from interpulse.model.adjustments import PLAN_LEVELS
 from interpulse.model.errors import Conflict, InvalidRequest, NotFound, PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
 from interpulse.model.permissions import NO_PERMISSIONS, SUBSCRIPTION_AUTH_NONE, NamespaceOperation
+from interpulse.replication.adjust import plan_document
 from interpulse.rules.bundles import RANGE_EQUALLY_DIVIDE
 from interpulse.rules.new_namespace import check_new_policies
 from interpulse.rules.placement import sent_to
@@ -190,7 +191,7 @@ async def _adjust(call: Call, clusters: list[str], *, previewed: bool) -> Answer
         plan = await replication.preview(call.namespace, clusters)
     else:
         plan = await replication.adjust(call.namespace, clusters, shown=call.query.get("planDigest"))
-    return Answer(plan.http_status, await dumped_in_turns(plan.to_json(iter), levels=PLAN_LEVELS))
+    return Answer(plan.http_status, await dumped_in_turns(plan_document(plan, iter), levels=PLAN_LEVELS))
 
 
 async def get_allowed_clusters(call: Call) -> Answer:

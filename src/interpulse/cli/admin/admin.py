@@ -6,9 +6,9 @@ import click
 
 from interpulse import __version__
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.lazy import LazyCommand, LazyGroup
-from interpulse.cli.support.option_groups import option_group
-from interpulse.cli.support.output import format_option
+from interpulse.terminal.lazy import LazyCommand, LazyGroup
+from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.output import format_option
 
 __all__ = ["admin", "connection_options"]
 

@@ -9,7 +9,8 @@ import click
 
 from interpulse.cli.admin.wide_lists import print_brokers
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.output import (
+from interpulse.cli.support.running import admin_command
+from interpulse.terminal.output import (
     is_wide,
     print_json,
     print_lines,
@@ -18,7 +19,6 @@ from interpulse.cli.support.output import (
     print_value,
     print_wide,
 )
-from interpulse.cli.support.running import admin_command
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

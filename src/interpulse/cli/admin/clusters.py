@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.option_groups import option_group
-from interpulse.cli.support.output import print_json, print_lines
 from interpulse.cli.support.params import STRINGS
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, admin_command
 from interpulse.model.clusters import JAVA_KEYS, ClusterData, FailureDomain
 from interpulse.model.names import SYSTEM_NAMESPACE
+from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.output import print_json, print_lines
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

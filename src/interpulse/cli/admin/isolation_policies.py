@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.output import print_json
 from interpulse.cli.support.params import PAIRS, STRINGS, joined_pairs
 from interpulse.cli.support.running import admin_command
 from interpulse.model.isolation import MIN_AVAILABLE, IsolationPolicy, UnloadScope
+from interpulse.terminal.output import print_json
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from interpulse.cli.support.command_lists import namespace_command
-from interpulse.cli.support.output import print_json, print_pairs, print_text
 from interpulse.cli.support.params import PAIRS, joined_pairs
 from interpulse.model.names import NamespaceName
+from interpulse.terminal.output import print_json, print_pairs, print_text
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

@@ -18,12 +18,12 @@ from interpulse.cli.policies.namespace_schemas import SCHEMA_POLICY_COMMANDS
 from interpulse.cli.policies.policy_forms import CLUSTERS
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.completion import complete_tenants
-from interpulse.cli.support.output import is_wide, print_json, print_lines
 from interpulse.cli.support.params import NAMESPACE, STRINGS, domains_of
 from interpulse.cli.support.running import admin_command
 from interpulse.cli.support.watched import watch_option
 from interpulse.model.errors import Conflict
 from interpulse.model.names import NamespaceName
+from interpulse.terminal.output import is_wide, print_json, print_lines
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from interpulse.cli.support.command_lists import namespace_command, topic_command
-from interpulse.cli.support.output import print_pairs, print_text
 from interpulse.cli.support.params import STRINGS
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import SUBSCRIPTION_AUTH_MODES, Action
+from interpulse.terminal.output import print_pairs, print_text
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

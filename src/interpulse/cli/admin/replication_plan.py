@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.support.formats import text_width, to_cell, to_table
-from interpulse.cli.support.output import print_value
 from interpulse.cli.support.running import CONFLICT, FAILED, CommandFailed, open_admin
 from interpulse.model.adjustments import Outcome
 from interpulse.model.errors import AuthenticationError, AuthorizationError, NotSupported
 from interpulse.model.names import NamespaceName
+from interpulse.terminal.formats import text_width, to_cell, to_table
+from interpulse.terminal.output import print_value
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -89,9 +89,9 @@ async def _plan_from_here(
     previewed: bool,
     shown_digest: str | None,
 ) -> dict[str, Any]:
-    from interpulse.replication.adjust import adjust, preview
+    from interpulse.replication.adjust import adjust, plan_document, preview
     from interpulse.replication.connect import web_url
-    from interpulse.replication.snapshot import AdminReading
+    from interpulse.replication.inventory import AdminReading
 
     if "clusterName" not in settings:
         raise CommandFailed(f"the runtime configuration of {admin.web_url} has no clusterName")
@@ -106,8 +106,8 @@ async def _plan_from_here(
         return open_admin(connection, web_url(cluster, data))
 
     if previewed:
-        return (await preview(enabling, AdminReading(admin), connect)).to_json()
-    return (await adjust(enabling, AdminReading(admin), connect, store, shown=shown_digest)).to_json()
+        return plan_document(await preview(enabling, AdminReading(admin), connect))
+    return plan_document(await adjust(enabling, AdminReading(admin), connect, store, shown=shown_digest))
 
 
 async def _enabling(

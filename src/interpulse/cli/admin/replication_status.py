@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from interpulse.cli.support.output import print_value
 from interpulse.cli.support.watched import show_watched
+from interpulse.terminal.output import print_value
 
 __all__ = ["show_status", "status_as_text"]
 

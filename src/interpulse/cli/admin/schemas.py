@@ -12,11 +12,11 @@ import click
 
 from interpulse.cli.admin.schema_extraction import NotExtractable, avro_definition, load_class
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.output import print_documents, print_json, print_value
 from interpulse.cli.support.params import TOPIC
 from interpulse.cli.support.running import NOT_OFFERED, UNUSABLE, CommandFailed, admin_command
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text, definition_to_text
+from interpulse.terminal.output import print_documents, print_json, print_value
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

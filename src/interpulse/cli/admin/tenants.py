@@ -8,10 +8,10 @@ import click
 
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.completion import complete_tenants
-from interpulse.cli.support.output import print_json, print_lines
 from interpulse.cli.support.params import STRINGS
 from interpulse.cli.support.running import admin_command
 from interpulse.model.clusters import TenantInfo
+from interpulse.terminal.output import print_json, print_lines
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from interpulse.cli.support.output import print_wide
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import Domain, NamespaceName, TopicName
 from interpulse.rules.bundles import bundle_of
+from interpulse.terminal.output import print_wide
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import click
 
-from interpulse.cli.support.lazy import check_name
 from interpulse.cli.support.pulsar_admin_tree import ABSENT_GROUPS, TREE, refusal
 from interpulse.cli.support.running import NOT_OFFERED, CommandFailed
+from interpulse.terminal.lazy import check_name
 
 __all__ = ["CommandGroup", "absent_group"]
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 import click
 
 from interpulse.cli.support.connection.settings import ConnectionSettings
-from interpulse.cli.support.output import format_option
 from interpulse.model.errors import (
     AuthenticationError,
     AuthorizationError,
@@ -24,6 +23,7 @@ from interpulse.model.errors import (
     OperationTimeout,
     PulsarError,
 )
+from interpulse.terminal.output import format_option
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

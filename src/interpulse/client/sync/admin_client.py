@@ -1051,7 +1051,7 @@ class AdminClient(Closes):
         self._closed = False
 
     def send(self, request: AdminRequest) -> None:
-        """Make a call that was planned, such as a change of an adjustment."""
+        """Make a planned call, such as a change of an adjustment."""
         return self._portal.call(lambda: self._admin.send(request))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What another cluster lacks before a namespace is replicated there: the plan of PIP-433, and carrying it out."""
+"""The plan of PIP-433: what another cluster lacks before a namespace is replicated there."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import Any, Final
 from interpulse.console.pages.parts.paging import PAGES_MAX, PageOf, page_of
 from interpulse.console.visit import Visit
 from interpulse.console.web.addresses import namespace_path
-from interpulse.model.adjustments import AdjustmentChange, AdjustmentConflict, AdjustmentPlan, ClusterPlan
+from interpulse.model.adjustments import AdjustmentPlan, ClusterPlan, Difference
 from interpulse.model.names import NamespaceName
+from interpulse.replication.change_forms import reason_of, remedy_of, request_of
 
 __all__ = ["DifferencesModel", "build"]
 
-_Found = tuple[str, AdjustmentChange | AdjustmentConflict]
-"""A cluster, and what of it."""
+_Found = tuple[str, Difference]
+"""A cluster, and one of its differences."""
 
 _ONLY_THERE_MAX: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What would be changed on another cluster."""
+    """A planned change on another cluster."""
 
     cluster: str
     subject: str
@@ -34,7 +35,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """What somebody has to decide."""
+    """A difference that needs a decision of an operator."""
 
     cluster: str
     subject: str
@@ -76,11 +77,11 @@ class DifferencesModel:
     digest: str = ""
     clusters: tuple[ClusterDifferences, ...] = ()
     page: PageOf[Change | Conflict] | None = None
-    """Of each cluster the conflicts, then the changes; None while nothing is compared."""
+    """The conflicts of each cluster, then its changes; None while nothing is compared."""
 
 
 async def build(visit: Visit) -> DifferencesModel:
-    """Raises what the admin API refuses the preview with."""
+    """Return the page. Raises the refusal of the preview by the admin API."""
     if not visit.text("namespace"):
         return DifferencesModel("")
     namespace = NamespaceName.parse(visit.text("namespace"))
@@ -133,22 +134,22 @@ def _cluster(plan: ClusterPlan) -> ClusterDifferences:
         plan.skip_reason or "",
         len(plan.changes),
         len(plan.conflicts),
-        tuple(f"{topic} ({partitions or 'no'} partitions)" for topic, partitions in first),
+        tuple(f"{topic.topic} ({topic.target['partitions'] or 'no'} partitions)" for topic in first),
         len(plan.remote_only),
     )
 
 
-def _row(cluster: str, found: AdjustmentChange | AdjustmentConflict) -> Change | Conflict:
-    subject = str(found.topic or found.kind.replace("_", " ").lower())
-    if isinstance(found, AdjustmentConflict):
-        return Conflict(cluster, subject, _told(found.local), _told(found.remote), found.reason, found.remedy)
-    request = found.request
+def _row(cluster: str, difference: Difference) -> Change | Conflict:
+    subject = str(difference.topic or difference.kind.replace("_", " ").lower())
+    here, there = _shown(difference.source), _shown(difference.target)
+    if difference.change is None:
+        return Conflict(cluster, subject, here, there, reason_of(difference, cluster), remedy_of(difference, cluster))
+    request = request_of(difference.change, local_only=True)
     body = "" if request.body is None else f" {json.dumps(request.body)}"
-    call = f"{request.method} {request.path}{body}"
-    return Change(cluster, subject, _told(found.current), _told(found.desired), call)
+    return Change(cluster, subject, there, here, f"{request.method} {request.path}{body}")
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_told(item)}" for name, item in value.items())
+        return ", ".join(f"{name} {_shown(item)}" for name, item in value.items())
     return "not set" if value is None else json.dumps(value, ensure_ascii=False).strip('"')

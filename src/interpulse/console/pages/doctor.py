@@ -1,4 +1,4 @@
-"""Topics of a namespace whose records disagree (PIP-344, PIP-414), what clients notice, and what repairs each."""
+"""Topics of a namespace whose records disagree (PIP-344, PIP-414), the effect on clients, and the repairs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from interpulse.client.admin.topic_doctor import Contents, TopicDoctor
 from interpulse.console.pages.parts.visible_namespaces import to_list_topics
 from interpulse.console.visit import Visit
 from interpulse.model.changes import (
+    CreateMissedPartitions,
     CreatePartitionedMetadata,
     CreateTopicRecord,
     DeletePartitionedMetadata,
+    DeleteTopic,
     SetPartitionCount,
+    TopicChange,
 )
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
-from interpulse.rules.topic_diagnosis import CreateMissedPartitions, Deletion, Finding, Repair
+from interpulse.replication.topic_doctor import Contents, TopicDoctor
+from interpulse.rules.topic_diagnosis import Deletion, Finding
 
 __all__ = ["DoctorModel", "build"]
 
@@ -36,12 +39,12 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A way out that loses what is in these topics."""
+    """A repair that loses the contents of these topics."""
 
     remedy: Remedy
     outcome: str
     lost: tuple[str, ...]
-    """What is in each, in words."""
+    """A sentence about the contents of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class DoctorModel:
 
 
 async def build(visit: Visit) -> DoctorModel:
-    """Raises NamespaceNotFound."""
+    """Return the page. Raises NamespaceNotFound."""
     if not visit.text("namespace"):
         return DoctorModel("")
     namespace = NamespaceName.parse(visit.text("namespace"))
@@ -94,7 +97,7 @@ async def _examined(visit: Visit, namespace: NamespaceName) -> DoctorModel:
     contents = await doctor.contents(dict(list(lost.items())[:_CONTENTS_MAX]))
     return DoctorModel(
         str(namespace),
-        examined=found.topics.count,
+        examined=found.topics_count,
         findings=tuple(_shown(each, contents) for each in shown),
         left_out=max(0, len(found.findings) - _FINDINGS_MAX),
         unreadable=found.unreadable[:_FINDINGS_MAX],
@@ -120,18 +123,19 @@ def _told(name: TopicName, found: Contents | None) -> str:
     return f"{name}: {about}{found.entries:,} entries, {backlog:,} messages not consumed"
 
 
-def _remedy(call: Repair) -> Remedy:
-    topic = {"topic": str(call.topic)}
-    if isinstance(call, CreatePartitionedMetadata):
-        fields = {**topic, "partitions": str(call.partitions)}
-        return Remedy("create-partitioned-topic", "Write its partition metadata", fields)
-    if isinstance(call, SetPartitionCount):
-        fields = {**topic, "partitions": str(call.partitions)}
-        return Remedy("force-partition-count", "Set its partition count", fields)
-    if isinstance(call, CreateMissedPartitions):
-        return Remedy("create-missed-partitions", "Create what is missing", topic)
-    if isinstance(call, CreateTopicRecord):
-        return Remedy("create-topic", "Create its record", topic)
-    if isinstance(call, DeletePartitionedMetadata):
-        return Remedy("delete-partitioned-topic", "Delete the partitioned topic", topic)
-    return Remedy("delete-topic", "Delete this topic", topic)
+_REMEDIES: Final[dict[type[TopicChange], tuple[str, str]]] = {
+    CreatePartitionedMetadata: ("create-partitioned-topic", "Write its partition metadata"),
+    SetPartitionCount: ("force-partition-count", "Set its partition count"),
+    CreateMissedPartitions: ("create-missed-partitions", "Create the missing partitions"),
+    CreateTopicRecord: ("create-topic", "Create its record"),
+    DeletePartitionedMetadata: ("delete-partitioned-topic", "Delete the partitioned topic"),
+    DeleteTopic: ("delete-topic", "Delete this topic"),
+}
+"""The action of the console that makes a change, and its label."""
+
+
+def _remedy(change: TopicChange) -> Remedy:
+    fields = {"topic": str(change.topic)}
+    if isinstance(change, CreatePartitionedMetadata | SetPartitionCount):
+        fields["partitions"] = str(change.partitions)
+    return Remedy(*_REMEDIES[type(change)], fields)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.support.output import print_lines, print_pairs, print_value
 from interpulse.cli.support.params import TOPIC
 from interpulse.cli.support.running import FAILED, CommandFailed, admin_command, failure
 from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.model.names import TopicName
+from interpulse.terminal.output import print_lines, print_pairs, print_value
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interpulse.cli.support.command_lists import topic_command
-from interpulse.cli.support.formats import content_fields
-from interpulse.cli.support.output import print_json, print_value
 from interpulse.cli.support.params import MESSAGE_ID
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
+from interpulse.terminal.formats import content_fields
+from interpulse.terminal.output import print_json, print_value
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

@@ -10,11 +10,11 @@ import click
 
 from interpulse.cli.admin.wide_lists import print_subscriptions
 from interpulse.cli.support.command_lists import topic_command
-from interpulse.cli.support.output import is_wide, print_json, print_lines, print_value
 from interpulse.cli.support.params import MESSAGE_ID, PAIRS, TIME, joined_pairs
 from interpulse.clock import now_ms
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
+from interpulse.terminal.output import is_wide, print_json, print_lines, print_value
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

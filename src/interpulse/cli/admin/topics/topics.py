@@ -19,13 +19,13 @@ from interpulse.cli.admin.wide_lists import print_partitioned_topics, print_topi
 from interpulse.cli.policies.policy_forms import CLUSTERS
 from interpulse.cli.policies.topic_policies import POLICY_COMMANDS
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.option_groups import option_group
-from interpulse.cli.support.output import is_wide, print_json, print_lines, print_pairs
 from interpulse.cli.support.params import BUNDLE, DOMAIN, NAMESPACE, PAIRS, TOPIC, domains_of, joined_pairs
 from interpulse.cli.support.running import CommandFailed, admin_command, failure
 from interpulse.cli.support.watched import show_watched, watch_option
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.output import is_wide, print_json, print_lines, print_pairs
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

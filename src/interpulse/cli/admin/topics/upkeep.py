@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from interpulse.cli.support.command_lists import topic_command
-from interpulse.cli.support.output import print_text, print_value
 from interpulse.cli.support.running import CommandFailed
 from interpulse.model.errors import NotAllowed
 from interpulse.model.names import TopicName
+from interpulse.terminal.output import print_text, print_value
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from interpulse.cli.support.lazy import nearest_name
+from interpulse.terminal.lazy import nearest_name
 
 __all__ = ["OBEYED", "VARIABLE", "read_client_conf"]
 

@@ -17,7 +17,7 @@ from typing import Final
 
 import click
 
-from interpulse.cli.support.lazy import nearest_name
+from interpulse.terminal.lazy import nearest_name
 
 __all__ = ["CONTEXT_KEYS", "CONTEXT_VARIABLE", "Contexts", "chosen_context", "contexts_path", "holds_secret"]
 

@@ -18,6 +18,7 @@ from interpulse.console.pages.parts.replication_rows import (
 )
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
+from interpulse.replication.change_forms import hold_texts
 from interpulse.rules.provisioning import plan_topic
 
 
@@ -42,11 +43,12 @@ def test_remedy_when_the_rule_tells_one_call_here_then_is_that_action(
     """The sentence is the rule's own: should it be worded otherwise one day, this is red."""
     topic = TopicName.of("persistent", "a", "b", name)
     plan = plan_topic(topic, here, there, may_create=True)
-    found = remedy_of(plan.remedy)
+    _, remedy = hold_texts(topic, here, topic, there, plan)
+    found = remedy_of(remedy)
     if wanted is None:
-        assert found is None, plan.remedy
+        assert found is None, remedy
     else:
-        assert found is not None, plan.remedy
+        assert found is not None, remedy
         assert (found.action, found.fields) == ("expand-topic", {"topic": str(topic), "partitions": wanted})
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from interpulse.cli.support.formats import to_table
-from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
-from interpulse.cli.support.output import format_option, print_value
-from interpulse.cli.support.progress import Progress
-from interpulse.cli.support.spark_program import end_process, spark_failures
+from interpulse.spark.program import end_process, spark_failures
+from interpulse.terminal.formats import to_table
+from interpulse.terminal.logs import LogFormat, configure_logging, log_options
+from interpulse.terminal.output import format_option, print_value
+from interpulse.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from interpulse.spark.job.pipeline_config import SparkSettings
@@ -200,12 +200,12 @@ def _verdict(result: str, total: dict[str, int], unit: str) -> str:
 
 
 def _notes(total: dict[str, int]) -> list[str]:
-    texts = {
+    notes = {
         "skipped": "entries on the source are not to be copied: they came from elsewhere, are for others, or markers",
         "older": "copies were not judged: the source no longer has their originals, or they are before --last",
         "newer": "copies were not judged: their originals came during the comparison",
     }
-    return [f"{total[key]} {text}" for key, text in texts.items() if total[key]]
+    return [f"{total[key]} {text}" for key, text in notes.items() if total[key]]
 
 
 def _example(found: dict[str, Any]) -> dict[str, Any]:

@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpulse.model.inventory import ListedKind, Severity, TopicRow
+from interpulse.model.adjustments import Difference, Severity
+from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import NO_PERMISSIONS
 from interpulse.model.policies.messaging_policies import BacklogQuota
 from interpulse.model.policies.namespace_policies import AutoTopicCreation, NamespacePolicies, RetentionPolicies
-from interpulse.replication.snapshot import snapshot_of
-from interpulse.rules.audit import NamespaceState, namespace_differences, topic_differences
+from interpulse.replication.change_forms import advice_of, request_of
+from interpulse.rules.comparison import namespace_differences, topic_differences
+from interpulse.rules.inventory import NamespaceState
 
 T = TopicName.parse("a/b/t")
 SYSTEM = TopicName.parse("a/b/__change_events")
@@ -75,14 +77,16 @@ TOPICS = {
 
 @pytest.mark.parametrize(("source", "target", "expected"), TOPICS.values(), ids=TOPICS)
 def test_topic_when_compared_then_has_these_differences(source: Any, target: Any, expected: Any) -> None:
-    found = topic_differences("west", source, target)
+    found = topic_differences(source, target)
     assert [(str(each.kind), _request(each)) for each in found] == expected
-    assert all(each.remedy and each.namespace == T.namespace_name for each in found)
+    assert all(advice_of(each, "west") and each.namespace == T.namespace_name for each in found)
 
 
-def _request(difference: Any) -> str | None:
-    made = difference.request
-    return None if made is None else f"{made.method} {made.path} {made.body}"
+def _request(difference: Difference) -> str | None:
+    if difference.change is None:
+        return None
+    made = request_of(difference.change, local_only=True)
+    return f"{made.method} {made.path} {made.body}"
 
 
 @given(st.sampled_from([P, N]), st.integers(1, 9), st.none() | st.just("x"), st.none() | st.just(("a", "b")))
@@ -91,7 +95,7 @@ def test_topic_when_healthy_and_equal_then_no_rule_finds_anything(
 ) -> None:
     """The comparison leaves such rows to the join of Spark."""
     one = row(kind, partitions if kind is P else 0, schema_hash=schema, subscriptions=subscriptions)
-    assert topic_differences("west", one, one) == []
+    assert topic_differences(one, one) == []
 
 
 NAMESPACE = NamespaceName.parse("a/b")
@@ -100,7 +104,7 @@ SETTINGS = {"allowAutoTopicCreation": "true", "allowAutoTopicCreationType": "non
 
 def state(settings: dict[str, str] | None = None, **policies: Any) -> NamespaceState:
     stored = NamespacePolicies(**policies)
-    return NamespaceState(stored, snapshot_of(stored, SETTINGS | (settings or {})))
+    return NamespaceState(stored, SETTINGS | (settings or {}))
 
 
 QUOTA = BacklogQuota.from_json({"limitSize": 1024, "policy": "producer_request_hold"})
@@ -196,6 +200,6 @@ def test_policy_when_different_then_says_what_it_is_called_and_where_each_side_h
 
 
 def test_topic_when_different_then_says_in_what() -> None:
-    (fewer,) = topic_differences("west", row(P, 4), row(P, 2))
-    (missing,) = topic_differences("west", row(P, 4), None)
+    (fewer,) = topic_differences(row(P, 4), row(P, 2))
+    (missing,) = topic_differences(row(P, 4), None)
     assert (fewer.field, missing.field) == ("partitions", None)

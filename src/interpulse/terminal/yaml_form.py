@@ -15,11 +15,11 @@ _NOT_PLAIN: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        """Indent the items of a list below the key of the list."""
+        """Indent the items of a list below its key."""
         super().increase_indent(flow, False)
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write a value that occurs twice in full both times."""
+        """Write a value that occurs twice, twice."""
         return True
 
 

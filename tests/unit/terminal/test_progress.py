@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpulse.cli.support.progress import Progress
+from interpulse.terminal.progress import Progress
 
 
 def test_progress_when_logged_then_is_a_line_every_five_seconds(capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,7 +26,7 @@ def test_progress_when_neither_logged_nor_on_a_terminal_then_is_silent(capsys: p
 def test_progress_when_on_a_terminal_then_one_line_is_renewed_and_wiped(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.cli.support.progress._on_terminal", lambda: True)
+    monkeypatch.setattr("interpulse.terminal.progress._on_terminal", lambda: True)
     now = 0.0
     with Progress("{done} sent", clock=lambda: now) as progress:
         for moment, done in ((0.1, 6), (0.2, 7), (0.3, 8)):

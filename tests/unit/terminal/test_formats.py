@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from interpulse.cli.support.formats import FORMATS, to_json, to_names, to_table, to_yaml
 from interpulse.model.adjustments import Outcome
+from interpulse.terminal.formats import FORMATS, to_json, to_names, to_table, to_yaml
 
 STATS = {
     "msgRateIn": 0.5,

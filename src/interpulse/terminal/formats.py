@@ -30,8 +30,8 @@ def to_json(value: object) -> str:
 
 
 def to_yaml(value: object) -> str:
-    """Format a value as YAML in block style; see `yaml_form`."""
-    from interpulse.cli.support.yaml_form import dump  # only here: PyYAML takes a twentieth of a second to load
+    """Return YAML in block style; see `yaml_form`."""
+    from interpulse.terminal.yaml_form import dump  # only here: PyYAML takes a twentieth of a second to load
 
     return dump(value)
 

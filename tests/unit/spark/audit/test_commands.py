@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from interpulse.cli import audit as command
 from interpulse.cli.main import main
+from interpulse.spark.audit import commands as command
 from interpulse.spark.audit import findings, plans
 from interpulse.spark.audit.launch import AuditOptions, Summary
 
@@ -31,7 +31,7 @@ def _no_exit(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Ended(code)
 
     monkeypatch.setattr(command, "end_process", end)
-    monkeypatch.setattr("interpulse.cli.support.spark_program.end_process", end)
+    monkeypatch.setattr("interpulse.spark.program.end_process", end)
 
 
 def run(*arguments: str) -> tuple[int, str]:

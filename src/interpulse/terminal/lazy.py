@@ -76,6 +76,6 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name nearest to a misspelt one, ignoring case."""
     import difflib  # only here: most names are right
 
-    by_folded = {each.lower(): each for each in known}
+    by_folded = {name.lower(): name for name in known}
     matches = difflib.get_close_matches(name.lower(), by_folded, n=1)
     return by_folded[matches[0]] if matches else None

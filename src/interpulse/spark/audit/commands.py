@@ -1,4 +1,4 @@
-"""``interpulse audit``: topics and policies of two clusters compared on Spark, and the target made equal by a plan."""
+"""``interpulse audit``: the comparison of two clusters on Spark, and the plan that makes the target equal."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from interpulse.cli.support.formats import to_table
-from interpulse.cli.support.logs import configure_logging
-from interpulse.cli.support.option_groups import option_group
-from interpulse.cli.support.output import format_option, print_value
-from interpulse.cli.support.progress import Progress
-from interpulse.cli.support.spark_program import end_process, spark_failures
+from interpulse.spark.program import end_process, spark_failures
+from interpulse.terminal.formats import to_table
+from interpulse.terminal.logs import configure_logging
+from interpulse.terminal.option_groups import option_group
+from interpulse.terminal.output import format_option, print_value
+from interpulse.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from interpulse.spark.audit.launch import Audit, AuditOptions
@@ -140,12 +140,12 @@ def show(directory: Path, run: str, namespaces: str | None, kinds: str | None, f
 
 
 def _kinds(text: str | None) -> tuple[str, ...]:
-    from interpulse.model.inventory import DifferenceKind
+    from interpulse.model.adjustments import AUDITED_KINDS
     from interpulse.spark.options.option_values import parse_names
 
     names = parse_names(text or "")
-    if unknown := [name for name in names if name not in set(DifferenceKind)]:
-        raise click.BadParameter(f"{unknown[0]} is none of {', '.join(DifferenceKind)}", param_hint="--kinds")
+    if unknown := [name for name in names if name not in AUDITED_KINDS]:
+        raise click.BadParameter(f"{unknown[0]} is none of {', '.join(AUDITED_KINDS)}", param_hint="--kinds")
     return names
 
 
@@ -156,7 +156,7 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _side(value: Any, origin: str | None) -> str:
-    """A value as the table has it; one that a broker has for all namespaces says so."""
+    """Return a value as the table shows it. A value that a broker has for all namespaces is marked."""
     text = "-" if value is None else json.dumps(value, ensure_ascii=False)
     return f"{text} (broker)" if origin == "broker" else text
 
@@ -188,9 +188,9 @@ def plan(config_path: str, directory: Path, run: str | None, plan_path: Path | N
 )
 @format_option()
 def apply(config_path: str, plan_path: Path, rate: float) -> None:
-    """Carry out a plan, exactly: each item is read again first, and skipped if it is no longer what the plan says.
+    """Apply a plan. Each item is read again first, and skipped if it is no longer what the plan says.
 
-    A plan that was broken off goes on; what is done is not done again.
+    An interrupted application continues: finished items are not done again.
     """
     with _failures():
         import asyncio
@@ -198,8 +198,8 @@ def apply(config_path: str, plan_path: Path, rate: float) -> None:
         results = asyncio.run(_apply(config_path, plan_path, rate))
         counts = {status: sum(row["status"] == status for row in results) for status in ("DONE", "SKIPPED", "FAILED")}
         rest = [row for row in results if row["status"] != "DONE"]
-        told = ", ".join(f"{count} {status.lower()}" for status, count in counts.items())
-        print_value(results, "\n\n".join([told, *([to_table(rest)] if rest else [])]), tabular=True)
+        counted = ", ".join(f"{count} {status.lower()}" for status, count in counts.items())
+        print_value(results, "\n\n".join([counted, *([to_table(rest)] if rest else [])]), tabular=True)
     end_process(1 if rest else 0)
 
 
@@ -233,7 +233,7 @@ def _now() -> str:
 
 @contextmanager
 def _opened(config_path: str, directory: Path, run: str) -> Iterator[Audit]:
-    """An audit with a Spark session."""
+    """Open an audit with a Spark session."""
     from interpulse.spark.audit.launch import Audit, audit_session
     from interpulse.spark.job.pipeline_config import load_pipeline_config
 
@@ -245,7 +245,7 @@ def _opened(config_path: str, directory: Path, run: str) -> Iterator[Audit]:
 
 
 def _options(reading: dict[str, Any], *, confirm: bool) -> AuditOptions:
-    from interpulse.spark.audit.cluster_reading import ReadingRules
+    from interpulse.replication.cluster_reading import ReadingRules
     from interpulse.spark.audit.launch import AuditOptions
 
     return AuditOptions(namespaces=_names(reading.pop("namespaces")), confirm=confirm, rules=ReadingRules(**reading))
@@ -300,7 +300,7 @@ def _request(item: dict[str, Any]) -> dict[str, str]:
 
 
 class _Stages:
-    """Progress of each stage on a line of its own."""
+    """The progress of each stage, on a line of its own."""
 
     def __init__(self) -> None:
         self._stage = ""

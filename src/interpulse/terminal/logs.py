@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from interpulse.cli.support.option_groups import option_group
 from interpulse.model.extras import pip_install
+from interpulse.terminal.option_groups import option_group
 
 if TYPE_CHECKING:
     import structlog

@@ -8,14 +8,16 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import click
 
-from interpulse.cli.support.running import UNUSABLE
 from interpulse.model.errors import PulsarError
 
 __all__ = ["end_process", "spark_failures"]
+
+_UNUSABLE: Final = 2
+"""The exit code of a program that could not compare."""
 
 
 @contextmanager
@@ -35,7 +37,7 @@ def spark_failures(program: str) -> Iterator[None]:
         _say(program, _sentence(problem))
     else:
         return
-    end_process(UNUSABLE)
+    end_process(_UNUSABLE)
 
 
 def _say(program: str, sentence: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from interpulse.cli.support.logs import _renderer, configure_audit_log, configure_logging
+from interpulse.terminal.logs import _renderer, configure_audit_log, configure_logging
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +113,7 @@ def test_json_when_values_are_unusual_then_each_line_is_json(value: object, caps
 
 
 def test_json_when_structlog_is_not_installed_then_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interpulse.cli.support.logs.find_spec", lambda name: None)
+    monkeypatch.setattr("interpulse.terminal.logs.find_spec", lambda name: None)
     with pytest.raises(click.UsageError, match=re.escape("pip install 'interpulse[broker]'")):
         configure_logging("INFO", "json")
 

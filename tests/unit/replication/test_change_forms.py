@@ -1,4 +1,4 @@
-"""Comparing one namespace on two clusters (PIP-433)."""
+"""The sentences with which enabling replication is refused (PIP-433)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 
 from interpulse.model.names import TopicName
 from interpulse.model.policies.namespace_policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
-from interpulse.rules.compatibility import NamespaceSnapshot, as_override, compare
+from interpulse.rules.inventory import as_override
+from tests.support.namespace_snapshots import NamespaceSnapshot, differences
 
 PLAIN = AutoTopicCreation(True, NON_PARTITIONED)
 X, Y = TopicName.parse("x"), TopicName.parse("y")
@@ -37,7 +38,7 @@ def snapshot(policy: AutoTopicCreation = PLAIN, **partitions: int) -> NamespaceS
     ],
 )
 def test_no_difference(local: NamespaceSnapshot, remote: NamespaceSnapshot) -> None:
-    assert compare("west", local, remote) == []
+    assert differences("west", local, remote) == []
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_no_difference(local: NamespaceSnapshot, remote: NamespaceSnapshot) -> N
     ],
 )
 def test_difference(local: NamespaceSnapshot, remote: NamespaceSnapshot, difference: str) -> None:
-    assert compare("west", local, remote) == [difference]
+    assert differences("west", local, remote) == [difference]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_policy_as_an_override_says_what_it_means(policy: AutoTopicCreation, ove
 
 def test_all_differences_are_listed_topics_first() -> None:
     local = snapshot(AutoTopicCreation(True, PARTITIONED, 2), y=1, x=1)
-    found = compare("west", local, snapshot(y=2, x=2))
+    found = differences("west", local, snapshot(y=2, x=2))
     assert [each.split(":")[0].split(" for ")[0] for each in found] == [
         "Partition count mismatch",
         "Partition count mismatch",

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from interpulse.cli.admin.admin import admin
-from interpulse.cli.support.output import (
+from interpulse.terminal.output import (
     format_option,
     print_documents,
     print_json,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from interpulse.cli.support.formats import FORMATS, to_rows
+from interpulse.terminal.formats import FORMATS, to_rows
 
 __all__ = [
     "format_option",
@@ -29,7 +29,7 @@ __all__ = [
 
 _INDENT = "  "
 _WIDE: Final = "wide"
-_CHOSEN: Final = "interpulse.cli.support.output"  # in the dictionary that nested commands share
+_CHOSEN: Final = "interpulse.terminal.output"  # in the dictionary that nested commands share
 
 
 def format_option(*, hidden: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -12,12 +12,14 @@ import pytest
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import NamespaceNotFound, RemoteClusterUnavailable, TopicNotFound
-from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.inventory import ListedKind
+from interpulse.model.names import Domain, NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import AutoTopicCreation, NamespacePolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.adjust import Enabling, preview
 from interpulse.replication.connect import connect as connect_to
-from interpulse.replication.snapshot import read_namespace, read_remote
+from interpulse.replication.inventory import read_namespace, read_remote
+from interpulse.rules.inventory import NamespaceInventory, PoliciesInForce
 from tests.support.stub_web import StubWeb
 from tests.support.waiting import SECONDS_MAX
 
@@ -64,24 +66,35 @@ class Cluster:
             "isAllowAutoUpdateSchemaEnabled": "false",
         }
 
-    async def partitioned(self, namespace: NamespaceName) -> Mapping[TopicName, int | None]:
+    async def partitioned(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Mapping[TopicName, int | None]:
         return {name: count if self._told_with_names else None for name, count in self._counts.items()}
 
-    async def stored(self, namespace: NamespaceName) -> Sequence[TopicName]:
+    async def stored(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Sequence[TopicName]:
         return self._stored
 
-    async def partitions(self, name: TopicName) -> int:
+    async def metadata(self, name: TopicName) -> PartitionedTopicMetadata:
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         await asyncio.sleep(0)
         self.under_way -= 1
         if self._counts[name] < 0:
             raise TopicNotFound(str(name))
-        return self._counts[name]
+        return PartitionedTopicMetadata(self._counts[name])
+
+
+def in_force(found: NamespaceInventory | None) -> PoliciesInForce:
+    assert found is not None
+    assert found.state is not None
+    return found.state.in_force()
+
+
+def counts(found: NamespaceInventory | None) -> dict[TopicName, int]:
+    assert found is not None
+    return {row.topic: row.partitions for row in found.topics.values() if row.kind is not ListedKind.ORPHAN_PARTITION}
 
 
 async def test_brokers_settings_count_where_the_namespace_says_nothing() -> None:
-    found = await read_namespace(Cluster(NamespacePolicies(), {}), DEMO)
+    found = in_force(await read_namespace(Cluster(NamespacePolicies(), {}), DEMO))
     assert found.auto_creation == AutoTopicCreation(True, "partitioned", 5)
     assert found.auto_creation_source == "broker"
     assert (found.schema_strategy, found.auto_update_schema) == ("BACKWARD", False)
@@ -96,7 +109,7 @@ async def test_namespaces_word_counts_where_it_says_something() -> None:
         allow_auto_update_schema=True,
         allow_auto_update_schema_with_replicator=False,
     )
-    found = await read_namespace(Cluster(policies, {}), DEMO)
+    found = in_force(await read_namespace(Cluster(policies, {}), DEMO))
     assert (found.auto_creation, found.auto_creation_source) == (override, "namespace")
     assert (found.schema_strategy, found.auto_update_schema) == ("FORWARD", True)
     assert found.replicator_may_update_schema, "what producers may, replicators may"
@@ -104,7 +117,7 @@ async def test_namespaces_word_counts_where_it_says_something() -> None:
 
 async def test_count_that_an_override_lacks_is_the_brokers() -> None:
     policies = NamespacePolicies(auto_topic_creation=AutoTopicCreation(False, "partitioned"))
-    found = await read_namespace(Cluster(policies, {}), DEMO)
+    found = in_force(await read_namespace(Cluster(policies, {}), DEMO))
     assert (found.auto_creation, found.auto_creation_source) == (
         AutoTopicCreation(False, "partitioned", 5),
         "namespace",
@@ -117,18 +130,17 @@ async def test_count_that_an_override_lacks_there_is_asked_for_when_only_some_to
         data = answering(web, [], [], autoTopicCreationOverride=lacking)
         found = await read_remote("west", data, DEMO, connect, only=set())
         assert [each.target for each in web.asked].count(RUNTIME) == 1
-    assert found is not None
-    assert found.auto_creation.default_partitions == 1, "Pulsar's default, as that broker does not say"
+    assert in_force(found).auto_creation.default_partitions == 1, "Pulsar's default, as that broker does not say"
 
 
 class GrowingCluster(Cluster):
     """One in which a partitioned topic is created right behind the first listing."""
 
-    async def partitioned(self, namespace: NamespaceName) -> Mapping[TopicName, int | None]:
-        return self._create_behind(await super().partitioned(namespace))
+    async def partitioned(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Mapping[TopicName, int | None]:
+        return self._create_behind(await super().partitioned(namespace, domains))
 
-    async def stored(self, namespace: NamespaceName) -> Sequence[TopicName]:
-        return self._create_behind(list(await super().stored(namespace)))
+    async def stored(self, namespace: NamespaceName, domains: Sequence[Domain]) -> Sequence[TopicName]:
+        return self._create_behind(list(await super().stored(namespace, domains)))
 
     def _create_behind(self, listed: Listed) -> Listed:
         self._counts[topic("new")] = 2
@@ -138,7 +150,7 @@ class GrowingCluster(Cluster):
 
 async def test_topic_that_is_created_between_two_listings_is_not_taken_for_left_over_partitions() -> None:
     found = await read_namespace(GrowingCluster(NamespacePolicies(), {}, told_with_names=True), DEMO)
-    assert found.partitions == {topic("new"): 2}
+    assert counts(found) == {topic("new"): 2}
 
 
 async def test_topics_are_counted_by_their_base_and_a_deleted_one_is_left_out() -> None:
@@ -146,19 +158,19 @@ async def test_topics_are_counted_by_their_base_and_a_deleted_one_is_left_out() 
         NamespacePolicies(), {"p": 2, "gone": -1}, ["p-partition-0", "p-partition-1", "plain", "left-over-partition-3"]
     )
     found = await read_namespace(cluster, DEMO)
-    assert found.partitions == {topic("p"): 2, topic("plain"): 0, topic("left-over"): 0}
-    assert found.left_over == {topic("left-over")}
+    assert counts(found) == {topic("p"): 2, topic("plain"): 0}
+    assert found.topics.keys() - counts(found).keys() == {topic("left-over")}
 
 
 async def test_counts_are_asked_for_a_few_at_once() -> None:
     cluster = Cluster(NamespacePolicies(), {f"p{index}": 1 for index in range(200)})
-    assert len((await read_namespace(cluster, DEMO)).partitions) == 200
+    assert len(counts(await read_namespace(cluster, DEMO))) == 200
     assert 1 < cluster.most_under_way <= 16
 
 
 async def test_counts_that_come_with_the_names_are_not_asked_for() -> None:
     cluster = Cluster(NamespacePolicies(), {"p": 4}, ["p-partition-0"], told_with_names=True)
-    assert (await read_namespace(cluster, DEMO)).partitions == {topic("p"): 4}
+    assert counts(await read_namespace(cluster, DEMO)) == {topic("p"): 4}
     assert cluster.most_under_way == 0
 
 
@@ -180,8 +192,7 @@ async def test_remote_namespace_when_read_then_left_over_partitions_are_no_topic
         data = answering(web, ["p"], ["p-partition-0", "plain", "left-over-partition-0"])
         web.answer("GET", "/admin/v2/persistent/demo/a/p/partitions", {"partitions": 3})
         found = await read_remote("west", data, DEMO, connect)
-    assert found is not None
-    assert found.partitions == {topic("p"): 3, topic("plain"): 0}
+    assert counts(found) == {topic("p"): 3, topic("plain"): 0}
 
 
 async def test_remote_namespace_when_only_some_topics_count_then_only_they_are_asked_for() -> None:
@@ -189,8 +200,7 @@ async def test_remote_namespace_when_only_some_topics_count_then_only_they_are_a
         data = answering(web, ["p", "q"], [], autoTopicCreationOverride={"allowAutoTopicCreation": True})
         web.answer("GET", "/admin/v2/persistent/demo/a/p/partitions", {"partitions": 3})
         found = await read_remote("west", data, DEMO, connect, only={topic("p")})
-        assert found is not None
-        assert found.partitions == {topic("p"): 3}
+        assert counts(found) == {topic("p"): 3}
         assert not [each for each in web.asked if each.target.startswith((RUNTIME, "/admin/v2/persistent/demo/a/q/"))]
 
 
@@ -294,7 +304,9 @@ class Admin:
         await self._answer()
         return {}
 
-    async def partition_counts(self, namespace: NamespaceName, *, system_included: bool) -> dict[str, int | None]:
+    async def partition_counts(
+        self, namespace: NamespaceName, *, domains: Sequence[str], system_included: bool
+    ) -> dict[str, int | None]:
         await self._answer()
         return dict.fromkeys(self._names)
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from interpulse.cli import verify
 from interpulse.cli.main import main
 from interpulse.client.credentials import Credentials
 from interpulse.spark.options.access import Access
+from interpulse.spark.verify import commands as verify
 from interpulse.spark.verify import launch
 from interpulse.spark.verify.comparisons import TopicPair, VerifyError
 
@@ -37,7 +37,7 @@ def _no_exit(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Ended(code)
 
     monkeypatch.setattr(verify, "end_process", end)
-    monkeypatch.setattr("interpulse.cli.support.spark_program.end_process", end)
+    monkeypatch.setattr("interpulse.spark.program.end_process", end)
 
 
 def run(*arguments: str) -> tuple[int, str]:

@@ -5,7 +5,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from interpulse.cli.support.lazy import LazyCommand, LazyGroup
+from interpulse.terminal.lazy import LazyCommand, LazyGroup
 
 GROUP = LazyGroup("g", lazy_commands={"metadata": LazyCommand("interpulse.cli.metadata:metadata", "Summary.")})
 

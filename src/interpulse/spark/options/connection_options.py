@@ -1,13 +1,13 @@
-"""The options of a connection, which reads and writes have alike: address, patience, and who we are there."""
+"""Options of a connection, shared by reads and writes: addresses, timeouts and credentials."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.spark.options.access import Access
-from interpulse.spark.options.option import Option, Purpose, option, option_group
+from interpulse.spark.options.option import Option, Purpose, build_options, option, option_group, read_values
 from interpulse.spark.options.option_values import (
     parse_flag,
     parse_positive,
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
 __all__ = [
+    "ClusterOptions",
     "access_as_options",
     "access_options",
     "admin_access_options",
@@ -27,6 +28,7 @@ __all__ = [
     "admin_url_option",
     "operation_timeout_option",
     "outage_timeout_option",
+    "parse_cluster_options",
     "service_url_option",
 ]
 
@@ -37,12 +39,12 @@ def _parse_seconds(text: str) -> int:
 
 _HIDDEN_KEY: Final = "token"
 _NOT_SHOWN: Final = ("token:", "file:", "env:", "{", "tlsCertFile:", "tlsKeyFile:")
-"""How parameters begin that hold no secret, or one that Spark hides: what is JSON has the word password, secret or
-url in it."""
+"""Beginnings of parameters without a secret, or with one that Spark hides: JSON has the word password, secret or url
+in it."""
 
 
 def _shown_secret(key: str, text: str) -> str | None:
-    """Spark hides options in plans and on its pages where the key or the value says that it is a secret."""
+    """Return the reason to refuse a secret that Spark shows. It hides options whose key or value names a secret."""
     if _HIDDEN_KEY in key.lower() or text.startswith(_NOT_SHOWN):
         return None
     return "Spark would show it in plans and pages: name a file, file:///path, or write token:..., or JSON"
@@ -108,7 +110,7 @@ _ACCESS: Final[Mapping[str, Option]] = {
         text="advertised listener through which brokers are reached",
     ),
 }
-"""By the argument of :class:`Access` that each of them fills."""
+"""Options by the argument of :class:`Access` that they fill."""
 
 _TIMES: Final[Mapping[str, Option]] = {
     "connect_timeout_ms": Option(
@@ -162,7 +164,7 @@ _ADMIN_ACCESS: Final[Mapping[str, Option]] = {
 
 
 def service_url_option() -> Any:
-    """A field for the address of the cluster."""
+    """Return a field for the address of the cluster."""
     return option(
         "service.url",
         parse_service_url,
@@ -172,8 +174,10 @@ def service_url_option() -> Any:
 
 
 def admin_url_option() -> Any:
-    """A field for the address of the admin API. It is taken everywhere, also where nothing has to be asked there:
-    configurations that are used for several queries, or come from other connectors, have it."""
+    """Return a field for the address of the admin API.
+
+    Queries that call nothing there accept it too: configurations of several queries or of other connectors have it.
+    """
     return option(
         "admin.url",
         parse_web_url,
@@ -185,7 +189,7 @@ def admin_url_option() -> Any:
 
 
 def operation_timeout_option() -> Any:
-    """A field for the patience with one request: milliseconds."""
+    """Return a field for the timeout of one request, in milliseconds."""
     return option(
         "operationTimeoutMs",
         parse_positive_duration_ms,
@@ -196,7 +200,7 @@ def operation_timeout_option() -> Any:
 
 
 def outage_timeout_option() -> Any:
-    """A field for the patience with a cluster that is away: milliseconds, None without limit."""
+    """Return a field for the longest outage of a cluster, in milliseconds; None: no limit."""
     return option(
         "outageTimeoutMs",
         parse_positive_duration_ms,
@@ -206,18 +210,19 @@ def outage_timeout_option() -> Any:
     )
 
 
-def access_options(prefix: str = "", purpose: Purpose = Purpose.ANY) -> Any:
-    """A field that holds an :class:`Access`; with a prefix, to another cluster than the one of ``service.url``."""
-    return option_group(Access, _prefixed(prefix, purpose) if prefix else {**_ACCESS, **_TIMES})
+def access_options(prefix: str = "") -> Any:
+    """Return a field for an :class:`Access`; with a prefix, to another cluster than the one of ``service.url``."""
+    options = _prefixed(prefix) if prefix else {**_ACCESS, **_TIMES}
+    return option_group(Access, options, f"access to {prefix or 'service.url'}")
 
 
 def admin_access_options() -> Any:
-    """A field that holds an :class:`Access` with what is told of the admin API alone."""
-    return option_group(Access, _ADMIN_ACCESS)
+    """Return a field for an :class:`Access` with the options of the admin API alone."""
+    return option_group(Access, _ADMIN_ACCESS, "access to admin.url")
 
 
 def admin_client(admin_url: str, access: Access, admin_access: Access, timeout_ms: int) -> AdminClient:
-    """A client of the admin API, with the access of the brokers where nothing else was told. It opens nothing yet."""
+    """Return a client of the admin API that is not connected yet. Missing options are those of the brokers."""
     from interpulse.client.admin.admin_client import AdminClient
 
     return AdminClient(
@@ -228,16 +233,12 @@ def admin_client(admin_url: str, access: Access, admin_access: Access, timeout_m
     )
 
 
-def _prefixed(prefix: str, purpose: Purpose) -> dict[str, Option]:
+def _prefixed(prefix: str) -> dict[str, Option]:
     return {
         argument: replace(
-            known,
-            name=_with_prefix(prefix, known.name),
-            aliases=(),
-            purpose=purpose,
-            text=f"as `{known.name}`, for that cluster",
+            access, name=_with_prefix(prefix, access.name), aliases=(), text=f"as `{access.name}`, for that cluster"
         )
-        for argument, known in _ACCESS.items()
+        for argument, access in _ACCESS.items()
     }
 
 
@@ -246,17 +247,32 @@ def _with_prefix(prefix: str, name: str) -> str:
 
 
 def access_as_options(access: Access, prefix: str = "") -> dict[str, str]:
-    """The other way round: the options that give this access."""
-    known_by = _ACCESS if prefix else {**_ACCESS, **_TIMES}
-    given = {known: getattr(access, argument) for argument, known in known_by.items()}
+    """Return the options that make this access."""
+    options = _ACCESS if prefix else {**_ACCESS, **_TIMES}
+    values = {option: getattr(access, argument) for argument, option in options.items()}
     return {
-        _with_prefix(prefix, known.name): _as_text(known, value)
-        for known, value in given.items()
-        if value != known.default
+        _with_prefix(prefix, option.name): _as_text(option, value)
+        for option, value in values.items()
+        if value != option.default
     }
 
 
-def _as_text(known: Option, value: Any) -> str:
-    if known is _TIMES["keep_alive_interval_ms"]:
+def _as_text(option: Option, value: Any) -> str:
+    if option is _TIMES["keep_alive_interval_ms"]:
         return str(value // 1000)
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions:
+    """Options of a cluster outside queries: its address and credentials."""
+
+    service_url: str = service_url_option()
+    access: Access = access_options()  # noqa: RUF009 - a dataclass field
+
+
+def parse_cluster_options(mapping: Mapping[str, str]) -> ClusterOptions:
+    """Read the options of a cluster, which have the names of the data source. Raise OptionError with every problem."""
+    problems: list[str] = []
+    values = read_values(ClusterOptions, mapping, Purpose.BATCH_READ, problems)
+    return build_options(ClusterOptions, values, problems)

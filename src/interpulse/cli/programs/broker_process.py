@@ -14,7 +14,7 @@ from interpulse.cli.programs.serving import CannotStart, announce, load_settings
 from interpulse.cli.programs.trial_tls import with_trial_certificates
 from interpulse.cli.support.codec import codec_name
 from interpulse.cli.support.logs import LogFormat, configure_audit_log, configure_logging
-from interpulse.serving.open_files import raise_open_files
+from interpulse.serving.admission import raise_open_files
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider

@@ -57,7 +57,7 @@ class BrokerConfig(ProviderSettings):
     cluster_name: str = _setting("standalone", "Name of this cluster.")
     data_dir: str = _setting("./data", "Directory that holds everything durable; one process at a time may use it.")
     bind_address: str = _setting("127.0.0.1", "Address both ports listen on.")
-    advertised_address: str = _setting("", "Host name clients are told to connect to; empty = the bind address.")
+    advertised_address: str = _setting("", "Host name that clients connect to; empty = the bind address.")
     advertised_listeners: str = _setting(
         "",
         "Addresses for clients of several networks, in place of advertisedAddress: name:scheme://host:port with commas "
@@ -86,11 +86,11 @@ class BrokerConfig(ProviderSettings):
 
     console_enabled: str = _setting(
         "auto",
-        "The console at /console; auto = where the broker listens on loopback only, or asks everybody for credentials.",
+        "The console at /console; auto = where the broker listens on loopback only, or asks clients for credentials.",
         choices=("auto", "true", "false"),
     )
     console_messages_enabled: bool = _setting(
-        True, "The console shows messages to those who may consume them; false = to nobody.", dynamic=True
+        True, "The console shows messages to roles that may consume them; false = to no role.", dynamic=True
     )
     console_read_only: bool = _setting(False, "The console shows, and changes nothing.")
 
@@ -423,11 +423,11 @@ class BrokerConfig(ProviderSettings):
         50, "Longest pattern of topics that the broker matches, in characters.", least=1
     )
     enable_broker_topic_list_watcher: bool = _setting(
-        True, "Clients are told when topics that match their pattern come or go, so that they need not ask."
+        True, "The broker reports new and deleted topics to clients with a matching pattern, which need not ask."
     )
     broker_max_connections: int = _setting(
         0,
-        "Most clients of the binary ports, one more is told so and disconnected; 0 = no limit but the one of open "
+        "Most clients of the binary ports; one more gets an error and is disconnected; 0 = no limit but that of open "
         "files, of which both services take three quarters.",
         least=0,
     )

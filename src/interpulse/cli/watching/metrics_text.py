@@ -24,7 +24,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Samples by the name of their metric."""
+    """Samples by the names of their metrics."""
 
     samples: Mapping[str, list[Sample]] = field(default_factory=dict)
 
@@ -55,7 +55,7 @@ class Metrics:
 
 def _labels(text: str) -> dict[str, str]:
     return {
-        name: re.sub(r"\\.", lambda found: _ESCAPES.get(found.group(), found.group()), value)
+        name: re.sub(r"\\.", lambda escape: _ESCAPES.get(escape.group(), escape.group()), value)
         for name, value in _LABEL.findall(text)
     }
 

@@ -56,7 +56,7 @@ _ACCESS: Final[Mapping[str, Option]] = {
         str,
         None,
         aliases=("pulsar.client.authParams",),
-        text="token to authenticate with: best `file:///path`, which is read where it is used and anew for every "
+        text="token to authenticate with: best `file:///path`, which every machine reads again for every "
         "connection; or `env:NAME`, or the token itself, as parameters with `token:` in front",
         refusal=_shown_secret,
     ),
@@ -70,8 +70,8 @@ _ACCESS: Final[Mapping[str, Option]] = {
         "pulsar.client.authPluginClassName",
         str,
         None,
-        text="how the parameters of `pulsar.client.authParams` are meant, with its Java name: AuthenticationToken "
-        "(which it is without), AuthenticationTls, AuthenticationBasic (best `file:///path` of the user and password), "
+        text="the authentication plug-in that reads `pulsar.client.authParams`, by its Java name: AuthenticationToken "
+        "(the default), AuthenticationTls, AuthenticationBasic (best `file:///path` of the user and password), "
         'AuthenticationOAuth2 (`{"issuerUrl":"https://...","privateKey":"file:///path","audience":"..."}`)',
     ),
     "trust_certs_file": Option(
@@ -125,7 +125,7 @@ _TIMES: Final[Mapping[str, Option]] = {
         parse_positive_duration_ms,
         None,
         aliases=("pulsar.client.lookupTimeoutMs", "pulsar.client.lookupTimeoutMillis"),
-        text="longest wait for finding the broker of a topic, attempts included. Default: `operationTimeoutMs`",
+        text="longest search for the broker of a topic, attempts included. Default: `operationTimeoutMs`",
     ),
     "keep_alive_interval_ms": Option(
         "pulsar.client.keepAliveIntervalSeconds",
@@ -141,7 +141,7 @@ _ADMIN_ACCESS: Final[Mapping[str, Option]] = {
         str,
         None,
         text="to authenticate differently at `admin.url`: as `authToken`, or the parameters of "
-        "`pulsar.admin.authPluginClassName`. Default: who we are at `service.url`",
+        "`pulsar.admin.authPluginClassName`. Default: the credentials of `service.url`",
         refusal=_shown_secret,
     ),
     "plugin": Option(
@@ -205,8 +205,8 @@ def outage_timeout_option() -> Any:
         "outageTimeoutMs",
         parse_positive_duration_ms,
         None,
-        text="how long a query that runs waits for a cluster that does not answer, is full or refuses an expired token "
-        "from a file, before it ends; without it as long as it takes",
+        text="longest wait of a running query for a cluster that does not answer, is full or refuses an expired token "
+        "from a file. Default: no limit",
     )
 
 

@@ -292,8 +292,8 @@ class ReadOptions:
         one_of("auto", "admin", "binary"),
         "auto",
         purpose=Purpose.BATCH_READ,
-        text="who tells how large topic-partitions are and where their ledgers end, for tasks of equal size: `admin`, "
-        "asked at `admin.url`; `binary`, the brokers, which know little of it; `auto`, `admin` if it answers",
+        text="source of the sizes of topic-partitions and the ends of their ledgers, for tasks of equal size: `admin`, "
+        "at `admin.url`; `binary`, the brokers, which know little of them; `auto`, `admin` if it answers",
     )
     filter_pushdown: bool = option(
         "filterPushdown",

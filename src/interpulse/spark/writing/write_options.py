@@ -41,7 +41,7 @@ __all__ = ["WriteOptions", "parse_write_options"]
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions:
-    """What a batch or stream write was asked to do."""
+    """The options of a batch or stream write."""
 
     service_url: str = service_url_option()
     admin_url: str | None = admin_url_option()
@@ -92,7 +92,7 @@ class WriteOptions:
         "dedup",
         one_of("none", "position", "batch", "column"),
         None,
-        text="exactly-once: what tells a repeat. `position`: the source position (default of `mode=entry`); `batch`: "
+        text="exactly-once: the mark of a repeat. `position`: the source position (default of `mode=entry`); `batch`: "
         "micro-batch and content of a row (default of `mode=message`), which a repeated batch has to make again; "
         "`column`: ids of your own in `__sequenceId`, BIGINT, rising per topic-partition and producer "
         "(`__producerName`, or `producerName`)",
@@ -181,7 +181,7 @@ class WriteOptions:
         parse_names,
         (),
         aliases=("pulsar.producer.encryptionKeys",),
-        text="comma list of the names of public keys: whoever has the private key of one of them can read the messages",
+        text="comma list of the names of public keys: any of their private keys decrypts the messages",
     )
     encryption_public_keys: KeyFiles = option(  # noqa: RUF009 - a dataclass field
         "encryptionPublicKey",
@@ -203,7 +203,7 @@ class WriteOptions:
         "murmur3",
         aliases=("pulsar.producer.hashingScheme",),
         text="which hash of the key chooses the partition: `Murmur3_32Hash`, or `JavaStringHash`, which producers of "
-        "Pulsar's Java client have unless told otherwise",
+        "Pulsar's Java client have by default",
     )
     send_timeout_ms: int = option(
         "sendTimeoutMs",

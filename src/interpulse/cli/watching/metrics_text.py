@@ -1,4 +1,7 @@
-"""Samples of Prometheus' text format. Pure."""
+"""Samples of Prometheus' text format. Pure.
+
+Why by hand: docs/decisions/0026-metrics-pages-read-by-hand.md.
+"""
 
 from __future__ import annotations
 

@@ -135,31 +135,17 @@ _TIMES: Final[Mapping[str, Option]] = {
     ),
 }
 
-_ADMIN_ACCESS: Final[Mapping[str, Option]] = {
-    "token": Option(
-        "pulsar.admin.authParams",
-        str,
-        None,
-        text="to authenticate differently at `admin.url`: as `authToken`, or the parameters of "
-        "`pulsar.admin.authPluginClassName`. Default: the credentials of `service.url`",
-        refusal=_shown_secret,
-    ),
-    "plugin": Option(
-        "pulsar.admin.authPluginClassName", str, None, text="as `pulsar.client.authPluginClassName`, for `admin.url`"
-    ),
-    "trust_certs_file": Option(
-        "pulsar.admin.tlsTrustCertsFilePath", str, None, text="as `tlsTrustCertsFile`, for `admin.url`"
-    ),
-    "insecure_allowed": Option(
-        "pulsar.admin.tlsAllowInsecureConnection",
-        parse_flag,
-        False,
-        text="as `tlsAllowInsecureConnection`, for `admin.url`",
-    ),
-    "certificate_file": Option(
-        "pulsar.admin.tlsCertificateFilePath", str, None, text="as `tlsCertificateFile`, for `admin.url`"
-    ),
-    "key_file": Option("pulsar.admin.tlsKeyFilePath", str, None, text="as `tlsKeyFile`, for `admin.url`"),
+_ADMIN_TOKEN: Final = (
+    "to authenticate differently at `admin.url`: as `authToken`, or the parameters of "
+    "`pulsar.admin.authPluginClassName`. Default: the credentials of `service.url`"
+)
+_ADMIN_NAMES: Final = {
+    "token": "authParams",
+    "plugin": "authPluginClassName",
+    "trust_certs_file": "tlsTrustCertsFilePath",
+    "insecure_allowed": "tlsAllowInsecureConnection",
+    "certificate_file": "tlsCertificateFilePath",
+    "key_file": "tlsKeyFilePath",
 }
 
 
@@ -218,7 +204,9 @@ def access_options(prefix: str = "") -> Any:
 
 def admin_access_options() -> Any:
     """Return a field for an :class:`Access` with the options of the admin API alone."""
-    return option_group(Access, _ADMIN_ACCESS, "access to admin.url")
+    options = {key: _renamed(_ACCESS[key], f"pulsar.admin.{name}", "`admin.url`") for key, name in _ADMIN_NAMES.items()}
+    options["token"] = replace(options["token"], text=_ADMIN_TOKEN)
+    return option_group(Access, options, "access to admin.url")
 
 
 def admin_client(admin_url: str, access: Access, admin_access: Access, timeout_ms: int) -> AdminClient:
@@ -234,12 +222,11 @@ def admin_client(admin_url: str, access: Access, admin_access: Access, timeout_m
 
 
 def _prefixed(prefix: str) -> dict[str, Option]:
-    return {
-        argument: replace(
-            access, name=_with_prefix(prefix, access.name), aliases=(), text=f"as `{access.name}`, for that cluster"
-        )
-        for argument, access in _ACCESS.items()
-    }
+    return {key: _renamed(access, _with_prefix(prefix, access.name), "that cluster") for key, access in _ACCESS.items()}
+
+
+def _renamed(option: Option, name: str, target: str) -> Option:
+    return replace(option, name=name, aliases=(), text=f"as `{option.name}`, for {target}")
 
 
 def _with_prefix(prefix: str, name: str) -> str:

@@ -37,7 +37,7 @@ MODULES = (
     "interpulse.broker.binary.consumers",
     "interpulse.broker.binary.handlers",
     "interpulse.broker.binary.lookup",
-    "interpulse.serving.permits",
+    "interpulse.serving.admission",
     "interpulse.storage.metadata.session_bounded",
     "interpulse.broker.binary.producers",
     "interpulse.broker.binary.topics",

@@ -35,6 +35,7 @@ from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.config.broker_config import BrokerConfig, ConfigError
+from interpulse.broker.console_host import console_of_broker
 from interpulse.broker.front_ends import build_binary_server, build_context, build_instruments
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.loop_lag import LoopLag
@@ -46,7 +47,6 @@ from interpulse.broker.stores import OpenStores, in_data_directory
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup.lookup import Lookups
 from interpulse.clock import Clock, SystemClock
-from interpulse.broker.console_host import console_of_broker
 from interpulse.model.brokers import ListenerAddresses
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.serving.admission import ConnectionQuota, sockets_max

@@ -48,7 +48,7 @@ from interpulse.model.brokers import INTERNAL_LISTENER, BrokerAddresses, Listene
 from interpulse.model.names import TopicName
 from interpulse.model.policies.messaging_policies import Persistence
 from interpulse.rules.lookup import LookupTarget
-from interpulse.serving.permits import LookupPermits
+from interpulse.serving.admission import LookupPermits
 from interpulse.storage.api import MetadataStore
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from interpulse.broker.config.broker_config import BrokerConfig, ConfigError, dynamic_keys, settings_by_key
+from interpulse.broker.config.broker_config import BrokerConfig, ConfigError, settings_by_key
 from interpulse.broker.live.registry.topic_tasks import AnyTopic, topics_in_turns
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.ownership.ownership import NO_OPTIONS
@@ -201,8 +201,7 @@ class ConsoleFacts:
 
 @cache
 def _settings() -> Mapping[str, SettingFacts]:
-    defaults, dynamic = BrokerConfig().as_text(), frozenset(dynamic_keys())
+    defaults = BrokerConfig().as_text()
     return {
-        key: SettingFacts(defaults[key], str(item.metadata["text"]), key in dynamic)
-        for key, item in settings_by_key().items()
+        key: SettingFacts(defaults[key], setting.text, setting.dynamic) for key, setting in settings_by_key().items()
     }

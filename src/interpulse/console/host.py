@@ -10,7 +10,7 @@ from interpulse.authentication.authentication import Authentication, PeerCertifi
 from interpulse.client.transport.http_errors import HttpAnswer
 from interpulse.model.errors import PulsarError
 from interpulse.model.permissions import Principal
-from interpulse.serving.failed_authentications import FailedAuthentications
+from interpulse.serving.address_events import FailedAuthentications
 from interpulse.serving.web_pages import KnownHosts
 
 if TYPE_CHECKING:

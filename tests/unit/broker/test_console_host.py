@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from interpulse.broker.console_host import availability
 
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.console_host import availability
 
 ALL = "0.0.0.0"
 

@@ -13,7 +13,7 @@ from interpulse import __version__
 from interpulse.cli.programs.serving import CannotStart, announce, load_settings, run, stop_signal
 from interpulse.cli.programs.trial_tls import with_trial_certificates
 from interpulse.cli.support.codec import codec_name
-from interpulse.serving.open_files import raise_open_files
+from interpulse.serving.admission import raise_open_files
 from interpulse.terminal.logs import LogFormat, configure_audit_log, configure_logging
 
 if TYPE_CHECKING:

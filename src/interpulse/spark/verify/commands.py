@@ -134,7 +134,7 @@ def _comparison(topics: Sequence[str], last_ms: int | None, given: dict[str, Any
 
 
 def _side(name: str, given: dict[str, Any]) -> Side:
-    from interpulse.spark.options.cluster_options import parse_cluster_options
+    from interpulse.spark.options.connection_options import parse_cluster_options
     from interpulse.spark.options.option import OptionError
     from interpulse.spark.verify.comparisons import Side
 

@@ -29,8 +29,8 @@ from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.bundles import boundaries_of
 from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.topic_view import NamespaceStanding
-from interpulse.serving.dropped_connections import DroppedConnections
-from interpulse.serving.permits import LookupPermits
+from interpulse.serving.address_events import DroppedConnections
+from interpulse.serving.admission import LookupPermits
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, FrameDecoder

@@ -29,7 +29,7 @@ from interpulse.broker.topics.schemas import Schemas
 from interpulse.broker.topics.topic_clusters import TopicClusters
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.rules.lookup import LookupTarget
-from interpulse.serving.failed_authentications import FailedAuthentications
+from interpulse.serving.address_events import FailedAuthentications
 
 if TYPE_CHECKING:
     from interpulse.broker.ownership.other_brokers import OtherBrokers

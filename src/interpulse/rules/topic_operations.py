@@ -7,12 +7,15 @@ has the two records of a topic agree after every operation, and the admin API of
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from interpulse.model.changes import (
     CreatePartitionedMetadata,
     CreateTopicRecord,
     DeletePartitionedMetadata,
     SetPartitionCount,
+    SetPartitionedMetadata,
+    SetTopicProperties,
 )
 from interpulse.model.errors import (
     AlreadyExists,
@@ -25,7 +28,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import TopicName
 from interpulse.model.numbers import LONG_MAX, is_integer
-from interpulse.model.topics import TopicKind
+from interpulse.model.topics import PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.rules.consistency import check_consistency
 from interpulse.rules.decision import Decision
 from interpulse.rules.topic_checks import (
@@ -46,6 +49,7 @@ from interpulse.rules.topic_view import (
     first_part,
     looks_at,
 )
+from interpulse.rules.topics import decide_open
 
 __all__ = [
     "decide_create_missed_partitions",
@@ -54,6 +58,8 @@ __all__ = [
     "decide_delete_partitioned",
     "decide_delete_plain",
     "decide_expand",
+    "decide_mark_deleted",
+    "decide_set_properties",
 ]
 
 
@@ -243,6 +249,26 @@ def decide_delete_plain(view: TopicView, *, force: bool) -> Decision[None]:
     if view.name.is_persistent and not view.recorded:
         raise topic_not_found(view)
     return Decision(None)
+
+
+@looks_at(Part.RELATED_METADATA)
+def decide_set_properties(view: TopicView, old: Mapping[str, str], new: Mapping[str, str]) -> Decision[None]:
+    """Replace the properties of a topic, those of a partitioned topic in its metadata; raises as `decide_open`."""
+    metadata = view.metadata.get(view.name)
+    if metadata is None:
+        decide_open(view, by=Requester.ADMIN, create=False)
+    if new == old:
+        return Decision(None)
+    if metadata is None:
+        return Decision(None, (SetTopicProperties(view.name, new),))
+    return Decision(None, (SetPartitionedMetadata(view.name, replace(metadata, properties=new)),))
+
+
+def decide_mark_deleted(name: TopicName, metadata: PartitionedTopicMetadata | None, *, deleted: bool) -> Decision[bool]:
+    """Mark a partitioned topic as being deleted, or remove the mark; the answer is True if that changes something."""
+    if metadata is None or metadata.deleted is deleted:
+        return Decision(False)
+    return Decision(True, (SetPartitionedMetadata(name, replace(metadata, deleted=deleted)),))
 
 
 def _check_creatable(view: TopicView) -> None:

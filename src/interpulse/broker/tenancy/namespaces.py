@@ -10,6 +10,7 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.layout import ALONE, Layout
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.tenants import Tenants
+from interpulse.model.changes import Change, SetNamespacePolicies
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AlreadyExists, ClusterNotFound, NamespaceNotFound, PreconditionFailed
 from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName, TopicName
@@ -18,7 +19,8 @@ from interpulse.rules.bundles import boundaries_in, boundaries_of, bundles_of_ne
 from interpulse.rules.entity_names import check_entity_name
 from interpulse.rules.replication import check_namespace_left_by_others, remote_clusters
 from interpulse.rules.topic_view import NamespaceStanding
-from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned
+from interpulse.storage.api import Change as StoreChange
+from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, Versioned
 from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["Namespaces", "bootstrap", "check_cluster"]
@@ -70,7 +72,7 @@ class Namespaces:
         namespace: NamespaceName,
         change: Callable[[NamespacePolicies], NamespacePolicies],
         *,
-        also: Sequence[Change] = (),
+        also: Sequence[StoreChange] = (),
     ) -> NamespacePolicies:
         """Store what ``change`` makes of the policies; it may be called again if another change was faster.
 
@@ -123,7 +125,7 @@ class Namespaces:
         namespace: NamespaceName,
         change: Callable[[tuple[str, ...]], tuple[str, ...]],
         *,
-        also: Sequence[Change] = (),
+        also: Sequence[StoreChange] = (),
         expect: Mapping[str, int | None] = _NOTHING,
     ) -> None:
         """Store what ``change`` makes of the boundaries, as in `update_policies`. Raises NamespaceNotFound.
@@ -151,7 +153,7 @@ class Namespaces:
         await retry_on_conflict(attempt, raised_for=expect)
 
     async def removal_of_grants(self, topic: TopicName) -> tuple[Sequence[Change], dict[str, int | None]]:
-        """What takes away the permissions on a topic that is deleted, and what that rests on; mostly nothing."""
+        """Return the changes that remove the permissions on a deleted topic, and the versions they rest on."""
         key = keys.namespace_policies(topic.namespace_name)
         stored = await self._store.get(key)
         policies = self.parsed(topic.namespace_name, stored)
@@ -160,7 +162,8 @@ class Namespaces:
         left = policies.permissions.without_topic(topic)
         if left is policies.permissions:
             return [], {}
-        return [Put(key, policies.changed(granted=left).dump())], {key: stored.version}
+        changed = policies.changed(granted=left)
+        return [SetNamespacePolicies(topic.namespace_name, changed)], {key: stored.version}
 
     async def create(self, namespace: NamespaceName, policies: NamespacePolicies) -> None:
         """Create a namespace; without replication clusters it lives on the local one. Raises AlreadyExists.

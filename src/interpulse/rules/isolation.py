@@ -12,16 +12,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from interpulse.model.errors import InvalidRequest, ServiceNotReady
+from interpulse.model.changes import SetIsolationPolicies
+from interpulse.model.errors import InvalidRequest, PreconditionFailed, ServiceNotReady
 from interpulse.model.isolation import MIN_AVAILABLE, BrokerIsolation, IsolationPolicies, IsolationPolicy, UnloadScope
 from interpulse.model.numbers import read_integer
+from interpulse.rules.decision import Decision
 
 __all__ = [
+    "IsolationView",
     "assignment",
     "broker_isolation",
     "check_isolation_policy",
+    "decide_delete_isolation_policy",
+    "decide_set_isolation_policy",
     "exclusion",
     "namespaces_to_unload",
     "nobody_permitted",
@@ -29,6 +36,45 @@ __all__ = [
 ]
 
 _PARAMETERS = ("min_limit", "usage_threshold")
+
+
+@dataclass(frozen=True, slots=True)
+class IsolationView:
+    """The isolation policies of a cluster."""
+
+    cluster: str
+    registered: bool
+    record: Mapping[str, Any] | None
+    """Their JSON by name, as it is stored; None if there never were any."""
+    policies: IsolationPolicies
+
+
+def decide_set_isolation_policy(
+    view: IsolationView, name: str, policy: IsolationPolicy
+) -> Decision[IsolationPolicy | None]:
+    """Create or replace a policy; the answer is the one before. Other policies stay as they are stored.
+
+    Raises PreconditionFailed without the cluster, and InvalidRequest as `check_isolation_policy` does.
+    """
+    _check_registered(view)
+    check_isolation_policy(name, policy)
+    return _replaced(view, name, {**(view.record or {}), name: policy.to_json()})
+
+
+def decide_delete_isolation_policy(view: IsolationView, name: str) -> Decision[IsolationPolicy | None]:
+    """Delete a policy if there is one, which is the answer. Raises PreconditionFailed without the cluster."""
+    _check_registered(view)
+    return _replaced(view, name, {other: body for other, body in (view.record or {}).items() if other != name})
+
+
+def _replaced(view: IsolationView, name: str, record: Mapping[str, Any]) -> Decision[IsolationPolicy | None]:
+    changes = () if record == view.record else (SetIsolationPolicies(view.cluster, record),)
+    return Decision(view.policies.get(name), changes)
+
+
+def _check_registered(view: IsolationView) -> None:
+    if not view.registered:
+        raise PreconditionFailed(f"Cluster {view.cluster} does not exist.")
 
 
 def check_isolation_policy(name: str, policy: IsolationPolicy) -> None:

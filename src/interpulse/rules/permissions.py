@@ -7,10 +7,10 @@ the three grounds is enough; without any the answer is no. Both roles of a clien
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from interpulse.model.errors import AuthorizationError, InvalidRequest, Unauthorized
+from interpulse.model.errors import AuthorizationError, InvalidRequest, NotFound, TopicNotFound, Unauthorized
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import (
     SUBSCRIPTION_AUTH_MODES,
@@ -22,6 +22,8 @@ from interpulse.model.permissions import (
     TopicOperation,
 )
 from interpulse.model.policies.namespace_policies import NamespacePolicies
+from interpulse.rules.decision import Decision
+from interpulse.rules.namespaces import NamespaceView, decide_policies, existing_policies
 
 __all__ = [
     "SubscriptionPrefixMissing",
@@ -29,6 +31,14 @@ __all__ = [
     "check_principals",
     "check_roles",
     "check_subscription_auth_mode",
+    "check_topic_exists",
+    "decide_grant",
+    "decide_grant_on_subscription",
+    "decide_grant_on_topic",
+    "decide_revoke",
+    "decide_revoke_on_subscription",
+    "decide_revoke_on_topic",
+    "decide_subscription_auth_mode",
     "denied_on_namespace",
     "denied_on_topic",
     "may_administer",
@@ -149,6 +159,69 @@ def check_principals(
     if not original or (same_allowed and original == role):
         return None
     return Unauthorized("cannot specify originalPrincipal when connecting without valid proxy role.")
+
+
+# --- granting and revoking
+
+
+def decide_grant(view: NamespaceView, role: str, actions: Collection[str]) -> Decision[None]:
+    """Grant actions in the whole namespace, in place of those that the role has there. Raises InvalidRequest."""
+    check_roles([role])
+    granted = check_actions(actions)
+    return _changed(view, lambda permissions: permissions.grant(role, granted))
+
+
+def decide_revoke(view: NamespaceView, role: str) -> Decision[None]:
+    """Revoke the role's permissions in the whole namespace; those on single topics stay."""
+    return _changed(view, lambda permissions: permissions.revoke(role))
+
+
+def decide_grant_on_topic(
+    view: NamespaceView, topic: TopicName, role: str, actions: Collection[str], *, exists: bool
+) -> Decision[None]:
+    """Grant actions on one topic and its partitions, in place of those of the role there.
+
+    Raises InvalidRequest, and TopicNotFound: a grant on a missing topic would hold for its creator.
+    """
+    check_roles([role])
+    granted = check_actions(actions)
+    check_topic_exists(topic, exists=exists)
+    return _changed(view, lambda permissions: permissions.grant_topic([topic], role, granted))
+
+
+def decide_revoke_on_topic(view: NamespaceView, topic: TopicName, role: str, *, exists: bool) -> Decision[None]:
+    """Revoke the role's permissions on this topic alone. Raises TopicNotFound."""
+    check_topic_exists(topic, exists=exists)
+    return _changed(view, lambda permissions: permissions.revoke_topic([topic], role))
+
+
+def decide_grant_on_subscription(view: NamespaceView, subscription: str, roles: Collection[str]) -> Decision[None]:
+    """Let only these roles use subscriptions of this name. Raises InvalidRequest."""
+    granted = check_roles(roles)
+    return _changed(view, lambda permissions: permissions.grant_subscription(subscription, granted))
+
+
+def decide_revoke_on_subscription(view: NamespaceView, subscription: str, role: str) -> Decision[None]:
+    """Remove one role from a subscription. Raises NotFound if it is not named for it."""
+    if role not in existing_policies(view).permissions.subscriptions.get(subscription, ()):
+        raise NotFound(f"Role {role} has no permission on subscription {subscription}")
+    return _changed(view, lambda permissions: permissions.revoke_subscription(subscription, role))
+
+
+def decide_subscription_auth_mode(view: NamespaceView, mode: str | None) -> Decision[None]:
+    """Set how subscriptions are authorized. Raises InvalidRequest."""
+    checked = check_subscription_auth_mode(mode)
+    return Decision(None, decide_policies(view, lambda old: old.changed(subscription_auth_mode=checked)).changes)
+
+
+def check_topic_exists(topic: TopicName, *, exists: bool) -> None:
+    """Refuse a topic that does not exist; raises TopicNotFound."""
+    if not exists:
+        raise TopicNotFound(f"Topic {topic} not found")
+
+
+def _changed(view: NamespaceView, change: Callable[[Permissions], Permissions]) -> Decision[None]:
+    return Decision(None, decide_policies(view, lambda old: old.changed(granted=change(old.permissions))).changes)
 
 
 def check_actions(actions: Iterable[str]) -> list[Action]:

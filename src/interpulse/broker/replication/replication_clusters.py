@@ -16,7 +16,6 @@ from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.replication.adjust import Enabling
 from interpulse.rules.replication import (
     check_allowed_clusters,
-    check_new_namespace_clusters,
     check_replication_clusters,
 )
 
@@ -64,21 +63,6 @@ class ReplicationClusters:
         self._cursors = cursors
         self._comparison = comparison
         self._plans = plans
-
-    async def create_namespace(self, namespace: NamespaceName, policies: NamespacePolicies) -> None:
-        """Create a namespace on clusters its tenant may use; raises TenantNotFound, Forbidden, AlreadyExists.
-
-        Without replication clusters it is on the local one. This one is always among the allowed clusters, if any are
-        named.
-        """
-        local = self._namespaces.local_cluster
-        replication = policies.replication_clusters or (local,)
-        allowed = tuple(sorted({*policies.allowed_clusters, local})) if policies.allowed_clusters else ()
-        created = policies.changed(replication_clusters=replication, allowed_clusters=allowed)
-        tenant = await self._tenants.get(namespace.tenant)
-        registered = await self._clusters.known({*replication, *allowed})
-        check_new_namespace_clusters(namespace, created, registered=registered, tenant=tenant)
-        await self._namespaces.create(namespace, created)
 
     async def set(self, namespace: NamespaceName, requested: Iterable[str], *, compare: bool) -> None:
         """Replicate a namespace to these clusters from the moment this returns.

@@ -58,7 +58,7 @@ async def create_namespace(call: Call) -> Answer:
     body = call.object_or_empty(NAMESPACE_POLICIES)
     config = call.context.dynamic.config
     policies = check_new_policies(body, partitions_max=config.partitions_max, alone=config.alone)
-    await call.context.replication_clusters.create_namespace(call.namespace, policies)
+    await call.context.namespaces.create_of_tenant(call.namespace, policies)
     return DONE
 
 

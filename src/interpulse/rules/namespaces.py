@@ -18,6 +18,7 @@ from interpulse.rules.replication import check_namespace_left_by_others, check_n
 __all__ = [
     "Boundaries",
     "NamespaceView",
+    "check_empty",
     "decide_begin_deletion",
     "decide_create_namespace",
     "decide_create_namespace_of_tenant",
@@ -107,8 +108,8 @@ def decide_divide_bundles(view: NamespaceView, change: Callable[[Boundaries], Bo
     )
 
 
-def decide_delete_namespace(view: NamespaceView, *, force: bool = False, holds_topics: bool = False) -> Decision[None]:
-    """Delete a namespace, which holds no topics of its users unless by force.
+def decide_delete_namespace(view: NamespaceView, *, holds_topics: bool = False) -> Decision[None]:
+    """Delete a namespace. ``holds_topics``: it holds topics of its users, and they are not deleted with it.
 
     Raises NamespaceNotFound, PreconditionFailed while it is on several clusters, and NotEmpty.
     """
@@ -116,9 +117,14 @@ def decide_delete_namespace(view: NamespaceView, *, force: bool = False, holds_t
     if view.namespace == SYSTEM_NAMESPACE:
         raise PreconditionFailed(f"Cannot delete the namespace {view.namespace}: the broker needs it")
     check_namespace_left_by_others(view.namespace, policies)
-    if holds_topics and not force:
-        raise NotEmpty(f"Cannot delete non empty namespace {view.namespace}")
+    check_empty(view.namespace, holds_topics=holds_topics)
     return Decision(None, (DeleteNamespace(view.namespace),))
+
+
+def check_empty(namespace: NamespaceName, *, holds_topics: bool) -> None:
+    """Refuse the deletion of a namespace that holds topics of its users; raises NotEmpty."""
+    if holds_topics:
+        raise NotEmpty(f"Cannot delete non empty namespace {namespace}")
 
 
 def decide_begin_deletion(view: NamespaceView, *, forced: bool) -> Decision[None]:

@@ -175,10 +175,7 @@ ONCE: list[tuple[Callable[[], Iterator[Any]], Question, type[PulsarError]]] = [
         )
         for named in ((), ("east", "west"))
     ),
-    *(
-        (namespace_views, partial(namespaces.decide_delete_namespace, force=force, holds_topics=holds), NotFound)
-        for force, holds in ((False, False), (True, False), (True, True))
-    ),
+    (namespace_views, namespaces.decide_delete_namespace, NotFound),
     (namespace_views, partial(permissions.decide_revoke_on_subscription, subscription="s", role="app"), NotFound),
 ]
 """Questions that are refused after they were carried out."""

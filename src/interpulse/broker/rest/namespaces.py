@@ -8,7 +8,16 @@ from typing import Final
 
 from interpulse.broker.rest.http.at_owner import redirect_to
 from interpulse.broker.rest.http.bodies import NAMESPACE_POLICIES
-from interpulse.broker.rest.http.call import DONE, NAMESPACE_PATH, Answer, Call, Route, answer_json, answer_many
+from interpulse.broker.rest.http.call import (
+    DONE,
+    NAMESPACE_PATH,
+    Answer,
+    Call,
+    Route,
+    answer_changes,
+    answer_json,
+    answer_many,
+)
 from interpulse.broker.rest.http.opening import listed_topics
 from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, super_user, tenant_admin
 from interpulse.in_turns import dumped_in_turns
@@ -55,16 +64,21 @@ async def get_policies(call: Call) -> Answer:
 
 
 async def create_namespace(call: Call) -> Answer:
+    """Create a namespace. With ``preview=true`` the answer lists the changes, and none is made."""
     body = call.object_or_empty(NAMESPACE_POLICIES)
     config = call.context.dynamic.config
     policies = check_new_policies(body, partitions_max=config.partitions_max, alone=config.alone)
-    await call.context.namespaces.create_of_tenant(call.namespace, policies)
-    return DONE
+    return answer_changes(
+        call, await call.context.namespaces.create_of_tenant(call.namespace, policies, previewed=call.previewed)
+    )
 
 
 async def delete_namespace(call: Call) -> Answer:
-    await call.context.deletion.namespace(call.namespace, force=call.flag("force"))
-    return DONE
+    """Delete a namespace. With ``preview=true`` the answer lists the changes, and none is made."""
+    force = call.flag("force")
+    return answer_changes(
+        call, await call.context.deletion.namespace(call.namespace, force=force, previewed=call.previewed)
+    )
 
 
 async def list_topics(call: Call) -> Answer:
@@ -176,7 +190,7 @@ async def get_replication_clusters(call: Call) -> Answer:
 async def set_replication_clusters(call: Call) -> Answer:
     """Enable replication; with one of the parameters of PIP-433 the answer is a plan, whatever becomes of it."""
     clusters = call.strings()
-    preview, adjust = call.flag_of_ours("preview"), call.flag_of_ours("adjustNamespaceLevelPoliciesAutomatically")
+    preview, adjust = call.previewed, call.flag_of_ours("adjustNamespaceLevelPoliciesAutomatically")
     if preview or adjust:
         return await _adjust(call, clusters, previewed=preview)
     compare = call.flag("compareTopicPartitions")

@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from functools import partial
 from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
@@ -25,6 +26,8 @@ from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import PolicyEvents, stored_policies, stored_record
+from interpulse.model.changes import Change as MetadataChange
+from interpulse.model.changes import DeleteNamespace
 from interpulse.model.errors import (
     InvalidTopicName,
     MetadataError,
@@ -36,6 +39,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.model.policies.topic_policies import TopicPolicyRecord
+from interpulse.rules.namespaces import check_empty, decide_delete_namespace
 from interpulse.rules.replication import check_topic_left_by_others, effective_replication_clusters, remote_clusters
 from interpulse.storage.api import Change, CommitConflict, MetadataStore, scan_pages
 from interpulse.storage.cas import retry_on_conflict
@@ -177,16 +181,28 @@ class Deletion:
                 f"A partition of {name} was opened while it was deleted, delete it again: {conflict.key}"
             ) from conflict
 
-    async def namespace(self, namespace: NamespaceName, *, force: bool) -> None:
-        """Delete a namespace; raises NotEmpty if it holds topics of its users and it is not forced."""
+    async def namespace(
+        self, namespace: NamespaceName, *, force: bool, previewed: bool = False
+    ) -> Sequence[MetadataChange]:
+        """Delete a namespace, or only preview that, and return the changes.
+
+        Raises NotEmpty if it holds topics of its users and it is not forced.
+        """
         if force and not self._config().force_delete_namespace_allowed:
             raise OperationNotAllowed("Broker doesn't allow forced deletion of namespaces")
-        await self._delete_namespace(namespace, force=force)
+        if not previewed:
+            await self._delete_namespace(namespace, force=force)
+            return [DeleteNamespace(namespace)]
+        await self._namespaces.check_delete(namespace)
+        force = force or await self._store.get(keys.forced_deletion(namespace)) is not None
+        rule = partial(decide_delete_namespace, holds_topics=not force and await self._holds_topics(namespace))
+        return (await self._namespaces.decide(namespace, rule, previewed=True)).changes
 
-    async def tenant(self, name: str, *, force: bool) -> None:
-        """Delete a tenant; raises NotEmpty if it has namespaces and it is not forced.
+    async def tenant(self, name: str, *, force: bool, previewed: bool = False) -> Sequence[MetadataChange]:
+        """Delete a tenant, or only preview that, and return the changes.
 
-        Raises PreconditionFailed if one of them cannot be deleted, by force neither; then none is.
+        Raises NotEmpty if it has namespaces and it is not forced, PreconditionFailed if one of them cannot be deleted,
+        by force neither; then none is.
         """
         if force and not self._config().force_delete_tenant_allowed:
             raise OperationNotAllowed("Broker doesn't allow forced deletion of tenants")
@@ -196,8 +212,9 @@ class Deletion:
             for namespace in namespaces:  # before the first of them is gone
                 await self._namespaces.check_delete(namespace)
             for namespace in namespaces:
-                await self._delete_namespace(namespace, force=True)
-        await self._tenants.delete(name)
+                if not previewed:
+                    await self._delete_namespace(namespace, force=True)
+        return await self._tenants.delete(name, with_namespaces=force and previewed, previewed=previewed)
 
     async def resume(self) -> None:
         """Finish the deletions that an earlier process began; one that cannot be finished is logged.
@@ -265,8 +282,7 @@ class Deletion:
     async def _delete_marked(self, namespace: NamespaceName, *, force: bool, begun: bool) -> None:
         """``begun``: something of it is gone already."""
         try:
-            if not (force or begun) and await self._holds_topics(namespace):
-                raise NotEmpty(f"Cannot delete non empty namespace {namespace}")
+            check_empty(namespace, holds_topics=not (force or begun) and await self._holds_topics(namespace))
             async with self._collect(namespace):
                 async for _ in self._emptied(namespace):
                     begun = True

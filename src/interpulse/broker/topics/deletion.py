@@ -34,14 +34,13 @@ from interpulse.model.errors import (
     NotEmpty,
     NotFound,
     OperationNotAllowed,
-    PreconditionFailed,
     PulsarError,
 )
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.model.policies.topic_policies import TopicPolicyRecord
 from interpulse.rules.namespaces import check_empty, decide_delete_namespace
 from interpulse.rules.replication import check_topic_left_by_others, effective_replication_clusters, remote_clusters
-from interpulse.storage.api import Change, CommitConflict, MetadataStore, scan_pages
+from interpulse.storage.api import Change, MetadataStore, scan_pages
 from interpulse.storage.cas import retry_on_conflict
 from interpulse.storage.metadata.session_bounded import with_waiting_reads
 
@@ -157,29 +156,13 @@ class Deletion:
     ) -> None:
         try:
             await delete_partitions()
-            await self._remove_metadata(name)
+            async with self._policies_go(name):
+                await self._lifecycle.delete_partitioned_metadata(name)
         except BaseException:
             if marked:
                 with suppress(MetadataError):  # the next start goes on with the deletion
                     await self._lifecycle.mark_deleted(name, deleted=False)
             raise
-
-    async def _remove_metadata(self, name: TopicName) -> None:
-        """What is left of a partitioned topic without partitions."""
-        records: dict[str, int | None] = {}
-
-        async def attempt() -> None:
-            plan = await self._lifecycle.plan_delete_partitioned(name)
-            records.update(dict.fromkeys(map(keys.topic_record, plan.partitions)))
-            async with self._policies_go(name):
-                await self._store.commit(plan.changes, {**plan.expect, **records})
-
-        try:
-            await retry_on_conflict(attempt, raised_for=records)
-        except CommitConflict as conflict:
-            raise PreconditionFailed(
-                f"A partition of {name} was opened while it was deleted, delete it again: {conflict.key}"
-            ) from conflict
 
     async def namespace(
         self, namespace: NamespaceName, *, force: bool, previewed: bool = False

@@ -32,7 +32,7 @@ from interpulse.broker.topics.topic_reading import (
 )
 from interpulse.in_turns import in_turns, sorted_in_turns
 from interpulse.model.changes import Change, CreateTopicRecord, DeleteSchema, DeleteTopicPolicies
-from interpulse.model.errors import MetadataError
+from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName, decode_local_name
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.rules import topic_operations, topics
@@ -40,7 +40,7 @@ from interpulse.rules.decision import AskRemotes, Decision
 from interpulse.rules.inactivity import decide_delete_orphaned_metadata
 from interpulse.rules.topic_view import Part, TopicView, existence, looked_at, metadata_names
 from interpulse.storage.api import Change as StoreChange
-from interpulse.storage.api import MetadataStore, scan_pages
+from interpulse.storage.api import CommitConflict, MetadataStore, scan_pages
 from interpulse.storage.logs.topic_records import decode_record
 
 __all__ = ["AssociatedMetadata", "PartitionedDeletion", "TopicLifecycle"]
@@ -312,16 +312,38 @@ class TopicLifecycle:
 
         The schemas stay if there is a topic of the same name beside it, against the rules.
         """
+        decision, expect = await self._decide_delete_partitioned(name)
+        return PartitionedDeletion(decision.answer, tuple(await self._committer.writes(decision.changes)), expect)
+
+    async def delete_partitioned_metadata(self, name: TopicName) -> None:
+        """Remove a partitioned topic whose partitions are gone. Raises PreconditionFailed if one came back."""
+        absent: dict[str, None] = {}
+
+        async def propose(records: Records) -> Decision[tuple[TopicName, ...]]:
+            decision, expect = await self._decide_delete_partitioned(name)
+            absent.update(dict.fromkeys(map(keys.topic_record, decision.answer)))
+            records.versions |= expect | absent
+            return decision
+
+        try:
+            await self._committer.decide(propose, raised_for=absent)
+        except CommitConflict as conflict:
+            raise PreconditionFailed(
+                f"A partition of {name} was opened while it was deleted, delete it again: {conflict.key}"
+            ) from conflict
+
+    async def _decide_delete_partitioned(
+        self, name: TopicName
+    ) -> tuple[Decision[tuple[TopicName, ...]], dict[str, int | None]]:
+        """Return the deletion with its associated metadata, whose answer are the partitions, and what it rests on."""
         reading = await self._reader.read(name)
         decision = topic_operations.decide_delete_partitioned(reading.view)
-        changes = list(decision.changes)
-        expect = {key: reading.versions[key] for key in (keys.partitioned_topic(name), keys.topic_record(name))}
-        if not reading.view.recorded:
-            removal, versions = await self._associated_metadata(name)
-            changes += removal
-            expect |= versions
         partitions = tuple(name.partition(index) for index in range(decision.answer))
-        return PartitionedDeletion(partitions, tuple(await self._committer.writes(changes)), expect)
+        expect = {key: reading.versions[key] for key in (keys.partitioned_topic(name), keys.topic_record(name))}
+        if reading.view.recorded:
+            return Decision(partitions, decision.changes), expect
+        removal, versions = await self._associated_metadata(name)
+        return Decision(partitions, (*decision.changes, *removal)), expect | versions
 
     async def mark_deleted(self, name: TopicName, *, deleted: bool = True) -> bool:
         """Mark a partitioned topic as being deleted, so that no partition of it comes back, or remove the mark.

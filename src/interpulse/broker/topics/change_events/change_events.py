@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.committer import Committer, Records
 from interpulse.broker.ownership.own_access import OwnCredentialsRefused, as_this_broker
 from interpulse.broker.topics.change_events.event_codec import encode_policies, event_key
 from interpulse.broker.topics.change_events.event_reading import Levels, read_levels
@@ -26,8 +27,9 @@ from interpulse.model.errors import NamespaceNotFound, PulsarError, ServiceNotRe
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import CHANGE_EVENTS, NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
 from interpulse.model.policies.topic_policies import TopicPolicies, TopicPolicyRecord
-from interpulse.storage.api import Delete, MetadataStore, Put
-from interpulse.storage.cas import retry_on_conflict
+from interpulse.rules.decision import Decision
+from interpulse.rules.policy_events import decide_reported_policies
+from interpulse.storage.api import MetadataStore
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
@@ -69,6 +71,7 @@ class ChangeEvents:
         ``open_client`` makes a client of this cluster. ``loaded`` is a live view of the topics of this broker.
         """
         self._store = store
+        self._committer = Committer(store)
         self._versions = versions
         self._open_client = open_client
         self._client: Client | None = None
@@ -308,21 +311,15 @@ class ChangeEvents:
     ) -> None:
         key = keys.topic_policies(name)
 
-        async def attempt() -> None:
-            stored = await self._store.get(key)
-            record = TopicPolicyRecord.load(stored.value) if stored else TopicPolicyRecord()
-            known = record.position(everywhere=everywhere)
-            if known is not None and known >= position:
-                return
-            changed = record.changed(policies or TopicPolicies(), everywhere=everywhere)
-            changed = changed.told_at(position, everywhere=everywhere)
-            if not changed.to_json() and stored is None:
-                return
-            update = Put(key, changed.dump()) if changed.to_json() else Delete(key)
-            expect = {**await self._versions(name.namespace_name), key: stored.version if stored else None}
-            await self._store.commit([update], expect)
+        async def propose(records: Records) -> Decision[None]:
+            stored = await records.get(key)
+            record = TopicPolicyRecord.load(stored.value) if stored else None
+            decision = decide_reported_policies(name, record, policies, position, everywhere=everywhere)
+            if decision.changes:
+                records.versions |= await self._versions(name.namespace_name)
+            return decision
 
-        await retry_on_conflict(attempt)
+        await self._committer.decide(propose)
 
     # --- telling
 

@@ -77,7 +77,7 @@ _NAMESPACE_ACTIONS: Final[Mapping[NamespaceOperation, frozenset[Action]]] = {
 
 
 def may_administer(role: str, *, super_users: Collection[str], tenant_admins: Collection[str] = ()) -> bool:
-    """Whether a role may do everything there is to do in a tenant; in no tenant that leaves the super users."""
+    """Return True if a role may do everything in a tenant; outside of tenants only super users may."""
     return role in super_users or role in tenant_admins
 
 
@@ -88,9 +88,9 @@ def may_on_topic(
     policies: NamespacePolicies | None,
     subscription: str | None = None,
 ) -> bool:
-    """Whether a role that is no administrator may do this with a topic, and with a subscription of it if one is named.
+    """Return True if a role that is no administrator may do this with a topic, and with the subscription.
 
-    Where there is no namespace nothing is granted.
+    Nothing is granted without a namespace.
     """
     wanted = _TOPIC_ACTIONS.get(operation)
     if wanted is None or policies is None or not wanted & policies.permissions.on_topic(topic, role):
@@ -99,7 +99,7 @@ def may_on_topic(
 
 
 def _may_use(role: str, subscription: str, policies: NamespacePolicies) -> bool:
-    """A subscription may belong to some roles, and its name may have to begin with the role."""
+    """Return True if the subscription is open to the role, and its name begins with the role where it must."""
     owners = policies.permissions.subscriptions.get(subscription)
     if owners and role not in owners:
         return False
@@ -107,7 +107,7 @@ def _may_use(role: str, subscription: str, policies: NamespacePolicies) -> bool:
 
 
 def may_on_namespace(role: str, operation: NamespaceOperation, policies: NamespacePolicies | None) -> bool:
-    """The same for a namespace. What is granted on single topics does not count."""
+    """Return True if a role may do this with a namespace. Grants on single topics do not count."""
     wanted = _NAMESPACE_ACTIONS.get(operation)
     return wanted is not None and policies is not None and bool(wanted & _on_namespace(policies.permissions, role))
 
@@ -117,7 +117,7 @@ def _on_namespace(permissions: Permissions, role: str) -> frozenset[str]:
 
 
 class SubscriptionPrefixMissing(Unauthorized):
-    """The name of the subscription has to begin with the role."""
+    """The refusal of a subscription whose name must begin with the role."""
 
 
 def denied_on_topic(
@@ -127,7 +127,7 @@ def denied_on_topic(
     policies: NamespacePolicies | None,
     subscription: str | None = None,
 ) -> Unauthorized:
-    """The refusal in Pulsar's words; where only the name of the subscription is wrong it says how that has to begin."""
+    """Return the refusal in Pulsar's words; if only the subscription's name is wrong, it says how it must begin."""
     if subscription and policies and may_on_topic(role, operation, topic, policies):
         owners = policies.permissions.subscriptions.get(subscription)
         if not owners or role in owners:
@@ -139,7 +139,7 @@ def denied_on_topic(
 
 
 def denied_on_namespace(operation: NamespaceOperation, namespace: NamespaceName) -> AuthorizationError:
-    """The refusal in Pulsar's words."""
+    """Return the refusal in Pulsar's words."""
     return AuthorizationError(
         f"Unauthorized to validateNamespaceOperation for operation [{operation}] on namespace [{namespace}]"
     )
@@ -148,7 +148,7 @@ def denied_on_namespace(operation: NamespaceOperation, namespace: NamespaceName)
 def check_principals(
     role: str, original: str | None, proxies: Collection[str], *, same_allowed: bool = False
 ) -> AuthorizationError | None:
-    """What is wrong with a role that speaks for another one, None if nothing is.
+    """Return the refusal of a role that speaks for another one, None if it may.
 
     ``same_allowed``: a client that is no proxy may name its own role.
     """
@@ -225,7 +225,7 @@ def _changed(view: NamespaceView, change: Callable[[Permissions], Permissions]) 
 
 
 def check_actions(actions: Iterable[str]) -> list[Action]:
-    """The actions of a grant; raises InvalidRequest for none, or for one that cannot be granted."""
+    """Return the actions of a grant; raises InvalidRequest for none, or for one that cannot be granted."""
     known = {str(action) for action in Action}
     wanted = list(actions)
     unknown = [action for action in wanted if action not in known]
@@ -237,7 +237,7 @@ def check_actions(actions: Iterable[str]) -> list[Action]:
 
 
 def check_roles(roles: Iterable[str]) -> list[str]:
-    """Roles an operator names; raises InvalidRequest for none, and for an empty one."""
+    """Return the roles of a grant; raises InvalidRequest for none, and for an empty one."""
     wanted = list(roles)
     if not wanted or not all(role.strip() for role in wanted):
         raise InvalidRequest("Roles should not be empty")
@@ -245,7 +245,7 @@ def check_roles(roles: Iterable[str]) -> list[str]:
 
 
 def check_subscription_auth_mode(mode: str | None) -> str:
-    """How a subscription is authorized; nothing counts as None. Raises InvalidRequest for another word."""
+    """Return the mode, NONE by default; raises InvalidRequest for an unknown one."""
     if mode is None:
         return SUBSCRIPTION_AUTH_NONE
     if mode not in SUBSCRIPTION_AUTH_MODES:

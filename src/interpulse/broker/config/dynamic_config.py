@@ -1,7 +1,7 @@
 """Settings that change while the broker runs.
 
 The dynamic values are kept as one flat JSON object under Pulsar's own key and laid over the settings of the start. The
-whole `BrokerConfig` is replaced at once, and its watchers are told.
+whole `BrokerConfig` is replaced in one step, and its watchers are called.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CLAMPING: Final = frozenset({"defaultNumPartitions", "maxNumPartitionsPerPartit
 
 
 class DynamicConfig:
-    """The settings in force, `config`, and the way to change the dynamic ones among them."""
+    """The settings in force, `config`, and the changes of the dynamic ones among them."""
 
     def __init__(self, store: MetadataStore, startup: BrokerConfig) -> None:
         self._store = store
@@ -44,7 +44,7 @@ class DynamicConfig:
         self._reading: asyncio.Task[None] | None = None
 
     async def load(self) -> None:
-        """Take over what was set in an earlier life of the broker; a value that is no longer valid is left out."""
+        """Load the settings changed before this start; a value that is no longer valid is left out."""
         for key, value in (await self.values()).items():
             if (reason := reason_without_effect(key)) is not None:
                 _warn_without_effect(key, value, reason)
@@ -56,7 +56,7 @@ class DynamicConfig:
         self._apply(await self.values())
 
     def follow(self) -> Callable[[], None]:
-        """Take over what other brokers and tools set, until the returned function is called."""
+        """Follow changes by other brokers and tools until the returned function is called."""
         end_watch = self._store.watch(keys.CONFIGURATION, self._on_changed)
 
         def cancel() -> None:
@@ -84,7 +84,7 @@ class DynamicConfig:
         self._watchers.append(callback)
 
     async def values(self) -> dict[str, str]:
-        """What was set dynamically, by key."""
+        """Return the dynamic values that are set, by key."""
         stored = await self._store.get(keys.CONFIGURATION)
         return dict(json.loads(stored.value)) if stored else {}
 
@@ -161,7 +161,7 @@ def _with(config: BrokerConfig, key: str, value: str) -> BrokerConfig:
 
 
 def _clamped(config: BrokerConfig, values: Mapping[str, str]) -> BrokerConfig:
-    """A change at run time lowers the default partition count to the maximum; values of the start are left alone."""
+    """Lower the default partition count to a maximum changed at run time; values of the start stay."""
     most = config.partitions_max
     if config.default_num_partitions <= most or not _CLAMPING & values.keys():
         return config

@@ -1,4 +1,4 @@
-"""The clusters this one knows, itself included."""
+"""The clusters that are registered here, the local one included."""
 
 from __future__ import annotations
 

@@ -54,29 +54,29 @@ class Namespaces:
         self._parsed: dict[NamespaceName, tuple[int, NamespacePolicies]] = {}
 
     async def list(self, tenant: str) -> list[str]:
-        """``tenant/namespace`` of every namespace of the tenant, sorted."""
+        """Return ``tenant/namespace`` of every namespace of the tenant, sorted."""
         names = await self._store.children(keys.tenant(tenant))
         found = await self._store.get_many([keys.namespace_policies(NamespaceName(tenant, name)) for name in names])
         return [f"{tenant}/{name}" for name in names if keys.namespace_policies(NamespaceName(tenant, name)) in found]
 
     async def find_policies(self, namespace: NamespaceName) -> NamespacePolicies | None:
-        """The stored policies, None if there is no such namespace."""
+        """Return the stored policies, None if there is no such namespace."""
         return self.parsed(namespace, await self._store.get(keys.namespace_policies(namespace)))
 
     async def versioned_policies(
         self, namespace: NamespaceName
     ) -> tuple[NamespacePolicies | None, Mapping[str, int | None]]:
-        """As `find_policies`, with the version of what they are read from, for `unchanged`."""
+        """Return the stored policies as `find_policies` does, with the version of their record for `unchanged`."""
         key = keys.namespace_policies(namespace)
         stored = await self._store.get(key)
         return self.parsed(namespace, stored), {key: stored.version if stored else None}
 
     def unchanged(self, versions: Mapping[str, int | None]) -> bool:
-        """Whether policies of these versions are known to be in force still; see `MetadataStore.unchanged`."""
+        """Return True if these policy versions are still in force. See `MetadataStore.unchanged`."""
         return self._store.unchanged(versions)
 
     async def get_policies(self, namespace: NamespaceName) -> NamespacePolicies:
-        """The stored policies; raises NamespaceNotFound."""
+        """Return the stored policies; raises NamespaceNotFound."""
         policies = await self.find_policies(namespace)
         if policies is None:
             raise NamespaceNotFound("Namespace does not exist")
@@ -106,15 +106,15 @@ class Namespaces:
         return NamespaceView(namespace, self.parsed(namespace, stored))
 
     async def boundaries(self, namespace: NamespaceName) -> tuple[str, ...]:
-        """Where the bundles of a namespace begin and end; one bundle for everything where there is no namespace."""
+        """Return the boundaries of the bundles of a namespace; one bundle for a namespace that does not exist."""
         return (await self.versioned_boundaries(namespace, await self.find_policies(namespace)))[0]
 
     async def versioned_boundaries(
         self, namespace: NamespaceName, policies: NamespacePolicies | None
     ) -> tuple[tuple[str, ...], Mapping[str, int | None]]:
-        """The same, where the policies are known, with the version of what says so besides the policies.
+        """Return the boundaries for these policies, with the version of the record of bundles.
 
-        In a cluster the bundles have a record of their own, which the first broker that asks makes of the policies.
+        In a cluster the bundles have a record of their own. The first broker that needs it creates it.
         """
         if policies is None or not self._layout.shared:
             return boundaries_of(policies), {}
@@ -198,7 +198,7 @@ class Namespaces:
         return (await self._committer.decide(propose, previewed=previewed)).changes
 
     async def expected_versions(self, namespace: NamespaceName) -> dict[str, int]:
-        """The versions for a commit whose records must not outlive the namespace.
+        """Return the versions for a commit whose records must not outlive the namespace.
 
         Raises NamespaceNotFound if there is none, or if it is being deleted.
         """
@@ -232,7 +232,7 @@ class Namespaces:
         await self._committer.decide(propose)
 
     async def unfinished_deletions(self) -> dict[NamespaceName, bool]:
-        """The namespaces whose deletion was begun and not ended, and whether it was forced."""
+        """Return the namespaces whose deletion has begun and not ended, with True for a forced one."""
         found = {}
         for tenant in await self._store.children(keys.POLICIES):
             for name in await self.list(tenant):
@@ -253,11 +253,11 @@ class Namespaces:
         return policies
 
     def remotes(self, policies: NamespacePolicies | None) -> tuple[str, ...]:
-        """The clusters these policies replicate to from here; none where the local cluster is not listed."""
+        """Return the clusters that these policies replicate to from here; none if the local cluster is not listed."""
         return remote_clusters(self.local_cluster, policies.replication_clusters if policies else ())
 
     def standing(self, policies: NamespacePolicies | None) -> NamespaceStanding:
-        """What these policies let topics of this cluster do. An allowed cluster serves too (PIP-321)."""
+        """Return the standing of these policies on this cluster. An allowed cluster serves too (PIP-321)."""
         if policies is None:
             return NamespaceStanding.MISSING
         if policies.deleted:
@@ -268,9 +268,9 @@ class Namespaces:
 
 
 async def bootstrap(store: MetadataStore, *, local_cluster: str, cluster: ClusterData) -> None:
-    """Make sure that the cluster, its tenants and namespaces are there, as on a fresh Pulsar standalone.
+    """Create the cluster, its tenants and namespaces where they are missing, as on a fresh Pulsar standalone.
 
-    The addresses of the local cluster are brought up to date, everything else that exists stays as it is. Raises
+    The addresses of the local cluster are replaced; everything else that exists stays as it is. Raises
     PreconditionFailed if the metadata belongs to another cluster, whose namespaces this one would not serve.
     """
     owner = await Clusters(store).claim(local_cluster)

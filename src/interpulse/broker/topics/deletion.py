@@ -65,7 +65,7 @@ class OtherOwners(Protocol):
 
 
 class Deletion:
-    """Deletes on request of an operator, and what is not used any more."""
+    """Deletes topics, namespaces and tenants on request, and unused topics."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Deletion:
         await retry_on_conflict(lambda: self._delete_plain(name, check=check))
 
     async def orphaned_metadata(self, name: TopicName) -> bool:
-        """Delete a partitioned topic that has no partition left, in one commit; whether it was one."""
+        """Delete a partitioned topic that has no partition left, in one commit; return True if it was one."""
         async with self._policies_go(name):
             return await self._lifecycle.delete_orphaned_metadata(name)
 
@@ -140,7 +140,7 @@ class Deletion:
     async def spread_topic(
         self, name: TopicName, delete_partitions: Callable[[], Awaitable[object]], *, force: bool
     ) -> None:
-        """As `partitioned_topic`, where several brokers have partitions: ``delete_partitions`` has each delete its own.
+        """Delete a partitioned topic of several brokers: ``delete_partitions`` makes each delete its own partitions.
 
         By force it is marked first: clients that are cut off would bring partitions back, which a mark does not let
         them. Raises PreconditionFailed if a partition came back all the same; some may be gone then.
@@ -191,7 +191,7 @@ class Deletion:
             raise OperationNotAllowed("Broker doesn't allow forced deletion of tenants")
         await self._tenants.get(name)
         if force:
-            namespaces = [NamespaceName.parse(each) for each in await self._namespaces.list(name)]
+            namespaces = [NamespaceName.parse(namespace) for namespace in await self._namespaces.list(name)]
             for namespace in namespaces:  # before the first of them is gone
                 await self._namespaces.check_delete(namespace)
             for namespace in namespaces:
@@ -225,7 +225,7 @@ class Deletion:
     # --- one topic
 
     async def _check_left_by_others(self, name: TopicName) -> None:
-        """Topics that are not stored hold nothing for other clusters, nor do partitions that cannot be opened."""
+        """Refuse a replicated topic. Topics that are not stored, and partitions that cannot be opened, hold nothing."""
         if not name.is_persistent or await self._is_orphan(name):
             return
         namespace = await self._namespaces.find_policies(name.namespace_name)
@@ -248,7 +248,7 @@ class Deletion:
 
     @asynccontextmanager
     async def _policies_go(self, name: TopicName) -> AsyncIterator[None]:
-        """What happens within may delete the policies of a topic: if it has, other brokers are told."""
+        """Report to other brokers if the policies of a topic are deleted within this context."""
         record = TopicPolicyRecord() if self._events is None else await stored_record(self._store, name)
         yield
         if self._events is not None and record != await stored_record(self._store, name):
@@ -263,7 +263,7 @@ class Deletion:
             await with_waiting_reads(self._delete_marked(namespace, force=force, begun=begun))
 
     async def _delete_marked(self, namespace: NamespaceName, *, force: bool, begun: bool) -> None:
-        """``begun``: something of it is gone already."""
+        """Delete a namespace that is marked; ``begun``: part of it is deleted already."""
         try:
             check_empty(namespace, holds_topics=not (force or begun) and await self._holds_topics(namespace))
             async with self._collect(namespace):
@@ -278,7 +278,7 @@ class Deletion:
             raise
 
     async def _holds_topics(self, namespace: NamespaceName) -> bool:
-        """Stored topics count, and topics that are not stored while a client is connected to them.
+        """Return True for stored topics, and for topics that are not stored while a client is connected to them.
 
         At other brokers the latter count while they are loaded, as in Pulsar.
         """
@@ -316,7 +316,7 @@ class Deletion:
 
 
 async def _from_below(pages: AsyncIterator[Sequence[str]]) -> AsyncIterator[list[str]]:
-    """The same keys, each after those below it, of which some may come on a later page."""
+    """Yield the keys, each after those below it, some of which may come on a later page."""
     held: list[str] = []
     async for page in pages:
         seen = [*held, *page]
@@ -332,7 +332,7 @@ def _behind_all_below(key: str) -> str:
 
 
 def _topics_of(record_keys: Sequence[str]) -> list[TopicName]:
-    """The topics these records and cursors belong to. A key that is none of a topic goes with what is left."""
+    """Return the topics of these records and cursors. Keys of no topic are left for later."""
     found: dict[TopicName, None] = {}
     for key in record_keys:
         with suppress(InvalidTopicName, ValueError):

@@ -1,9 +1,7 @@
-"""The one place where the rules of topics meet the metadata store.
+"""Topics as records: the decisions to create, expand and delete them, and questions for their existence.
 
-Every operation is the same loop: read a view of the name together with the versions it rests on, ask the rule, and
-commit the rule's changes only if nothing of the view has changed meanwhile; else read again. The store answers with
-the newest durable values, so a refusal never rests on an old read. Because the versions include those of the namespace
-policies, no creation in flight can slip into a namespace that is being deleted.
+The committer runs every decision. The versions that it expects include those of the namespace's policies, so no
+creation in flight can slip into a namespace that is being deleted.
 """
 
 from __future__ import annotations
@@ -65,7 +63,7 @@ class AssociatedMetadata:
 
 @dataclass(frozen=True, slots=True)
 class PartitionedDeletion:
-    """What makes a partitioned topic disappear: its partitions go together with these changes, if nothing changed."""
+    """The deletion of a partitioned topic: its partitions go together with these changes, if nothing changed."""
 
     partitions: tuple[TopicName, ...]
     changes: tuple[StoreChange, ...]
@@ -73,7 +71,7 @@ class PartitionedDeletion:
 
 
 class TopicLifecycle:
-    """Decides and records what exists; loading and closing topics is the registry's work."""
+    """The existence of topics: decided and recorded here, while the registry loads and closes topics."""
 
     def __init__(
         self,
@@ -87,7 +85,7 @@ class TopicLifecycle:
     ) -> None:
         """``settings`` is asked each time, since it may change while the broker runs.
 
-        ``loaded`` are the names of the topics loaded now, a live view of the registry's: non-persistent topics exist
+        ``loaded`` is the registry's live view of the names of the topics loaded now: non-persistent topics exist
         while they are in it.
         """
         self._store = store
@@ -106,19 +104,19 @@ class TopicLifecycle:
     # --- questions and opening
 
     async def partitions(self, name: TopicName, *, create: bool) -> int:
-        """How many partitions the name has, 0 = none; with ``create`` a missing one may become a partitioned topic.
+        """Return the partition count, 0 = not partitioned; with ``create`` a missing topic may be created.
 
-        A topic that another cluster of its namespace has already gets that cluster's partition count.
+        A topic that another cluster of its namespace already has gets that cluster's partition count.
         """
         return await self._ask(self._known_partitions[create], name, topics.decide_partitions, create=create)
 
     def known_partitions(self, name: str, *, create: bool) -> int | None:
-        """What `partitions` would say of this complete name, from memory and at once; None: it has to be asked."""
+        """Return the answer of `partitions` for this complete name from the cache; None if it is not cached."""
         known = self._known_partitions[create].find(name)
         return None if known is None else known.answer
 
     async def partitions_for_operator(self, name: TopicName, *, create: bool) -> PartitionedTopicMetadata:
-        """As `partitions`, with the properties unless ``create``; raises PreconditionFailed where it is not served."""
+        """Return the partition metadata, without properties if ``create``; raises PreconditionFailed if not served."""
         return await self._ask(self._known_metadata[create], name, topics.decide_partitions_for_operator, create=create)
 
     async def open(self, name: TopicName, *, by: Requester, create: bool) -> None:
@@ -126,7 +124,7 @@ class TopicLifecycle:
         await self._decide(name, topics.decide_open, by=by, create=create)
 
     async def partitions_to_subscribe(self, name: TopicName) -> int:
-        """As `partitions` with creation, for operators that create a subscription; raises PreconditionFailed."""
+        """Return the partition count for operators that create a subscription. Raises PreconditionFailed."""
         return await self._decide(name, topics.decide_partitions_to_subscribe)
 
     async def check_servable(self, name: TopicName) -> None:
@@ -134,17 +132,17 @@ class TopicLifecycle:
         await self._ask(self._known_servable, name, topics.decide_lookup)
 
     async def view(self, name: TopicName) -> TopicView:
-        """All that rules would know of the name now, with its partition records; for those who explain an answer."""
+        """Return the view that rules would get of the name now, with its partition records, to explain an answer."""
         return (await self._reader.read(name, Part.PARTITION_RECORDS)).view
 
     async def existence(self, name: TopicName) -> Existence:
-        """The existence of the name: a partitioned topic, one topic, or nothing."""
+        """Return the existence of the name: a partitioned topic, one topic, or nothing."""
         return existence((await self._reader.read(name)).view)
 
     async def existences(self, names: Iterable[TopicName]) -> dict[TopicName, Existence]:
-        """The same for many names, from one consistent read."""
+        """Return the existence of many names from one consistent read."""
         records = {name: keys.topic_record(name) for name in names}
-        candidates = {keys.partitioned_topic(each): each for name in records for each in metadata_names(name)}
+        candidates = {keys.partitioned_topic(base): base for name in records for base in metadata_names(name)}
         found = await self._store.get_many([*candidates, *records.values()])
         metadata = {each: parsed_metadata(key, found[key].value) for key, each in candidates.items() if key in found}
         views = (
@@ -154,17 +152,17 @@ class TopicLifecycle:
         return {view.name: existence(view) for view in views}
 
     async def expected_versions(self, name: TopicName) -> dict[str, int]:
-        """The versions for a commit whose records must not outlive the namespace; raises NamespaceNotFound."""
+        """Return the versions for a commit whose records must not outlive the namespace; raises NamespaceNotFound."""
         return await self._namespaces.expected_versions(name.namespace_name)
 
     async def metadata(self, name: TopicName) -> PartitionedTopicMetadata | None:
-        """The partition metadata stored under exactly this name."""
+        """Return the partition metadata stored under exactly this name."""
         key = keys.partitioned_topic(name)
         stored = await self._store.get(key)
         return parsed_metadata(key, stored.value) if stored else None
 
     async def properties(self, name: TopicName) -> dict[str, str]:
-        """The properties of a topic; empty for a topic without properties or record."""
+        """Return the properties of a topic; empty for a topic without properties or record."""
         metadata = await self.metadata(name)
         if metadata:
             return dict(metadata.properties)
@@ -193,11 +191,11 @@ class TopicLifecycle:
         return having
 
     async def internal_info(self, name: TopicName) -> dict[str, Any]:
-        """The records of one stored topic, also of one that may not be loaded; raises TopicNotFound."""
+        """Return the records of one stored topic, also of one that may not be loaded; raises TopicNotFound."""
         return await internal_info(self._store, name, self._layout)
 
     async def list_topics(self, namespace: NamespaceName, domain: Domain, *, include_system: bool) -> list[TopicName]:
-        """All topics and partitions of a namespace, sorted; nothing for a namespace that does not exist."""
+        """Return all topics and partitions of a namespace, sorted; none for a namespace that does not exist."""
         if domain == "persistent":
             names = await self._names(keys.topic_records(namespace, domain), namespace, domain)
         else:
@@ -210,29 +208,31 @@ class TopicLifecycle:
         return await _listed(names, include_system=include_system)
 
     async def local_names(self, namespace: NamespaceName, domain: Domain) -> AsyncIterator[tuple[str, bool]]:
-        """The local names of all topics of a namespace that are stored, in the order of the store, and whether they are
-        partitioned; partitions are left out. Costs less than the names themselves; others get their turn in between."""
+        """Yield the local names of all stored topics of a namespace, with True for partitioned ones, in stored order.
+
+        Partitions are left out. It costs less than whole names; other tasks get their turn in between.
+        """
         encoded = await self._store.children(keys.partitioned_topics(namespace, domain))
         partitioned = set(encoded)
         async for some in in_turns(encoded):
-            for each in some:
-                yield decode_local_name(each), True
+            for local_name in some:
+                yield decode_local_name(local_name), True
         async for some in in_turns(await self._store.children(keys.topic_records(namespace, domain))):
-            for each in some:
-                if _PARTITION.sub("", each) not in partitioned:
-                    yield decode_local_name(each), False
+            for local_name in some:
+                if _PARTITION.sub("", local_name) not in partitioned:
+                    yield decode_local_name(local_name), False
 
     async def list_partitioned(
         self, namespace: NamespaceName, domain: Domain, *, include_system: bool
     ) -> list[TopicName]:
-        """The base names of all partitioned topics of a namespace, sorted."""
+        """Return the base names of all partitioned topics of a namespace, sorted."""
         names = await self._names(keys.partitioned_topics(namespace, domain), namespace, domain)
         return await _listed(names, include_system=include_system)
 
     async def partition_counts(
         self, namespace: NamespaceName, domain: Domain, *, include_system: bool
     ) -> dict[TopicName, int | None]:
-        """The same with their partition counts; None where only asking for the one topic tells how it stands."""
+        """Return all partitioned topics of a namespace with their counts, None for an unclear count."""
         counts: dict[TopicName, int | None] = {}
         prefix = f"{keys.partitioned_topics(namespace, domain)}/"
         async for page in scan_pages(self._store, prefix, limit=_NAMES_AT_ONCE):
@@ -466,7 +466,7 @@ class TopicLifecycle:
             records.claim = self._counts.claim(reading.view.name.namespace_name, created, reading.count)
 
     async def _names(self, key: str, namespace: NamespaceName, domain: Domain) -> list[TopicName]:
-        """The names of all children, parsed once and then remembered; others get their turn between many."""
+        """Return the names of all children; other tasks get their turn between many."""
         prefix = f"{domain}://{namespace}/"
         return [
             TopicName.parse(f"{prefix}{decode_local_name(encoded)}")
@@ -476,7 +476,7 @@ class TopicLifecycle:
 
 
 def _note_nothing(reading: Reading, decision: Decision[Any]) -> None:
-    """For rules that are not asked again and again."""
+    """Note nothing: for rules whose answers are not cached."""
 
 
 def _is_marked(key: str, stored: bytes) -> bool:

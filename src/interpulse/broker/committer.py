@@ -5,7 +5,8 @@ that was read has changed; after a conflict, read again. The store answers with 
 never rests on an old read. A preview runs the same loop and leaves out the commit.
 
 What no rule decides commits by itself: locks of bundles and the election of a leader (``broker/ownership``) are
-coordination, and the counters of a loaded topic belong to its owner.
+coordination, the counters of a loaded topic belong to its owner, and the replication job reports its status. Stores
+that keep entries commit them with the records that name them: deleted logs, and versions of schemas.
 """
 
 from __future__ import annotations
@@ -70,11 +71,13 @@ class Committer:
         *,
         previewed: bool = False,
         raised_for: Collection[str] = (),
+        commit: Callable[[Sequence[Change], Records], Awaitable[None]] | None = None,
     ) -> Decision[A]:
         """Return the decision after its changes are durable, or without a commit if ``previewed``.
 
         ``propose`` reads what the rule needs and asks it; it runs again after a conflict. A conflict of one of the keys
-        ``raised_for`` is raised. Raises what ``propose`` raises, and MetadataError after too many conflicts.
+        ``raised_for`` is raised. ``commit`` is for changes that another store commits with its entries; it expects
+        `Records.versions`. Raises what ``propose`` raises, and MetadataError after too many conflicts.
         """
 
         async def attempt() -> Decision[A]:
@@ -82,7 +85,7 @@ class Committer:
             decision = await propose(records)
             if (decision.changes or records.also) and not previewed:
                 with records.claim:
-                    await self._commit(decision.changes, records)
+                    await (commit or self._commit)(decision.changes, records)
             return decision
 
         return await retry_on_conflict(attempt, raised_for=raised_for)
@@ -143,6 +146,8 @@ class Committer:
                 own = (keys.namespace_policies, keys.forced_deletion, keys.replication_status)
                 shared = [keys.local_policies] if self._layout.shared else []
                 return [Delete(key(namespace)) for key in (*own, *shared)]
+            case changes.AppendSchema():
+                raise AssertionError("the store of schemas commits them, with their ledgers")
 
     async def _topic_write(self, change: TopicChange) -> StoreChange:
         match change:

@@ -14,9 +14,11 @@ from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies.namespace_policies import NamespacePolicies
 from interpulse.model.policies.topic_policies import TopicPolicyRecord
+from interpulse.model.schemas import SchemaInfo
 from interpulse.model.topics import PartitionedTopicMetadata
 
 __all__ = [
+    "AppendSchema",
     "Change",
     "ClaimMetadata",
     "ClusterChange",
@@ -117,6 +119,16 @@ class DeleteSchema:
     """The schema history of a topic is removed."""
 
     topic: TopicName
+
+
+@dataclass(frozen=True, slots=True)
+class AppendSchema:
+    """The schema history of a topic gets one more version; ``schema`` None is a deletion marker."""
+
+    topic: TopicName
+    version: int
+    schema: SchemaInfo | None
+    created_ms: int
 
 
 # --- tenants and clusters
@@ -248,7 +260,7 @@ ClusterChange = (
     | SetDynamicConfiguration
 )
 NamespaceChange = SetNamespacePolicies | SetBundles | SetForcedDeletion | DeleteNamespace
-Change = TopicChange | ClusterChange | NamespaceChange
+Change = TopicChange | ClusterChange | NamespaceChange | AppendSchema
 
 
 def to_json(change: Change) -> dict[str, Any]:

@@ -125,7 +125,7 @@ class DynamicConfig:
             if key in allowed:
                 config = _with(config, key, value)
         config = _clamped(config, values)
-        if config == self.config:  # as when this broker is told of what it set itself
+        if config == self.config:  # as after a change by this broker, which its own watch reports
             return
         self.config = config
         for callback in self._watchers:

@@ -32,7 +32,7 @@ class ClustersAdmin:
         return await self._http.get(_cluster(name), kind="cluster", read=made_by(ClusterData.from_json))
 
     async def get_json(self, name: str) -> dict[str, Any]:
-        """As :meth:`get`, with every field as the broker sent it."""
+        """Return the record like :meth:`get`, with every field as the broker sent it."""
         return await self._http.get(_cluster(name), kind="cluster", read=record)
 
     async def create(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Changes | None:
@@ -80,7 +80,7 @@ class ClustersAdmin:
     # Namespace isolation policies
 
     async def isolation_policies(self, name: str) -> dict[str, IsolationPolicy]:
-        """By their names. Raises NotFound if the cluster never had any."""
+        """Return the policies by name. Raises NotFound if the cluster never had any."""
         read = each(made_by(IsolationPolicy.from_json))
         return await self._http.get(_isolation(name), kind="cluster", read=read)
 
@@ -101,12 +101,12 @@ class ClustersAdmin:
         await self._http.delete(_isolation_policy(name, policy_name), kind="cluster")
 
     async def isolation_of_brokers(self, name: str) -> Isolations:
-        """What the policies say of each broker that is there."""
+        """Return the part of each registered broker in the policies."""
         read = list_made_by(BrokerIsolation.from_json)
         return await self._http.get(f"{_isolation(name)}/brokers", kind="cluster", read=read)
 
     async def isolation_of_broker(self, name: str, broker: str) -> BrokerIsolation:
-        """What the policies say of a broker ``host:port``, whether it is there or not."""
+        """Return the part of a broker ``host:port`` in the policies, registered or not."""
         path = f"{_isolation(name)}/brokers/{path_segment('broker', broker)}"
         return await self._http.get(path, kind="cluster", read=made_by(BrokerIsolation.from_json))
 

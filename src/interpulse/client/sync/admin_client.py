@@ -132,7 +132,7 @@ class ClustersAdmin:
         return self._portal.call(lambda: self._area.get(name))
 
     def get_json(self, name: str) -> dict[str, Any]:
-        """As :meth:`get`, with every field as the broker sent it."""
+        """Return the record like :meth:`get`, with every field as the broker sent it."""
         return self._portal.call(lambda: self._area.get_json(name))
 
     def create(self, name: str, cluster: ClusterData, *, previewed: bool = False) -> Changes | None:
@@ -173,7 +173,7 @@ class ClustersAdmin:
         return self._portal.call(lambda: self._area.delete_failure_domain(name, domain))
 
     def isolation_policies(self, name: str) -> dict[str, IsolationPolicy]:
-        """By their names. Raises NotFound if the cluster never had any."""
+        """Return the policies by name. Raises NotFound if the cluster never had any."""
         return self._portal.call(lambda: self._area.isolation_policies(name))
 
     def isolation_policy(self, name: str, policy_name: str) -> IsolationPolicy:
@@ -192,11 +192,11 @@ class ClustersAdmin:
         return self._portal.call(lambda: self._area.delete_isolation_policy(name, policy_name))
 
     def isolation_of_brokers(self, name: str) -> Isolations:
-        """What the policies say of each broker that is there."""
+        """Return the part of each registered broker in the policies."""
         return self._portal.call(lambda: self._area.isolation_of_brokers(name))
 
     def isolation_of_broker(self, name: str, broker: str) -> BrokerIsolation:
-        """What the policies say of a broker ``host:port``, whether it is there or not."""
+        """Return the part of a broker ``host:port`` in the policies, registered or not."""
         return self._portal.call(lambda: self._area.isolation_of_broker(name, broker))
 
 

@@ -59,7 +59,7 @@ _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What goes back: a status and a body that is ready to be sent."""
+    """The answer: a status and a body that is ready to be sent."""
 
     status: int = 200
     body: bytes = b""
@@ -122,7 +122,7 @@ def answer_text(text: str, *, content_type: str = "text/plain") -> Answer:
 
 @dataclass(slots=True)
 class Call:
-    """What was asked: the parts of the path that vary (still encoded), the query, the body."""
+    """The call: the varying parts of the path (still encoded), the query, the body."""
 
     context: RestContext
     route: Route
@@ -134,10 +134,10 @@ class Call:
     """Names in any case find their header."""
 
     principal: Principal | None = None
-    """Who asks; None while authentication is off."""
+    """The principal of the caller; None while authentication is off."""
 
     path: str = ""
-    """As it was sent."""
+    """The path as it was sent."""
 
     tls: bool = False
     """It came inside TLS."""
@@ -230,7 +230,7 @@ class Call:
         return checked
 
     def object_or_empty(self, body: Body) -> dict[str, Any]:
-        """As `object`, of a body that may be missing."""
+        """Return the body as `object` does, or an empty object if it is missing."""
         return {} if self.json_or_none() is None else self.object(body)
 
     def strings(self) -> list[str]:
@@ -290,10 +290,10 @@ RequiredPermission = Callable[[Authorization, Principal, Call], Awaitable[None]]
 
 
 NAMESPACE_PATH: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
-"""Of routes whose handlers ask for `Call.namespace`."""
+"""The path of routes whose handlers use `Call.namespace`."""
 
 TOPIC_PATH: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
-"""Of routes whose handlers ask for `Call.topic`."""
+"""The path of routes whose handlers use `Call.topic`."""
 
 
 @dataclass(frozen=True, slots=True)

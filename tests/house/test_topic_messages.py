@@ -12,6 +12,7 @@ MODULES = (
     "interpulse.rules.inactivity",
     "interpulse.rules.isolation",
     "interpulse.rules.lookup",
+    "interpulse.rules.namespaces",
     "interpulse.rules.placement",
     "interpulse.rules.policy_checks",
     "interpulse.rules.provisioning",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from interpulse.model.changes import AdminChange, TopicChange
+from interpulse.model.changes import AdminChange, TopicAdminChange
 from interpulse.model.names import NamespaceName, TopicName
 
 __all__ = [
@@ -93,7 +93,7 @@ class Difference:
     source: Any = None
     target: Any = None
     change: AdminChange | None = None
-    choices: tuple[TopicChange, ...] = ()
+    choices: tuple[TopicAdminChange, ...] = ()
     field: str | None = None
     source_origin: str | None = None
     target_origin: str | None = None

@@ -23,7 +23,7 @@ from interpulse.model.changes import (
     DeleteTopic,
     SetNamespacePolicy,
     SetPartitionCount,
-    TopicChange,
+    TopicAdminChange,
 )
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
@@ -88,7 +88,7 @@ def _policy_request(change: SetNamespacePolicy) -> AdminRequest:
 # ---- Commands
 
 
-def command_of(change: TopicChange | CreateNamespace) -> str:
+def command_of(change: TopicAdminChange | CreateNamespace) -> str:
     """Return the command for a shell, without the name of the program."""
     match change:
         case CreatePartitionedMetadata(topic, partitions):
@@ -118,7 +118,7 @@ def _forced(force: bool) -> str:
 # ---- Sentences
 
 
-def sentence_of(change: TopicChange) -> str:
+def sentence_of(change: TopicAdminChange) -> str:
     """Return what the change does, as an imperative clause."""
     match change:
         case CreatePartitionedMetadata():

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.in_turns import in_turns, sorted_in_turns
-from interpulse.model.changes import TopicChange
+from interpulse.model.changes import TopicAdminChange
 from interpulse.model.errors import PulsarError, TopicNotFound, UnknownError
 from interpulse.model.inventory import TopicRow
 from interpulse.model.names import Domain, NamespaceName, TopicName
@@ -52,7 +52,7 @@ class Examination:
 class Attempt:
     """One change that was tried, with its error if it failed."""
 
-    call: TopicChange
+    call: TopicAdminChange
     error: PulsarError | None = None
 
 
@@ -114,7 +114,7 @@ class TopicDoctor:
     async def treat(
         self,
         examination: Examination,
-        deletions: Iterable[TopicChange] = (),
+        deletions: Iterable[TopicAdminChange] = (),
         *,
         progress: Progress = lambda done, total: None,
     ) -> Treatment:
@@ -159,7 +159,7 @@ class TopicDoctor:
                 break
         return attempts
 
-    async def _attempt(self, call: TopicChange) -> Attempt:
+    async def _attempt(self, call: TopicAdminChange) -> Attempt:
         try:
             await self._admin.send(request_of(call, local_only=False))
         except PulsarError as error:

@@ -20,7 +20,7 @@ from interpulse.model.changes import (
     CreatePartitionedMetadata,
     SetNamespacePolicy,
     SetPartitionCount,
-    TopicChange,
+    TopicAdminChange,
 )
 from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import NamespaceName
@@ -173,7 +173,7 @@ def count_difference(source: TopicRow | None, target: TopicRow | None) -> Differ
         return _of_topic(Severity.ERROR, DifferenceKind.TOPIC_PARTITIONS, target, *sides, change=change)
     both = here and there
     kind = DifferenceKind.PARTITIONS_CANNOT_SHRINK if both else DifferenceKind.TOPIC_TYPE_MISMATCH
-    way: TopicChange = SetPartitionCount(topic, there) if both else deletion(topic, here)
+    way: TopicAdminChange = SetPartitionCount(topic, there) if both else deletion(topic, here)
     if source.kind is ListedKind.ORPHAN_PARTITION:
         way = CreatePartitionedMetadata(topic, there)
     return _of_topic(Severity.ERROR, kind, target, *sides, choices=(way, deletion(topic, there)))

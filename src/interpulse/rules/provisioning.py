@@ -12,7 +12,7 @@ from interpulse.model.changes import (
     DeletePartitionedMetadata,
     DeleteTopic,
     SetPartitionCount,
-    TopicChange,
+    TopicAdminChange,
 )
 from interpulse.model.errors import Conflict, Unprocessable
 from interpulse.model.names import TopicName
@@ -47,7 +47,7 @@ class Provisioning:
 
     step: ProvisioningStep
     change: CreatePartitionedMetadata | CreateTopicRecord | None = None
-    choices: tuple[TopicChange, ...] = ()
+    choices: tuple[TopicAdminChange, ...] = ()
 
 
 def plan_topic(
@@ -86,7 +86,7 @@ def deletion(topic: TopicName, partitions: int, *, force: bool = False) -> Delet
     return DeletePartitionedMetadata(topic, force) if partitions else DeleteTopic(topic, force)
 
 
-def _choices(*sides: tuple[TopicName, Existence]) -> tuple[TopicChange, ...]:
+def _choices(*sides: tuple[TopicName, Existence]) -> tuple[TopicAdminChange, ...]:
     if any(existence.kind is not TopicKind.PARTITIONED for _, existence in sides):
         return tuple(deletion(topic, existence.partitions, force=True) for topic, existence in sides)
     (topic, _), (_, larger) = sorted(sides, key=lambda side: side[1].partitions)

@@ -20,7 +20,7 @@ from interpulse.model.changes import (
     DeletePartitionedMetadata,
     DeleteTopic,
     SetPartitionCount,
-    TopicChange,
+    TopicAdminChange,
 )
 from interpulse.model.inventory import ListedKind, TopicRow
 from interpulse.model.names import TopicName
@@ -66,7 +66,7 @@ class Finding:
     kind: Disagreement
     topic: TopicName
     sentence: str
-    repairs: tuple[TopicChange, ...] = ()
+    repairs: tuple[TopicAdminChange, ...] = ()
     deletions: tuple[Deletion, ...] = ()
 
 
@@ -154,7 +154,7 @@ def _lost_metadata(family: _Family) -> Finding:
         f"partition metadata is lost, so that clients are refused"
     )
     deletions = family.deletions(family.orphans)
-    repairs: tuple[TopicChange, ...] = ()
+    repairs: tuple[TopicAdminChange, ...] = ()
     if family.plain_present and not base.is_partition:
         sentence += "; beside the plain topic of its name it cannot be created again"
         outcome = f"a partitioned topic of {_counted(partitions)} can be created again"
@@ -210,7 +210,7 @@ def _missing_partitions(family: _Family) -> Finding:
         return Finding(Disagreement.UNFINISHED_EXPANSION, base, sentence, (SetPartitionCount(base, count, force=True),))
     missing = sum(last - first + 1 for first, last in gaps)
     sentence = f"{_numbered(gaps)} of {base}, which counts {count}, {'is' if missing == 1 else 'are'} not stored"
-    repairs: tuple[TopicChange, ...] = (CreateMissedPartitions(base),)
+    repairs: tuple[TopicAdminChange, ...] = (CreateMissedPartitions(base),)
     if _PARTITION_MARK in base.local_name:  # that call refuses such names
         indices = (index for first, last in gaps for index in range(first, last + 1))
         repairs = tuple(CreateTopicRecord(base.partition(index)) for index in islice(indices, PARTITIONS_CREATED_MAX))

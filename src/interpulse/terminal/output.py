@@ -17,6 +17,7 @@ from interpulse.terminal.formats import FORMATS, to_rows
 __all__ = [
     "format_option",
     "is_wide",
+    "print_changes",
     "print_documents",
     "print_json",
     "print_lines",
@@ -102,6 +103,12 @@ def print_pairs(pairs: Mapping[str, object]) -> None:
 def print_json(value: object) -> None:
     """Print an object, number or boolean. A policy that is not set prints ``null``."""
     print_value(value, to_pretty_json(value))
+
+
+def print_changes(changes: Sequence[object] | None) -> None:
+    """Print the changes of a preview; None, a change that was made, prints nothing."""
+    if changes is not None:
+        print_json(changes)
 
 
 def print_documents(values: Iterable[object]) -> None:

@@ -15,7 +15,7 @@ from interpulse.model.changes import (
     DeletePartitionedMetadata,
     DeleteTopic,
     SetPartitionCount,
-    TopicChange,
+    TopicAdminChange,
 )
 from interpulse.model.errors import AuthorizationError, NamespaceNotFound, UnknownError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
@@ -169,7 +169,7 @@ async def test_examine_when_the_cluster_refuses_then_says_so(
     ],
 )
 async def test_treat_when_a_deletion_or_repair_is_a_call_then_it_is_made(
-    admin: tuple[StubWeb, TopicDoctor], call: TopicChange, request_line: str, body: Any
+    admin: tuple[StubWeb, TopicDoctor], call: TopicAdminChange, request_line: str, body: Any
 ) -> None:
     web, doctor = admin
     listed(web, [], {})

@@ -16,7 +16,7 @@ from interpulse.model.changes import (
     DeletePartitionedMetadata,
     DeleteTopic,
     SetPartitionCount,
-    TopicChange,
+    TopicAdminChange,
 )
 from interpulse.model.errors import TopicInconsistent
 from interpulse.model.names import TopicName
@@ -180,7 +180,7 @@ CASES = [
 
 @pytest.mark.parametrize(("state", "kind", "repairs", "deletable"), CASES)
 def test_diagnose_when_the_records_disagree_then_finds_exactly_that(
-    state: NamespaceTopics, kind: Disagreement, repairs: tuple[TopicChange, ...], deletable: list[str]
+    state: NamespaceTopics, kind: Disagreement, repairs: tuple[TopicAdminChange, ...], deletable: list[str]
 ) -> None:
     (finding,) = diagnose(state)
     assert (finding.kind, finding.topic, finding.repairs) == (kind, X, repairs)
@@ -368,7 +368,7 @@ def refused(state: NamespaceTopics) -> set[TopicName]:
     return found
 
 
-def applied(state: NamespaceTopics, call: TopicChange) -> NamespaceTopics:
+def applied(state: NamespaceTopics, call: TopicAdminChange) -> NamespaceTopics:
     """What a broker makes of a call; a call that the rules of topics refuse fails the test."""
     view = view_of(state, call.topic)
     if isinstance(call, DeletePartitionedMetadata):

@@ -14,13 +14,15 @@ from dataclasses import replace
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.committer import Committer, Records
 from interpulse.broker.config.broker_config import BrokerConfig, ConfigError, dynamic_keys
 from interpulse.broker.config.pulsar_dynamic_keys import READ_AT_START, reason_without_effect
 from interpulse.broker.config.pulsar_keys import PULSAR_KEYS
+from interpulse.model.changes import SetDynamicConfiguration
 from interpulse.model.errors import MetadataError, PreconditionFailed
+from interpulse.rules.decision import Decision
 from interpulse.serving.settings import nearest
-from interpulse.storage.api import MetadataStore, Put
-from interpulse.storage.cas import retry_on_conflict
+from interpulse.storage.api import MetadataStore
 
 __all__ = ["DynamicConfig"]
 
@@ -34,6 +36,7 @@ class DynamicConfig:
 
     def __init__(self, store: MetadataStore, startup: BrokerConfig) -> None:
         self._store = store
+        self._committer = Committer(store)
         self._startup = startup
         self._watchers: list[Callable[[BrokerConfig], None]] = []
         self.config = startup
@@ -107,16 +110,13 @@ class DynamicConfig:
         await self._store_values(lambda values: {name: value for name, value in values.items() if name != key})
 
     async def _store_values(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        async def attempt() -> dict[str, str]:
-            stored = await self._store.get(keys.CONFIGURATION)
-            changed = change(dict(json.loads(stored.value)) if stored else {})
-            await self._store.commit(
-                [Put(keys.CONFIGURATION, json.dumps(changed).encode())],
-                {keys.CONFIGURATION: stored.version if stored else None},
-            )
-            return changed
+        async def propose(records: Records) -> Decision[dict[str, str]]:
+            stored = await records.get(keys.CONFIGURATION)
+            old = dict(json.loads(stored.value)) if stored else {}
+            changed = change(old)
+            return Decision(changed, () if changed == old else (SetDynamicConfiguration(changed),))
 
-        self._apply(await retry_on_conflict(attempt))
+        self._apply((await self._committer.decide(propose)).answer)
 
     def _apply(self, values: Mapping[str, str]) -> None:
         allowed = set(dynamic_keys())
@@ -125,7 +125,7 @@ class DynamicConfig:
             if key in allowed:
                 config = _with(config, key, value)
         config = _clamped(config, values)
-        if config == self.config:  # as when the watch reports a change of this broker
+        if config == self.config:  # as after a change by this broker, which its own watch reports
             return
         self.config = config
         for callback in self._watchers:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interpulse.cli.support.command_groups import CommandGroup
-from interpulse.cli.support.params import STRINGS
+from interpulse.cli.support.params import STRINGS, preview_option
 from interpulse.cli.support.running import UNUSABLE, CommandFailed, admin_command
 from interpulse.model.clusters import JAVA_KEYS, ClusterData, FailureDomain
 from interpulse.model.names import SYSTEM_NAMESPACE
 from interpulse.terminal.option_groups import option_group
-from interpulse.terminal.output import print_json, print_lines
+from interpulse.terminal.output import print_changes, print_json, print_lines
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
@@ -106,19 +106,27 @@ async def get_cluster(admin: AdminClient, cluster: str) -> None:
 @clusters.command("create")
 @click.argument("cluster")
 @_cluster_fields
+@preview_option
 @admin_command
-async def create_cluster(admin: AdminClient, /, cluster: str, file: Path | None, **values: Any) -> None:
+async def create_cluster(
+    admin: AdminClient, /, cluster: str, file: Path | None, previewed: bool, **values: Any
+) -> None:
     """Register a cluster."""
-    await admin.clusters.create(cluster, _described(file, values))
+    changes = await admin.clusters.create(cluster, _described(file, values), previewed=previewed)
+    print_changes(changes)
 
 
 @clusters.command("update")
 @click.argument("cluster")
 @_cluster_fields
+@preview_option
 @admin_command
-async def update_cluster(admin: AdminClient, /, cluster: str, file: Path | None, **values: Any) -> None:
+async def update_cluster(
+    admin: AdminClient, /, cluster: str, file: Path | None, previewed: bool, **values: Any
+) -> None:
     """Replace the record of a cluster."""
-    await admin.clusters.update(cluster, _described(file, values))
+    changes = await admin.clusters.update(cluster, _described(file, values), previewed=previewed)
+    print_changes(changes)
 
 
 @clusters.command("delete")
@@ -130,14 +138,17 @@ async def update_cluster(admin: AdminClient, /, cluster: str, file: Path | None,
     is_flag=True,
     help="Delete all tenants of the broker first, but pulsar, with all their namespaces and topics.",
 )
+@preview_option
 @admin_command
-async def delete_cluster(admin: AdminClient, cluster: str, everything: bool) -> None:
+async def delete_cluster(admin: AdminClient, cluster: str, everything: bool, previewed: bool) -> None:
     """Delete the record of a cluster."""
+    if everything and previewed:
+        raise click.UsageError("--all excludes --preview")
     if everything:
         for tenant in await admin.tenants.list():
             if tenant != SYSTEM_NAMESPACE.tenant:  # brokers need it
                 await _delete_tenant(admin, tenant)
-    await admin.clusters.delete(cluster)
+    print_changes(await admin.clusters.delete(cluster, previewed=previewed))
 
 
 async def _delete_tenant(admin: AdminClient, tenant: str) -> None:

@@ -29,7 +29,10 @@ __all__ = [
     "TOPIC",
     "domains_of",
     "joined_pairs",
+    "preview_option",
 ]
+
+preview_option = click.option("--preview", "previewed", is_flag=True, help="Print the changes, and change nothing.")
 
 _DOMAINS: Final[dict[str, Domain]] = {
     "persistent": PERSISTENT,

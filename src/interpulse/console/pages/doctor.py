@@ -16,7 +16,7 @@ from interpulse.model.changes import (
     DeletePartitionedMetadata,
     DeleteTopic,
     SetPartitionCount,
-    TopicChange,
+    TopicAdminChange,
 )
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
 from interpulse.replication.topic_doctor import Contents, TopicDoctor
@@ -123,7 +123,7 @@ def _told(name: TopicName, found: Contents | None) -> str:
     return f"{name}: {about}{found.entries:,} entries, {backlog:,} messages not consumed"
 
 
-_REMEDIES: Final[dict[type[TopicChange], tuple[str, str]]] = {
+_REMEDIES: Final[dict[type[TopicAdminChange], tuple[str, str]]] = {
     CreatePartitionedMetadata: ("create-partitioned-topic", "Write its partition metadata"),
     SetPartitionCount: ("force-partition-count", "Set its partition count"),
     CreateMissedPartitions: ("create-missed-partitions", "Create the missing partitions"),
@@ -134,7 +134,7 @@ _REMEDIES: Final[dict[type[TopicChange], tuple[str, str]]] = {
 """The action of the console that makes a change, and its label."""
 
 
-def _remedy(change: TopicChange) -> Remedy:
+def _remedy(change: TopicAdminChange) -> Remedy:
     fields = {"topic": str(change.topic)}
     if isinstance(change, CreatePartitionedMetadata | SetPartitionCount):
         fields["partitions"] = str(change.partitions)

@@ -27,6 +27,7 @@ from interpulse.broker.rest.http.fields import (
     checked_value,
 )
 from interpulse.in_turns import dumped_in_turns
+from interpulse.model.changes import Change, to_json
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.numbers import LONG_MAX, read_integer
@@ -42,6 +43,7 @@ __all__ = [
     "Handler",
     "RequiredPermission",
     "Route",
+    "answer_changes",
     "answer_json",
     "answer_many",
     "answer_pages",
@@ -73,6 +75,11 @@ DONE: Final = Answer(204)
 
 UNSET: Final = Answer(200)
 """The value is not set."""
+
+
+def answer_changes(call: Call, changes: Iterable[Change]) -> Answer:
+    """Answer a change that was made, or the list of changes that a preview did not make."""
+    return answer_json([to_json(change) for change in changes]) if call.previewed else DONE
 
 
 def answer_json(value: Any, *, status: int = 200) -> Answer:
@@ -195,6 +202,11 @@ class Call:
         if value not in ("true", "false"):
             raise InvalidRequest(f"{name} must be true or false, not {value[:100]!r}; nothing was changed")
         return value == "true"
+
+    @property
+    def previewed(self) -> bool:
+        """True if the changes of this call are to be answered and not made. Raises InvalidRequest."""
+        return self.flag_of_ours("preview")
 
     def json(self) -> Any:
         """Return the body. Raise InvalidRequest if it is missing or not JSON."""

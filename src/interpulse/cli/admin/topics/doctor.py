@@ -15,7 +15,7 @@ import click
 
 from interpulse.cli.support.params import DOMAIN, TOPIC, domains_of
 from interpulse.cli.support.running import FAILED, NOT_ALLOWED, UNUSABLE, CommandFailed, admin_command, failure
-from interpulse.model.changes import DeletePartitionedMetadata, TopicChange
+from interpulse.model.changes import DeletePartitionedMetadata, TopicAdminChange
 from interpulse.model.errors import AuthorizationError, InvalidTopicName, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.change_forms import command_of
@@ -219,7 +219,7 @@ class _Visit:
 
 def _chosen(
     seen: Examination, deleted: Collection[TopicName], delete_partitioned: Collection[TopicName]
-) -> list[TopicChange]:
+) -> list[TopicAdminChange]:
     """Return the deletions among the findings that the user chose."""
     return [
         deletion.call
@@ -236,7 +236,7 @@ def _of_partitioned(deletion: Deletion) -> bool:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _command_line(call: TopicChange) -> str:
+def _command_line(call: TopicAdminChange) -> str:
     """Return the command to type; it works with ``pulsar-admin`` in front too."""
     return " ".join([*_program(), command_of(call)])
 

@@ -410,14 +410,12 @@ class Log(Protocol):
     def terminated(self) -> bool:
         """True once `terminate` was called, also by an earlier process."""
 
-    def append(self, entry: bytes | memoryview) -> Position:
-        """Take an entry; the order of calls is the order of the log. `LogListener.on_durable` tells when it is safe.
+    def append(self, *entries: bytes) -> Position:
+        """Append entries, at least one, and return the position of the last. They become durable together.
 
-        Raises `LogFenced`, or `LogTerminated` after a `terminate`.
+        The order of calls is the order of the log; `LogListener.on_durable` reports durable entries. Raises
+        `LogFenced`, or `LogTerminated` after a `terminate`.
         """
-
-    def append_all(self, entries: Sequence[bytes]) -> Position:
-        """As `append` for several entries, at least one, which become durable together; the position of the last."""
 
     def read_cached(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry] | None:
         """As `read`, from memory and at once; None if the entries are not in memory (then `read`).

@@ -115,37 +115,29 @@ class LiveProducer(Protocol):
     def last_sequence_id(self) -> int:
         """The highest sequence id stored under this name as far as de-duplication knows, else -1."""
 
+    def takes_run(self, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
+        """Return True if these entries, each one whole message, can be published by one call.
+
+        They cannot if each needs a check or an answer of its own.
+        """
+
     def publish(
         self,
-        sequence_id: int,
-        highest_sequence_id: int,
-        num_messages: int,
-        entry: bytes | memoryview,
+        sequence_ids: Sequence[int],
+        entries: Sequence[bytes],
+        *,
+        highest_sequence_id: int = -1,
+        num_messages: int = 1,
         is_chunk: bool = False,
         marker: bool = False,
     ) -> None:
-        """Append one stored entry (checksum part first). The sink gets a receipt or a failure, in call order.
+        """Append one stored entry (checksum part first), or several that `takes_run` accepts.
 
-        ``highest_sequence_id`` is -1 when the client sent none.
+        The sink gets a receipt or a failure for each, in call order. ``highest_sequence_id`` is -1 if the client sent
+        none. A copy by a replicator that names its source position is known by it, if the producer was opened so: its
+        receipt has the ledger as sequence id and the entry as the highest one; that of a replication marker has 2^63,
+        which the wire reads as -2^63.
         """
-
-    def publish_copy(
-        self,
-        sequence_id: int,
-        highest_sequence_id: int,
-        num_messages: int,
-        entry: bytes | memoryview,
-        is_chunk: bool = False,
-        marker: bool = False,
-    ) -> None:
-        """Publish an entry of a replicator; one that names its source position is known by it. See `publish`.
-
-        Its receipt has the ledger as sequence id and the entry as the highest one; that of a replication marker has
-        2^63, which the wire reads as -2^63.
-        """
-
-    def publish_all(self, sequence_ids: Sequence[int], entries: Sequence[bytes]) -> bool:
-        """As `publish` for entries of one whole message each; False if each has to be published by itself."""
 
     def close(self) -> None:
         """The client is gone. What is pending is still stored, without a receipt."""

@@ -8,7 +8,7 @@ share one `PublishBuffer`: a thousand of them below their own limits could still
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 
 __all__ = ["PendingPublishes", "ProducerPublishes", "PublishBuffer"]
 
@@ -121,16 +121,17 @@ class ProducerPublishes:
         self._total = total
         self._drained: asyncio.Future[None] | None = None
 
-    def add(self, size: int) -> None:
-        """An entry of ``size`` bytes came in."""
-        self._sizes.append(size)
-        self._total.add(1, size)
-
-    def add_all(self, entries: Sequence[bytes]) -> None:
-        """These entries came in."""
-        sizes = list(map(len, entries))
-        self._sizes += sizes
-        self._total.add(len(sizes), sum(sizes))
+    def add(self, entries: Sequence[Sized]) -> None:
+        """Count entries that came in."""
+        count = len(entries)
+        if count == 1:  # saves a third of a microsecond
+            size = len(entries[0])
+            self._sizes.append(size)
+        else:
+            sizes = list(map(len, entries))
+            self._sizes += sizes
+            size = sum(sizes)
+        self._total.add(count, size)
 
     def answered(self, count: int = 1) -> None:
         """The ``count`` oldest entries have their answers."""

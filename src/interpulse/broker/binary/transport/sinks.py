@@ -201,8 +201,6 @@ class OpenProducer:
     sink: BinaryProducerSink
     publishes: ProducerPublishes
     schema_version: bytes
-    publish: Callable[[int, int, int, bytes | memoryview, bool, bool], None]
-    """The producer's method, at hand for every SEND."""
 
     def success(self, request_id: int) -> bytes:
         """PRODUCER_SUCCESS as it stands now."""

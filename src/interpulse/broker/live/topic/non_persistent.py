@@ -212,37 +212,32 @@ class NonPersistentTopic:
 
     def append(
         self,
-        entry: bytes,
-        metadata: EntryMetadata | None,
+        entries: Sequence[bytes],
         producer: Producer,
-        sequence_id: int,
+        sequence_ids: Sequence[int],
+        *,
         highest_sequence_id: int,
         message_count: int,
+        metadata: EntryMetadata | None,
         sequence: SequenceState | None,
         sequence_last: int,
     ) -> None:
-        """Nothing is kept: the answer and the entry are sent at once."""
+        """Store nothing: answer and send every entry immediately."""
         if self.clients.refusal is not None:
             raise self.clients.refusal
         if self._serving is not None and not self._serving():
             raise ServiceNotReady(f"Topic {self.name} may be another broker's, no entry is taken until that is known")
-        self.entries_added += 1
-        publish = PendingPublish(_NOWHERE, producer, sequence_id, highest_sequence_id, entry, message_count)
-        producer.answered((publish,))
-        delivery = Delivery(_NOWHERE, entry, 0, (), message_count)
-        for subscription in list(self.subscriptions.values()):
-            subscription.send(delivery)
-
-    def append_all(
-        self, entries: Sequence[bytes], producer: Producer, sequence_ids: Sequence[int], sequence: SequenceState | None
-    ) -> bool:
-        """Every entry has an answer of its own, at once."""
-        return False
+        self.entries_added += len(entries)
+        for sequence_id, entry in zip(sequence_ids, entries, strict=True):
+            producer.answered((PendingPublish(_NOWHERE, producer, (sequence_id,), (entry,), highest_sequence_id),))
+            delivery = Delivery(_NOWHERE, entry, 0, (), message_count)
+            for subscription in list(self.subscriptions.values()):
+                subscription.send(delivery)
 
     def answer_in_turn(
         self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
     ) -> None:
-        producer.answered((PendingPublish(_NOWHERE, producer, sequence_id, highest_sequence_id, None, 0, error=error),))
+        producer.answered((PendingPublish(_NOWHERE, producer, (sequence_id,), (), highest_sequence_id, error=error),))
 
     def remove_producer(self, producer: Producer) -> None:
         self.producers.remove(producer)

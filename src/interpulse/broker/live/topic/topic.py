@@ -25,7 +25,7 @@ from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCa
 from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.measures import Measured
 from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState
-from interpulse.broker.live.producing.producer import PendingPublish, PendingRun, Producer
+from interpulse.broker.live.producing.producer import PendingPublish, Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
@@ -163,7 +163,7 @@ class Topic:
         )
         self._host = host
         self._state = state
-        self._pending: list[PendingPublish | PendingRun] = []
+        self._pending: list[PendingPublish] = []
         self._terminating = 0  # calls under way
         self._last_marker = EARLIEST
         self.compaction = Compaction(seen, host.compaction_permits)
@@ -283,26 +283,24 @@ class Topic:
 
     def append(
         self,
-        entry: bytes,
-        metadata: EntryMetadata | None,
+        entries: Sequence[bytes],
         producer: Producer,
-        sequence_id: int,
+        sequence_ids: Sequence[int],
+        *,
         highest_sequence_id: int,
         message_count: int,
+        metadata: EntryMetadata | None,
         sequence: SequenceState | None,
         sequence_last: int,
     ) -> None:
-        """Give an entry to the log, which fixes its place in the order, and answer when it is durable.
-
-        ``metadata`` None = the entry is ordinary. Raises TopicTerminated, PersistenceError.
-        """
+        """Append entries to the log, which fixes their order; see `ProducerOwner`."""
         if self.clients.refusal is not None:
             raise self.clients.refusal
         try:
-            position = self.log.append(entry)
+            position = self.log.append(*entries)
         except LogTerminated as error:
             raise TopicTerminated(f"Topic {self.name} was already terminated") from error
-        self.entries_added += 1
+        self.entries_added += len(entries)
         if metadata is not None:
             self.entry_metadata.remember(position, metadata)
             if metadata.is_marker:
@@ -311,9 +309,9 @@ class Topic:
         row = (
             position,
             producer,
-            sequence_id,
+            sequence_ids,
+            entries,
             highest_sequence_id,
-            entry,
             message_count,
             sequence,
             sequence_last,
@@ -321,30 +319,17 @@ class Topic:
         )
         self._pending.append(_new(PendingPublish, row))
 
-    def append_all(
-        self, entries: Sequence[bytes], producer: Producer, sequence_ids: Sequence[int], sequence: SequenceState | None
-    ) -> bool:
-        if self.clients.refusal is not None:
-            return False
-        try:
-            last = self.log.append_all(entries)
-        except (LogFenced, LogTerminated):
-            return False
-        self.entries_added += len(entries)
-        self._pending.append(PendingRun(last, producer, sequence_ids, entries, sequence))
-        return True
-
     def answer_in_turn(
         self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
     ) -> None:
         """Answer without an entry, once everything that was appended so far is durable."""
         position = self.log.last_appended
-        self._pending.append(PendingPublish(position, producer, sequence_id, highest_sequence_id, None, 0, error=error))
+        self._pending.append(PendingPublish(position, producer, (sequence_id,), (), highest_sequence_id, error=error))
 
     @property
     def pending_count(self) -> int:
         """Publishes that wait for the log."""
-        return sum(len(each.entries) if isinstance(each, PendingRun) else 1 for each in self._pending)
+        return sum(len(publish.sequence_ids) for publish in self._pending)
 
     @property
     def deduplication(self) -> Deduplication | None:
@@ -616,16 +601,18 @@ class Topic:
         return topic_stats.measure(self)
 
 
-def _deliveries(publishes: Sequence[PendingPublish | PendingRun]) -> list[Delivery]:
-    """The entries of these publishes, for consumers that get them for the first time."""
+def _deliveries(publishes: Sequence[PendingPublish]) -> list[Delivery]:
+    """Return the entries of these publishes, for consumers that get them for the first time."""
     fresh: list[Delivery] = []
-    for each in publishes:
-        if isinstance(each, PendingRun):
-            positions = map(_new, repeat(Position), zip(repeat(each.position.ledger), each.numbers, strict=False))
-            rows = zip(positions, each.entries, repeat(0), repeat(()), repeat(1), strict=False)
-            fresh += map(_new, repeat(Delivery), rows)
-        elif each.entry:
-            fresh.append(_new(Delivery, (each.position, each.entry, 0, (), each.message_count)))
+    for position, _, _, entries, _, message_count, _, _, _ in publishes:
+        if len(entries) == 1:  # a third of the time of the iterators
+            fresh.append(_new(Delivery, (position, entries[0], 0, (), message_count)))
+            continue
+        ledger, last = position
+        numbers = range(last + 1 - len(entries), last + 1)
+        positions = map(_new, repeat(Position), zip(repeat(ledger), numbers, strict=False))
+        rows = zip(positions, entries, repeat(0), repeat(()), repeat(message_count), strict=False)
+        fresh += map(_new, repeat(Delivery), rows)
     return fresh
 
 

@@ -66,7 +66,7 @@ async def test_unload_answers_what_is_pending_and_sends_clients_away(bench: Any,
     topic = await bench.topic()
     producer, sink = await bench.producer(topic)
     _, consumer_sink = await bench.consumer(topic)
-    producer.publish(1, -1, 1, make_entry(1))
+    producer.publish([1], [make_entry(1)])
     await bench.registry.unload(topic.name)
     assert sink.received == [(1, -1, 1, 0)]
     assert (sink.closed, consumer_sink.closed) == ([1], [1])
@@ -78,7 +78,7 @@ async def test_unload_answers_what_is_pending_and_sends_clients_away(bench: Any,
 async def test_open_while_the_topic_is_being_unloaded_waits_and_loads_it_again(bench: Any, make_entry: Any) -> None:
     topic = await bench.topic()
     producer, _ = await bench.producer(topic)
-    producer.publish(1, -1, 1, make_entry(1))
+    producer.publish([1], [make_entry(1)])
     unloading = asyncio.create_task(bench.registry.unload(topic.name))
     await asyncio.sleep(0)
     again = await bench.topic()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from interpulse.client.encryption.encryptor import Encryptor
 from interpulse.client.messages import OutgoingMessage
-from interpulse.client.producing.send_queue import OutgoingEntry
+from interpulse.client.producing.unconfirmed import Outgoing
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_one
 from interpulse.wire.compression import compress
@@ -37,21 +37,19 @@ class EntryBuilder:
         self._codec = codec
         self._encryptor = encryptor
 
-    def single(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> OutgoingEntry:
+    def single(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> Outgoing:
         metadata = self._single_metadata(message, sequence_id, now_ms)
         payload = self._encrypted(metadata, self._compressed(metadata, message.content or b""))
-        return OutgoingEntry(build_entry(metadata.SerializeToString(), payload), sequence_id)
+        return Outgoing([build_entry(metadata.SerializeToString(), payload)], [sequence_id], [1])
 
-    def batch(
-        self, messages: Sequence[tuple[OutgoingMessage, int]], packed: Sequence[bytes], now_ms: int
-    ) -> OutgoingEntry:
+    def batch(self, messages: Sequence[tuple[OutgoingMessage, int]], packed: Sequence[bytes], now_ms: int) -> Outgoing:
         """``messages`` with their sequence ids, ``packed`` their forms from :meth:`pack`."""
         (first, first_id), (_, last_id) = messages[0], messages[-1]
         metadata = self._metadata(first, first_id, now_ms)
         metadata.num_messages_in_batch = len(messages)
         metadata.highest_sequence_id = last_id
         payload = self._encrypted(metadata, self._compressed(metadata, b"".join(packed)))
-        return OutgoingEntry(build_entry(metadata.SerializeToString(), payload), first_id, last_id, len(messages))
+        return Outgoing([build_entry(metadata.SerializeToString(), payload)], [first_id], [len(messages)], last_id)
 
     def pack(self, message: OutgoingMessage, sequence_id: int) -> bytes:
         """A message as it lies in a batch."""
@@ -65,7 +63,7 @@ class EntryBuilder:
         _set_keys(metadata, message)
         return pack_one(metadata, message.content or b"")
 
-    def chunks(self, message: OutgoingMessage, sequence_id: int, now_ms: int, bytes_max: int) -> list[OutgoingEntry]:
+    def chunks(self, message: OutgoingMessage, sequence_id: int, now_ms: int, bytes_max: int) -> list[Outgoing]:
         """A message in several entries of at most ``bytes_max`` bytes each, metadata included."""
         metadata = self._single_metadata(message, sequence_id, now_ms)
         payload = self._compressed(metadata, message.content or b"")
@@ -80,7 +78,7 @@ class EntryBuilder:
             metadata.chunk_id = index
             sealed = self._encrypted(metadata, piece)
             entry = build_entry(metadata.SerializeToString(), sealed)
-            built.append(OutgoingEntry(entry, sequence_id, is_chunk=True))
+            built.append(Outgoing([entry], [sequence_id], [1], is_chunk=True))
         return built
 
     def _metadata(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> pb.MessageMetadata:
@@ -170,7 +168,7 @@ class Batcher:
     def is_full(self) -> bool:
         return len(self._messages) >= self._messages_max or self._bytes >= self._bytes_max
 
-    def take(self, now_ms: int) -> OutgoingEntry:
+    def take(self, now_ms: int) -> Outgoing:
         """The entry of what was collected; the batcher is empty after that. Raises CryptoError."""
         try:
             return self._builder.batch(self._messages, self._packed, now_ms)

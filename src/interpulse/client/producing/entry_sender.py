@@ -7,15 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from interpulse.client.closing import AsyncCloses
-from interpulse.client.producing.send_queue import (
-    OutgoingEntry,
-    OutgoingRun,
-    Permit,
-    ProducerRequest,
-    Receipt,
-    RunReceipt,
-    SendQueue,
-)
+from interpulse.client.producing.send_queue import Permit, ProducerRequest, SendQueue
+from interpulse.client.producing.unconfirmed import Outgoing, Receipt
 from interpulse.client.session import Session
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import TopicName
@@ -157,17 +150,19 @@ class EntrySender(AsyncCloses):
         await self._send_queue.room(entries_max=self._window_entries, bytes_max=self._window_bytes)
         if self._permit is not None:
             await self._permit(sequence_id)
-        return self._send_queue.send(OutgoingEntry(entry, sequence_id, highest_sequence_id, num_messages, is_chunk))
+        is_plain = num_messages == 1 and not highest_sequence_id
+        highest = None if is_plain else highest_sequence_id
+        return self._send_queue.send(Outgoing([entry], [sequence_id], [num_messages], highest, is_chunk))
 
     async def send_run(
         self, sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]
-    ) -> list[asyncio.Future[RunReceipt]]:
+    ) -> list[asyncio.Future[Receipt]]:
         """As :meth:`send_entry` for entries that follow each other, none a chunk, with the message count of each.
 
         The futures have their receipts, in order. They leave in groups: a window that is full has room for many again
         before any is sent, because brokers take many at once for little more than one.
         """
-        futures: list[asyncio.Future[RunReceipt]] = []
+        futures: list[asyncio.Future[Receipt]] = []
         start, end = 0, len(entries)
         while start < end:
             after, size = start, 0
@@ -180,7 +175,7 @@ class EntrySender(AsyncCloses):
             if self._permit is not None:
                 await self._permit(sequence_ids[start])
             group = slice(start, after)
-            futures.append(self._send_queue.send_run(OutgoingRun(sequence_ids[group], counts[group], entries[group])))
+            futures.append(self._send_queue.send(Outgoing(entries[group], sequence_ids[group], counts[group])))
             start = after
         return futures
 

@@ -21,7 +21,8 @@ from interpulse.client.encryption.key_reader import CryptoKeyReader
 from interpulse.client.messages import OutgoingMessage
 from interpulse.client.producing.batcher import Batcher, EntryBuilder
 from interpulse.client.producing.router import HashingScheme, RoutingMode
-from interpulse.client.producing.send_queue import OutgoingEntry, ProducerRequest, Receipt, SendQueue
+from interpulse.client.producing.send_queue import ProducerRequest, SendQueue
+from interpulse.client.producing.unconfirmed import Outgoing, Receipt
 from interpulse.client.session import Session
 from interpulse.clock import now_ms
 from interpulse.model.errors import InvalidRequest, PulsarError
@@ -207,10 +208,10 @@ class PartitionProducer:
         self._refresh_builder()
         published_ms = now_ms()
         built = self._builder.single(message, sequence_id, published_ms)
-        if self._config.chunking_enabled and len(built.entry) > self._send_queue.message_bytes_max:
+        if self._config.chunking_enabled and len(built.entries[0]) > self._send_queue.message_bytes_max:
             self._send_chunks(message, sequence_id, published_ms, future)
             return
-        self._check_size(len(built.entry))
+        self._check_size(len(built.entries[0]))
         self._transmit(built, [future])
 
     def _send_chunks(
@@ -246,7 +247,7 @@ class PartitionProducer:
         futures, self._waiting = self._waiting, []
         try:
             built = self._batcher.take(now_ms())
-            self._check_size(len(built.entry))
+            self._check_size(len(built.entries[0]))
             self._transmit(built, futures, in_batch=True)
         except PulsarError as error:
             _fail_all(futures, error)
@@ -263,7 +264,7 @@ class PartitionProducer:
 
     def _transmit(
         self,
-        outgoing: OutgoingEntry,
+        outgoing: Outgoing,
         futures: list[asyncio.Future[MessageId]],
         on_failure: asyncio.Future[MessageId] | None = None,
         first_chunk: asyncio.Future[Receipt] | None = None,

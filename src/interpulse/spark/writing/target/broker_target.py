@@ -11,7 +11,7 @@ from typing import Final
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.client.producing.entry_sender import EntrySender
-from interpulse.client.producing.send_queue import Receipt, RunReceipt
+from interpulse.client.producing.unconfirmed import Receipt
 from interpulse.client.session import Session
 from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import EARLIEST, LATEST, Position
@@ -45,7 +45,7 @@ class SenderLane:
         """``again`` opens another sender of the same name, where ``unproven_after`` says that one is needed."""
         self._sender = sender
         self._again = again
-        self._receipts: list[asyncio.Future[Receipt] | asyncio.Future[RunReceipt]] = []
+        self._receipts: list[asyncio.Future[Receipt]] = []
         self.unproven_after = unproven_after
         self.last_position: Position | None = None
         self.refused: list[int] = []
@@ -98,13 +98,8 @@ class SenderLane:
         receipts, self._receipts = self._receipts, []
         for future in receipts:
             receipt = future.result()
-            if isinstance(receipt, RunReceipt):
-                self.refused += receipt.duplicates
-                self.last_position = receipt.last_position or self.last_position
-            elif receipt.is_duplicate:
-                self.refused.append(receipt.sequence_id)
-            else:
-                self.last_position = receipt.position
+            self.refused += receipt.duplicates
+            self.last_position = receipt.last_position or self.last_position
 
     async def close(self) -> None:
         for future in self._receipts:

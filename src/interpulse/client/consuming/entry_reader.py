@@ -10,7 +10,7 @@ import logging
 import math
 import secrets
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from operator import lt
 from typing import Final, NamedTuple
 
@@ -52,31 +52,21 @@ class Entry(NamedTuple):
 
 
 class EntryRun(NamedTuple):
-    """Entries of a log that follow each other, as the broker sent them: each begins with a checksum that fits, and has
-    metadata of the usual fields."""
+    """Entries of a log that follow each other, at least one, as the broker sent them."""
 
     positions: Sequence[Position]
     raws: Sequence[bytes]
-
-    def entries(self) -> Iterator[Entry]:
-        """The same entries one by one."""
-        return map(self.entry, range(len(self.positions)))
+    parsed: Sequence[ParsedEntry] = ()
+    """The same entries parsed, where that was done on arrival."""
 
     def entry(self, index: int) -> Entry:
-        """One of them."""
         raw = self.raws[index]
-        return Entry(self.positions[index], raw, parse_entry(raw))
+        return Entry(self.positions[index], raw, self.parsed[index] if self.parsed else parse_entry(raw))
 
 
-def entries_of(arrived: Iterable[Entry | EntryRun]) -> list[Entry]:
-    """All of them, one by one."""
-    entries: list[Entry] = []
-    for each in arrived:
-        if isinstance(each, Entry):
-            entries.append(each)
-        else:
-            entries.extend(each.entries())
-    return entries
+def entries_of(runs: Iterable[EntryRun]) -> list[Entry]:
+    """Return all entries of these runs one by one."""
+    return [run.entry(index) for run in runs for index in range(len(run.positions))]
 
 
 class EntryReader(AsyncCloses):
@@ -130,7 +120,7 @@ class EntryReader(AsyncCloses):
         self._properties = {} if replication_cursor is None else {CURSOR_PROPERTY: replication_cursor}
         self._silence = silence_ms / 1000
         self._poll_timeout = poll_timeout_ms / 1000
-        self._buffer: list[Entry | EntryRun] = []
+        self._buffer: list[EntryRun] = []
         self._buffered_bytes = 0
         self._bytes_per_message = 0.0
         self._permits = 0
@@ -153,11 +143,11 @@ class EntryReader(AsyncCloses):
             await self._handler.open(timeout_ms=self._session.config.operation_timeout_ms)
 
     async def read_batch(self) -> list[Entry]:
-        """All entries that are there, waiting for at least one; an empty list is the end of the range."""
+        """Return all entries that are there, waiting for at least one; an empty list is the end of the range."""
         return entries_of(await self.read_runs())
 
-    async def read_runs(self) -> list[Entry | EntryRun]:
-        """As :meth:`read_batch`, the usual entries as they arrived: in runs."""
+    async def read_runs(self) -> list[EntryRun]:
+        """Return all entries that are there in runs, as they arrived; see :meth:`read_batch`."""
         deadline = math.inf if self._upto is None else self._loop.time() + self._poll_timeout
         while not self._buffer:
             if self._failure is not None:
@@ -352,7 +342,7 @@ class EntryReader(AsyncCloses):
         whole = entry.obj  # a frame that came in several reads has been joined, its entry alone
         raw = whole if isinstance(whole, bytes) and len(whole) == len(entry) else bytes(entry)
         parsed = parse_entry(raw)
-        self._buffer.append(Entry(position, raw, parsed))
+        self._buffer.append(EntryRun([position], [raw], [parsed]))
         self._note_arrival(position, 1, parsed.message_count, len(raw))
 
     def _note_arrival(self, reached: Position, entries: int, messages: int, size: int) -> None:

@@ -56,16 +56,20 @@ class LaneSender(Protocol):
         that the broker knows nothing of. None: it is known to."""
 
     async def send(
-        self, sequence_id: int, num_messages: int, entry: bytes, *, is_chunk: bool, highest_id: int | None = None
+        self,
+        sequence_ids: Sequence[int],
+        counts: Sequence[int],
+        entries: Sequence[bytes],
+        *,
+        is_chunk: bool = False,
+        highest_id: int | None = None,
     ) -> None:
-        """Put one entry on its way, waiting only for room. Raises what stopped the sender.
+        """Send entries with the message count of each, waiting only for room. Raises what stopped the sender.
 
-        ``highest_id``: of the last message of an entry that holds several with ids of their own.
+        Several entries are no chunks. While :attr:`unproven_after` says that one has still to show that the topic
+        de-duplicates, entries come one by one. ``highest_id`` is that of the last message of a single entry that holds
+        several with ids of their own.
         """
-
-    async def send_run(self, sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]) -> None:
-        """As :meth:`send` for entries that follow each other, no chunks, with the message count of each. Not while
-        :attr:`unproven_after` says that one has still to show that the topic de-duplicates."""
 
     async def drain(self) -> None:
         """Return when every receipt is there; raises what stopped the sender."""
@@ -176,25 +180,24 @@ class Lane:
             self.holes.append(sequence_id)
 
     async def send(
-        self, sequence_id: int, count: int, entry: bytes, *, is_chunk: bool = False, highest_id: int | None = None
+        self,
+        sequence_ids: Sequence[int],
+        counts: Sequence[int],
+        entries: Sequence[bytes],
+        *,
+        is_chunk: bool = False,
+        highest_id: int | None = None,
     ) -> None:
-        """Send an entry of ``count`` messages."""
-        await self.sender.send(sequence_id, count, entry, is_chunk=is_chunk, highest_id=highest_id)
-        self.report.entries += 1
-        self.report.messages += count
-        self.report.bytes += len(entry)
-
-    @property
-    def takes_runs(self) -> bool:
-        """Whether entries behind :attr:`settled_upto` may be sent in runs: the topic is known to de-duplicate."""
-        return self.sender.unproven_after is None
-
-    async def send_run(self, sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]) -> None:
-        """Send entries that follow each other, each with its message count; none is settled or a chunk."""
-        await self.sender.send_run(sequence_ids, counts, entries)
+        """Send entries with the message count of each; see `LaneSender.send`."""
+        await self.sender.send(sequence_ids, counts, entries, is_chunk=is_chunk, highest_id=highest_id)
         self.report.entries += len(entries)
         self.report.messages += sum(counts)
         self.report.bytes += sum(map(len, entries))
+
+    @property
+    def takes_runs(self) -> bool:
+        """True if entries behind :attr:`settled_upto` may be sent in runs: the topic is known to de-duplicate."""
+        return self.sender.unproven_after is None
 
     def held_state(self) -> LaneState:
         """The state to record for a lane that could not be finished: some of its ids may be written."""

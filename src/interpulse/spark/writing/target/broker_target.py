@@ -63,25 +63,22 @@ class SenderLane:
         return self._sender.schema_version
 
     async def send(
-        self, sequence_id: int, num_messages: int, entry: bytes, *, is_chunk: bool, highest_id: int | None = None
+        self,
+        sequence_ids: Sequence[int],
+        counts: Sequence[int],
+        entries: Sequence[bytes],
+        *,
+        is_chunk: bool = False,
+        highest_id: int | None = None,
     ) -> None:
-        highest = sequence_id if highest_id is None else highest_id
-        says_all = num_messages == 1 and not is_chunk and highest == sequence_id  # brokers take such in runs
-        self._receipts.append(
-            await self._sender.send_entry(
-                entry,
-                sequence_id=sequence_id,
-                highest_sequence_id=0 if says_all else highest,
-                num_messages=num_messages,
-                is_chunk=is_chunk,
-            )
+        assert self.unproven_after is None or len(entries) == 1, "entries of an unproven lane are sent one by one"
+        highest = sequence_ids[-1] if highest_id is None else highest_id
+        says_all = not is_chunk and highest == sequence_ids[-1]  # brokers take such in runs
+        self._receipts += await self._sender.send_run(
+            sequence_ids, counts, entries, highest_sequence_id=None if says_all else highest, is_chunk=is_chunk
         )
         if self.unproven_after is not None and not is_chunk:
             await self._prove(highest)
-
-    async def send_run(self, sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]) -> None:
-        assert self.unproven_after is None, "entries of an unproven lane are sent one by one"
-        self._receipts += await self._sender.send_run(sequence_ids, counts, entries)
 
     async def _prove(self, sent: int) -> None:
         """A broker that de-duplicates knows the number when the producer is opened again. Raises NotAllowed."""

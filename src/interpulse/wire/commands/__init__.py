@@ -44,7 +44,6 @@ from interpulse.wire.commands.encoding import (
     encode,
 )
 from interpulse.wire.commands.producing import (
-    ReceiptEncoder,
     close_producer,
     producer,
     producer_success,
@@ -87,7 +86,6 @@ __all__ = [
     "AnswerTemplate",
     "MessageHeadEncoder",
     "OriginalClient",
-    "ReceiptEncoder",
     "ack",
     "ack_one",
     "ack_response",

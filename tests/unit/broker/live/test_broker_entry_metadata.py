@@ -99,7 +99,7 @@ async def test_topic_when_not_configured_then_entries_and_record_are_as_ever(ben
     producer.publish([0], [bench.entry(0)])
     await bench.settle()
     assert await stored(topic) == [bench.entry(0)]
-    assert (topic.broker_entry_interceptor, topic.broker_entry_metadata_possible) == (None, False)
+    assert (topic.publishing.broker_entry_interceptor, topic.broker_entry_metadata_possible) == (None, False)
     await bench.restart()
     assert "lastIndex" not in await record_of(bench)
 

@@ -19,8 +19,10 @@ class PublishedTopic(Protocol):
     created_ms: int
     limits: TopicLimits
     producers: ProducerSet
-    published: TrafficMeter
-    """By producers that are gone."""
+
+    @property
+    def published(self) -> TrafficMeter:
+        """The traffic of closed producers."""
 
 
 def producers_by_name(topic: PublishedTopic) -> list[Producer]:

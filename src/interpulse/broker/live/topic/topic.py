@@ -8,26 +8,23 @@ that waits is refused, all clients are disconnected, and the topic is of no use 
 from __future__ import annotations
 
 import logging
-from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from itertools import groupby, repeat
+from collections.abc import Coroutine, Mapping
 from operator import attrgetter
 from typing import Any
 from weakref import proxy
 
-from interpulse.broker.live.api import ConsumerSink, Delivery, LastMessage, ProducerSink
-from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor, TopicBrokerEntryMetadata
+from interpulse.broker.live.api import ConsumerSink, LastMessage, ProducerSink
+from interpulse.broker.live.broker_entry_metadata import TopicBrokerEntryMetadata
 from interpulse.broker.live.compaction import compacted_reads
 from interpulse.broker.live.compaction.compaction import Compaction
 from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCache
+from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.measures import Measured
-from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState
-from interpulse.broker.live.producing.producer import PendingPublish, Producer
+from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
+from interpulse.broker.live.producing.publish_limits import check_encrypted
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
 from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest
 from interpulse.broker.live.settings import TopicSettings
@@ -35,7 +32,7 @@ from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.topic import topic_stats
 from interpulse.broker.live.topic.backlog_quota import BacklogKeeper
-from interpulse.broker.live.topic.compaction_pointer import CompactionPointer
+from interpulse.broker.live.topic.publishing import Publishing, deliveries_of
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
 from interpulse.broker.live.topic.topic_clients import TopicClients
@@ -47,10 +44,10 @@ from interpulse.model.errors import (
     ServiceNotReady,
     TopicTerminated,
 )
-from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.storage.api import FenceCause, Log, LogFenced, LogListener, LogTerminated, MetadataFull, StorageFull
-from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR, CursorRecord
+from interpulse.storage.api import FenceCause, Log, LogFenced, MetadataFull, StorageFull
+from interpulse.storage.cursors.cursor_records import COMPACTION_CURSOR, DEDUPLICATION_CURSOR
 
 __all__ = ["Topic"]
 
@@ -60,61 +57,31 @@ _new = tuple.__new__
 _position_of, _producer_of = attrgetter("position"), attrgetter("producer")
 
 
-class _LogListener:
-    """Listens to a log from its opening on; its topic, which needs the log, comes a little later."""
-
-    __slots__ = ("_failure", "_topic")
-
-    def __init__(self) -> None:
-        self._topic: Topic | None = None
-        self._failure: Exception | None = None
-
-    def pass_on_to(self, topic: Topic) -> None:
-        self._topic = topic
-        if self._failure is not None:
-            topic.on_log_failed(self._failure)
-
-    def on_durable(self, last: Position) -> None:
-        if self._topic is not None:
-            self._topic.on_durable(last)
-
-    def on_log_failed(self, error: Exception) -> None:
-        self._failure = error
-        if self._topic is not None:
-            self._topic.on_log_failed(error)
-
-
 class Topic:
-    """See `interpulse.broker.live.api.LiveTopic`. Made by `load` only."""
+    """See `interpulse.broker.live.api.LiveTopic`. Made by `load_topic` alone."""
 
     __slots__ = (
         "__dict__",  # stays empty: a dictionary of so many attributes takes 2 kB a topic; tests replace methods
         "__weakref__",
         "_host",
-        "_last_marker",
-        "_pending",
         "_state",
         "_taken_over",
         "_terminating",
         "active_ms",
         "backlog_keeper",
         "broker_entry_metadata",
-        "chunk_published",
         "clients",
         "compaction",
         "created_ms",
-        "entries_added",
         "entry_metadata",
         "failed",
-        "last_publish_ms",
         "limits",
         "log",
         "name",
         "now_ms",
         "positions",
         "producers",
-        "publish_limits",
-        "published",
+        "publishing",
         "reads",
         "sequences",
         "settings",
@@ -131,17 +98,12 @@ class Topic:
         state: TopicStateStore,
         counters: TopicCounters,
     ) -> None:
-        """``counters`` are those of ``state``; cursors and sequence ids are restored by `load`."""
+        """``counters`` are those of ``state``; `load_topic` restores cursors and sequence ids."""
         self.name = name
         self.settings = settings
         self.log = topic_log
         self.now_ms = host.now_ms
-        self.published = TrafficMeter()
-        """The traffic of closed producers."""
         self.created_ms = self.active_ms = host.now_ms()
-        self.last_publish_ms = 0
-        self.entries_added = 0
-        self.chunk_published = False
         self.failed = False
         self._taken_over = False  # another broker has the topic: nothing of it is written any more
         seen: Topic = proxy(self)  # the parts do not keep the topic: it is freed as soon as it is closed
@@ -155,7 +117,6 @@ class Topic:
         )
         self.clients = TopicClients(name, self.producers, self.subscriptions)
         self.limits = TopicLimits(name, host.now_ms, host.call_later)
-        self.publish_limits: PublishLimits | None = None
         self.backlog_keeper = BacklogKeeper(seen)
         self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, counters.last_index)
         self.sequences = SequenceKeeper(
@@ -163,77 +124,29 @@ class Topic:
         )
         self._host = host
         self._state = state
-        self._pending: list[PendingPublish] = []
         self._terminating = 0  # calls under way
-        self._last_marker = EARLIEST
+        self.publishing = Publishing(
+            seen,
+            topic_log,
+            self.clients,
+            self.producers,
+            self.sequences,
+            self.entry_metadata,
+            self.broker_entry_metadata,
+        )
         self.compaction = Compaction(seen, host.compaction_permits)
         self._use_limits()
-
-    # --- loading
-
-    @classmethod
-    async def load(
-        cls,
-        name: TopicName,
-        host: TopicHost,
-        settings: TopicSettings,
-        open_log: Callable[[TopicName, LogListener], Awaitable[Log]],
-    ) -> Topic:
-        """Open the log, restore cursors and sequence ids. Raises LogNotFound, LogDamaged, MetadataError."""
-        state = TopicStateStore(host.metadata, name, host.cursor_store, host.layout)
-        counters = await state.read_counters()  # opening the log changes the record, now it is still in memory
-        listener = _LogListener()
-        topic_log = await open_log(name, listener)
-        try:
-            topic = cls(name, host, settings, topic_log, state, counters)
-            listener.pass_on_to(topic)
-            await topic._restore()
-        except BaseException:
-            await topic_log.close()
-            raise
-        return topic
-
-    async def _restore(self) -> None:
-        await self.broker_entry_metadata.begin(self._host.broker_entry_fields, self.now_ms)
-        stored = await self._state.read_cursors()
-        snapshot = stored.pop(DEDUPLICATION_CURSOR, None)
-        if self._host.layout.shared:
-            pointer = CompactionPointer(self.subscription_set, self._state, stored.get(COMPACTION_CURSOR))
-            await self.log.compacted.follow(pointer)
-        for subscription_name, record in stored.items():
-            self.subscription_set.restore(subscription_name, record)
-        await self._restore_sequences(snapshot)
-        if self.log.compacted.current is not None:
-            self.compacted_upto(self.log.compacted.current.horizon)
-        if self.settings.compaction_threshold_bytes > 0:
-            await self.keep_for_compaction()
-        await self.subscription_set.follow_remotes()
-
-    async def _restore_sequences(self, snapshot: CursorRecord | None) -> None:
-        self.sequences.follow(self.settings)
-        if not self.settings.deduplication_enabled:
-            if snapshot is not None:
-                await self.sequences.end()
-        elif snapshot is None:
-            await self.sequences.begin()
-        else:
-            await self.sequences.resume(snapshot, self.now_ms())
 
     # --- what the log says
 
     def on_durable(self, last: Position) -> None:
         positions = self.positions
         previous, positions.durable = positions.durable, last
-        self.last_publish_ms = self.now_ms()
-        pending = self._pending
-        listening = [each for each in self.subscriptions.values() if each.consumers]
-        end = bisect_right(pending, last, key=_position_of)
-        done, pending[:end] = pending[:end], ()
-        for producer, publishes in groupby(done, _producer_of):
-            producer.answered(publishes)
-        fresh = _deliveries(done) if listening else []
+        listening = [subscription for subscription in self.subscriptions.values() if subscription.consumers]
+        done = self.publishing.answer_upto(last)
+        fresh = deliveries_of(done) if listening else []
         self.sequences.count(last.entry - previous.entry if last.ledger == previous.ledger else last.entry + 1)
-        if self._last_marker > previous:
+        if self.publishing.last_marker > previous:
             for subscription in listening:
                 subscription.pump()
         elif fresh:
@@ -259,9 +172,7 @@ class Topic:
         kind = StorageFull if isinstance(error, StorageFull | MetadataFull) else PersistenceError
         refusal = kind(f"The topic {self.name} is fenced: {error}")
         self.clients.refusal = refusal
-        pending, self._pending = self._pending, []
-        for publish in pending:
-            publish.producer.failed(publish, refusal)
+        self.publishing.fail(refusal)
         self.clients.disconnect()
         self._host.topic_failed(self)
 
@@ -275,86 +186,24 @@ class Topic:
             raise ServiceNotReady(f"Topic {self.name} is being terminated")
         check_encrypted(self.name, self.limits.settings, encrypted=request.encrypted)
         await self.backlog_keeper.check_producer()
-        producer = await self.producers.add(self, request, sink)
+        producer = await self.producers.add(self.publishing, request, sink)
         if self.clients.refusal is not None or self._terminating or self.log.terminated:
             producer.close()
             raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
         return producer
 
-    def append(
-        self,
-        entries: Sequence[bytes],
-        producer: Producer,
-        sequence_ids: Sequence[int],
-        *,
-        highest_sequence_id: int,
-        message_count: int,
-        metadata: EntryMetadata | None,
-        sequence: SequenceState | None,
-        sequence_last: int,
-    ) -> None:
-        """Append entries to the log, which fixes their order; see `ProducerOwner`."""
-        if self.clients.refusal is not None:
-            raise self.clients.refusal
-        try:
-            position = self.log.append(*entries)
-        except LogTerminated as error:
-            raise TopicTerminated(f"Topic {self.name} was already terminated") from error
-        self.entries_added += len(entries)
-        if metadata is not None:
-            self.entry_metadata.remember(position, metadata)
-            if metadata.is_marker:
-                self._last_marker = position
-            self.chunk_published = self.chunk_published or bool(metadata.chunk_uuid)
-        row = (
-            position,
-            producer,
-            sequence_ids,
-            entries,
-            highest_sequence_id,
-            message_count,
-            sequence,
-            sequence_last,
-            None,
-        )
-        self._pending.append(_new(PendingPublish, row))
-
-    def answer_in_turn(
-        self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
-    ) -> None:
-        """Answer without an entry, once everything that was appended so far is durable."""
-        position = self.log.last_appended
-        self._pending.append(PendingPublish(position, producer, (sequence_id,), (), highest_sequence_id, error=error))
+    @property
+    def published(self) -> TrafficMeter:
+        """The traffic of closed producers."""
+        return self.publishing.published
 
     @property
-    def pending_count(self) -> int:
-        """Publishes that wait for the log."""
-        return sum(len(publish.sequence_ids) for publish in self._pending)
-
-    @property
-    def deduplication(self) -> Deduplication | None:
-        """The sequence ids of producers; None while de-duplication is off."""
-        return self.sequences.deduplication
-
-    @property
-    def topic_epoch(self) -> int | None:
-        return self.producers.epoch
-
-    @property
-    def broker_entry_interceptor(self) -> BrokerEntryInterceptor | None:
-        return self.broker_entry_metadata.interceptor
+    def entries_added(self) -> int:
+        return self.publishing.entries_added
 
     @property
     def broker_entry_metadata_possible(self) -> bool:
         return self.broker_entry_metadata.possible
-
-    def remove_producer(self, producer: Producer) -> None:
-        """The producer is closed."""
-        self.producers.remove(producer)
-        self.published.absorb(producer.published)
-        self.active_ms = self.now_ms()
-        if self.deduplication is not None:
-            self.deduplication.touch(producer.name, self.now_ms())
 
     async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
         return await self.positions.last_message(read_compacted=read_compacted)
@@ -489,9 +338,9 @@ class Topic:
             for subscription in self.subscriptions.values():
                 subscription.policies_changed()
         self.sequences.follow(settings)
-        if settings.deduplication_enabled and self.deduplication is None:
+        if settings.deduplication_enabled and self.sequences.deduplication is None:
             await self.sequences.begin()
-        elif not settings.deduplication_enabled and self.deduplication is not None:
+        elif not settings.deduplication_enabled and self.sequences.deduplication is not None:
             await self.sequences.end()
         if settings.compaction_threshold_bytes > 0 and self.clients.refusal is None:
             await self.keep_for_compaction()
@@ -499,7 +348,7 @@ class Topic:
 
     def _use_limits(self) -> None:
         self.limits.use(self.settings, self.producers)
-        self.publish_limits = self.limits.publish
+        self.publishing.publish_limits = self.limits.publish
         for subscription in self.subscriptions.values():
             subscription.use_limits()
 
@@ -570,7 +419,7 @@ class Topic:
         What clients have published without an answer they send again, where they find the topic next.
         """
         self.failed = True
-        self._pending.clear()
+        self.publishing.forget()
         self._state.stop()
         self.clients.refuse_elsewhere()
 
@@ -599,21 +448,6 @@ class Topic:
     def measure(self) -> Measured:
         """The metrics."""
         return topic_stats.measure(self)
-
-
-def _deliveries(publishes: Sequence[PendingPublish]) -> list[Delivery]:
-    """Return the entries of these publishes, for consumers that get them for the first time."""
-    fresh: list[Delivery] = []
-    for position, _, _, entries, _, message_count, _, _, _ in publishes:
-        if len(entries) == 1:  # a third of the time of the iterators
-            fresh.append(_new(Delivery, (position, entries[0], 0, (), message_count)))
-            continue
-        ledger, last = position
-        numbers = range(last + 1 - len(entries), last + 1)
-        positions = map(_new, repeat(Position), zip(repeat(ledger), numbers, strict=False))
-        rows = zip(positions, entries, repeat(0), repeat(()), repeat(message_count), strict=False)
-        fresh += map(_new, repeat(Delivery), rows)
-    return fresh
 
 
 def _behind(position: Position) -> Position:

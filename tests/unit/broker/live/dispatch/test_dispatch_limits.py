@@ -245,4 +245,4 @@ async def test_topic_without_rates_has_no_gate(bench: Any, join: Any) -> None:
     topic = await bench.topic()
     await join(topic)
     assert topic.subscription("s").dispatch.gate is None
-    assert topic.publish_limits is None
+    assert topic.publishing.publish_limits is None

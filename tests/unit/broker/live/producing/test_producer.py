@@ -47,11 +47,11 @@ async def test_publish_of_a_run_then_answered_and_delivered_as_one_by_one(
     producer, sink = await bench.producer(topic)
     await publish(producer, 4)
     assert publish_run(producer, [5, 6, 7], [make_entry(number) for number in (5, 6, 7)])
-    assert (producer.pending_count, topic.pending_count) == (3, 3)
+    assert (producer.pending_count, topic.publishing.pending_count) == (3, 3)
     await publish(producer, 8)
     await settle()
     assert sink.received == [(4 + number, -1, 1, number) for number in range(5)]
-    assert (producer.pending_count, topic.pending_count) == (0, 0)
+    assert (producer.pending_count, topic.publishing.pending_count) == (0, 0)
     assert [(each.position, each.message_count) for each in entries.deliveries] == [((1, n), 1) for n in range(5)]
     assert entries.numbers() == [4, 5, 6, 7, 8]
     assert (producer.published.messages, topic.entries_added) == (5, 5)
@@ -85,8 +85,8 @@ async def test_takes_run_of_a_replicator_then_judged_by_the_name_in_the_entries(
     assert not producer.takes_run([1, 2], entries), "they are stored"
     await settle()
     assert sink.received == [(1, -1, 1, 0), (2, -1, 1, 1)]
-    assert topic.deduplication.last_sequence_id("p") == 2
-    assert topic.deduplication.last_sequence_id("pulsar.repl.a-->b") == -1
+    assert topic.publishing.deduplication.last_sequence_id("p") == 2
+    assert topic.publishing.deduplication.last_sequence_id("pulsar.repl.a-->b") == -1
 
 
 async def test_takes_run_with_deduplication_then_of_new_entries_alone(
@@ -292,7 +292,7 @@ class TestDeduplication:
         send(0)
         send(1)
         await settle()
-        assert topic.deduplication.last_sequence_id("p") == -1
+        assert topic.publishing.deduplication.last_sequence_id("p") == -1
         for chunk in range(3):
             send(chunk)
         await settle()
@@ -306,7 +306,7 @@ class TestDeduplication:
             producer.publish([2**64 - 1], [make_entry(1, marker_type=10)], marker=True)
         await settle()
         assert len(sink.received) == 2
-        assert topic.deduplication.last_sequence_id("p") == -1
+        assert topic.publishing.deduplication.last_sequence_id("p") == -1
 
     @pytest.mark.parametrize("count", [2, 3, 8])
     async def test_after_a_crash_everything_that_was_receipted_is_known(
@@ -359,8 +359,8 @@ class TestDeduplication:
         await publish(connected, 1)
         bench.clock.time_ms += 361 * 60_000
         await upkeep.maintain(topic)
-        assert topic.deduplication.last_sequence_id("silent") == -1
-        assert topic.deduplication.last_sequence_id("connected") == 1
+        assert topic.publishing.deduplication.last_sequence_id("silent") == -1
+        assert topic.publishing.deduplication.last_sequence_id("connected") == 1
 
 
 class TestReplicator:

@@ -164,7 +164,7 @@ async def test_truncate_then_a_crash_brings_nothing_back(bench: Any) -> None:
     await bench.crash()
     topic = await bench.topic()
     assert topic.internal_stats()["numberOfEntries"] == 0
-    assert topic.deduplication.last_sequence_id("filler") == 4
+    assert topic.publishing.deduplication.last_sequence_id("filler") == 4
     await bench.publish(topic, 5)
     assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 1
 

@@ -160,9 +160,9 @@ async def test_policies_changed_then_loaded_topics_of_the_namespace_follow(bench
     topic, other = await bench.topic(), await bench.topic(OTHER)
     bench.settings = TopicSettings(deduplication_enabled=True)
     await bench.registry.policies_changed(NamespaceName("public", "default"))
-    assert (topic.deduplication is not None, other.deduplication is not None) == (True, False)
+    assert (topic.publishing.deduplication is not None, other.publishing.deduplication is not None) == (True, False)
     await bench.registry.policies_changed()
-    assert other.deduplication is not None
+    assert other.publishing.deduplication is not None
 
 
 async def test_policies_that_are_told_of_twice_are_applied_once_and_later_ones_again(bench: Any) -> None:
@@ -261,7 +261,7 @@ async def test_settings_that_change_while_a_topic_is_loaded_are_not_missed(bench
 
     bench.registry._settings = settings
     topic = await bench.topic()
-    assert topic.deduplication is not None
+    assert topic.publishing.deduplication is not None
 
 
 async def test_flush_stores_only_what_changed(bench: Any) -> None:

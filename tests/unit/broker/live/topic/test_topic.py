@@ -209,7 +209,7 @@ class TestTrimming:
         await upkeep.maintain(topic)
         assert self.ledgers(topic) == [3]
         await bench.crash()
-        assert (await bench.topic()).deduplication.last_sequence_id("filler") == 5
+        assert (await bench.topic()).publishing.deduplication.last_sequence_id("filler") == 5
 
     async def test_time_to_live_expires_and_then_trims(self, bench: Any) -> None:
         bench.settings = TopicSettings(message_ttl_seconds=1)

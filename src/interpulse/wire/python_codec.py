@@ -44,7 +44,7 @@ _unpack_size: Final = Struct(">I").unpack_from
 _METADATA_START: Final = 10
 _PAYLOAD_SIZE: Final = 0x18
 _SEQUENCE_ID: Final = 0x40
-"""How these fields of a message inside a batch begin."""
+"""The first bytes of these fields of a message inside a batch."""
 _SIGN: Final = 1 << 63
 _PLAIN_FIELDS: Final = frozenset(
     (
@@ -59,7 +59,7 @@ _parse_metadata: Final = pb.MessageMetadata.FromString
 
 
 def take_sends(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Sequence[int], Sequence[bytes], int] | None:
-    """The plain SENDs of one producer that follow each other."""
+    """Take the plain SENDs of one producer that follow each other."""
     producer_id, end = -1, start
     sequence_ids: list[int] = []
     entries: list[bytes] = []
@@ -77,7 +77,7 @@ def take_sends(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Sequ
 
 
 def take_acks(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Sequence[tuple[int, int]], int] | None:
-    """The plain ACKs of one consumer that follow each other."""
+    """Take the plain ACKs of one consumer that follow each other."""
     consumer_id, end = -1, start
     positions: list[tuple[int, int]] = []
     for command, body, after in _frames(data, start, frame_bytes_max, b"\x08\x0a"):
@@ -94,7 +94,7 @@ def take_acks(data: bytes, start: int, frame_bytes_max: int) -> tuple[int, Seque
 def take_questions(
     data: bytes, start: int, frame_bytes_max: int
 ) -> tuple[bool, Sequence[tuple[str, Sequence[int]]], int] | None:
-    """The plain questions of one type and flag that follow each other."""
+    """Take the plain questions of one type and flag that follow each other."""
     kind = data[start + 8 : start + 10]
     if kind not in (_PARTITIONED_METADATA, _LOOKUP):
         return None
@@ -121,7 +121,7 @@ def take_questions(
 def take_messages(
     data: bytes, start: int, frame_bytes_max: int
 ) -> tuple[int, Sequence[tuple[int, int]], Sequence[bytes], Sequence[int], int] | None:
-    """The plain MESSAGEs of one consumer that follow each other."""
+    """Take the plain MESSAGEs of one consumer that follow each other."""
     consumer_id, end = -1, start
     positions: list[tuple[int, int]] = []
     entries: list[bytes] = []
@@ -146,7 +146,7 @@ def take_messages(
 def take_receipts(
     data: bytes, start: int, frame_bytes_max: int
 ) -> tuple[int, Sequence[int], Sequence[tuple[int, int]], int] | None:
-    """The receipts of one producer that follow each other."""
+    """Take the receipts of one producer that follow each other."""
     producer_id, end = -1, start
     sequence_ids: list[int] = []
     positions: list[tuple[int, int]] = []
@@ -163,7 +163,7 @@ def take_receipts(
 
 
 def last_sequences(entries: Sequence[bytes]) -> tuple[str, Sequence[int]] | None:
-    """The producer name that is in all entries, and the highest sequence id that each names."""
+    """Return the producer name of all entries, and the highest sequence id of each."""
     names: set[str] = set()
     numbers: list[int] = []
     for entry in entries:
@@ -179,17 +179,17 @@ def last_sequences(entries: Sequence[bytes]) -> tuple[str, Sequence[int]] | None
 
 
 def encode_answers(head: bytes, before: bytes, after: bytes, request_ids: Sequence[int]) -> bytes:
-    """The frames of one answer to these requests."""
+    """Return the frames of one answer to these requests."""
     return b"".join(map(AnswerTemplate(head, before, after).frame, request_ids))
 
 
 def sticky_keys(entries: Sequence[bytes]) -> Sequence[bytes | None]:
-    """The key of each entry that Key_Shared goes by."""
+    """Return the key of each entry for Key_Shared."""
     return list(map(_sticky_key, entries))
 
 
 def message_counts(entries: Sequence[bytes]) -> Sequence[int]:
-    """The messages of each entry."""
+    """Return the message count of each entry."""
     return list(map(_message_count, entries))
 
 
@@ -207,7 +207,7 @@ def receipt_encoder(producer_id: int, partition: int) -> Any:
 
 
 def message_encoder(consumer_id: int, partition: int) -> Any:
-    """The function that makes the frames of deliveries."""
+    """Return the function that makes the frames of deliveries."""
     encode = MessageHeadEncoder(consumer_id, partition).encode
 
     def encode_all(batch: Sequence[Any], epoch: int | None) -> list[bytes]:
@@ -233,7 +233,7 @@ def message_encoder(consumer_id: int, partition: int) -> Any:
 
 
 def send_encoder(producer_id: int) -> Any:
-    """The function that makes the SEND frames of entries."""
+    """Return the function that makes the SEND frames of entries."""
 
     def encode(sequence_ids: Sequence[int], counts: Sequence[int], entries: Sequence[bytes]) -> list[bytes]:
         pieces: list[bytes] = []
@@ -248,7 +248,7 @@ def send_encoder(producer_id: int) -> Any:
 
 
 def entry_stamper(constant: bytes, keys: tuple[bytes, bytes, bytes]) -> Any:
-    """The function that makes the copies of entries."""
+    """Return the function that makes the copies of entries."""
     fields = StampEncoder(constant, keys).fields
 
     def stamp(
@@ -287,7 +287,7 @@ def _is_copied_as_it_is(metadata: pb.MessageMetadata, versions: Mapping[bytes, b
 
 
 def _plain_metadata(entry: bytes) -> pb.MessageMetadata | None:
-    """The metadata of an entry that begins with its checksum, and has no field that few entries have."""
+    """Return the metadata of an entry that begins with its checksum and has no rare fields, else None."""
     raw = metadata_in(entry)
     if raw is None:
         return None
@@ -347,7 +347,7 @@ def _message_count(entry: bytes) -> int:
 def _frames(
     data: bytes, start: int, frame_bytes_max: int, command_type: bytes
 ) -> Iterator[tuple[pb.BaseCommand, int, int]]:
-    """The complete commands of one type that follow each other, with begin and end of what stands behind each."""
+    """Yield the complete commands of one type that follow each other, with begin and end of the bytes behind each."""
     while data.startswith(command_type, start + 8):
         total_size, command_size = _unpack_sizes(data, start)
         body, end = start + 8 + command_size, start + 4 + total_size
@@ -388,7 +388,7 @@ def _is_individual(ack: pb.CommandAck) -> bool:
 
 
 def split_batch(data: bytes, start: int, count: int) -> bytes | None:
-    """Where payloads begin and end. A third of the time of protobuf."""
+    """Return the bounds of payloads, in a third of the time of protobuf."""
     bounds = array("i")
     try:
         for _ in range(count):
@@ -411,7 +411,7 @@ def split_batch(data: bytes, start: int, count: int) -> bytes | None:
 
 
 def _is_number(raw: bytes, at: int, end: int) -> bool:
-    """Whether a sequence id stands here, and nothing else up to the end."""
+    """Return True if a sequence id is here, and nothing else up to the end."""
     if raw[at] != _SEQUENCE_ID or end - at > 11:
         return False
     at += 1
@@ -421,7 +421,7 @@ def _is_number(raw: bytes, at: int, end: int) -> bool:
 
 
 def join_payloads(batches: Sequence[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
-    """The payloads alone."""
+    """Return the payloads alone, with their bounds."""
     pieces: list[memoryview] = []
     for batch, bounds in batches:
         view, places = memoryview(batch), iter(memoryview(bounds).cast("i"))

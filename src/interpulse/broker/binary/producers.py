@@ -69,7 +69,7 @@ def on_send(connection: CommandConnection, frame: Frame) -> None:
 
 
 def _opened(connection: CommandConnection, producer_id: int) -> OpenProducer | None:
-    """The producer of a SEND; None if the SEND crossed its closing. Raises RemoteProtocolError."""
+    """Return the producer of a SEND; None if the SEND crossed its closing. Raises RemoteProtocolError."""
     opened = connection.producers.get(producer_id)
     if opened is None and not connection.recently_closed(producer_id):
         raise RemoteProtocolError(f"SEND for producer {producer_id}, which is not open")
@@ -129,7 +129,7 @@ async def _open(connection: CommandConnection, request: pb.CommandProducer) -> O
 
 
 def _check_disk_space_again(context: BinaryContext, producer: LiveProducer) -> None:
-    """The disk may have become full while the producer was being opened, after the others were closed."""
+    """Close the producer if the disk became full while it was being opened, after the others were closed."""
     try:
         context.check_disk_space()
     except NoRoomLeft:
@@ -138,7 +138,7 @@ def _check_disk_space_again(context: BinaryContext, producer: LiveProducer) -> N
 
 
 async def _create_initial_subscription(topic: AnyTopic, subscription: str) -> None:
-    """So that nothing this producer sends is lost before its first consumer comes."""
+    """Create a subscription that keeps what this producer sends until the first consumer comes."""
     if subscription in topic.subscription_names():
         return
     if not topic.settings.auto_subscription_creation_allowed:
@@ -170,7 +170,7 @@ def _live_request(connection: CommandConnection, request: pb.CommandProducer, re
 
 
 def _is_known_by_source_position(connection: CommandConnection, request: pb.CommandProducer) -> bool:
-    """Return whether the client may be a replicator that expects source positions in receipts.
+    """Return True if the client may be a replicator that expects source positions in receipts.
 
     Its role does not matter: it expects them because the broker announces the feature. All Java clients announce it,
     so it is the entries that tell replicators apart from others of such a name.

@@ -44,7 +44,7 @@ _PERMITS_MAX: Final = 20_000
 
 
 class Entry(NamedTuple):
-    """One entry of a log. ``raw`` are its bytes as the broker sent them, ``parsed`` a view into them."""
+    """An entry of a log. ``raw`` is its bytes as the broker sent them, ``parsed`` a view into them."""
 
     position: Position
     raw: bytes
@@ -57,7 +57,7 @@ class EntryRun(NamedTuple):
     positions: Sequence[Position]
     raws: Sequence[bytes]
     parsed: Sequence[ParsedEntry] = ()
-    """The same entries parsed, where that was done on arrival."""
+    """The parsed entries, if they were parsed on arrival."""
 
     def entry(self, index: int) -> Entry:
         raw = self.raws[index]
@@ -73,7 +73,7 @@ class EntryReader(AsyncCloses):
     """Reads the entries of one topic or partition behind ``after`` up to ``upto`` (included; None = without end).
 
     It never creates the topic and leaves no subscription behind. About ``buffer_bytes`` are in memory or on their way
-    at most. When the connection is lost it subscribes anew behind the last entry it has: nothing comes twice, nothing
+    at most. When the connection is lost it subscribes again behind the last entry it has: nothing comes twice, nothing
     is left out. Entries that the log does not give out (markers, aborted transactions) may be missing at the end of a
     range: after ``silence_ms`` without entries the reader makes sure, and then ends. So may, with ``read_compacted``,
     what compaction took away since the range was planned. Raises TopicNotFound if the topic
@@ -107,7 +107,7 @@ class EntryReader(AsyncCloses):
         """Position of the last entry that arrived."""
 
         self.start_is_there = False
-        """Whether the broker has shown the entry at ``after``. Logs are trimmed in front: none behind it was, then."""
+        """True if the broker has shown the entry at ``after``: nothing behind it is trimmed, then."""
 
         self.resubscribed_count = 0
         self._session = session
@@ -138,7 +138,7 @@ class EntryReader(AsyncCloses):
     # ---- Reading
 
     async def open(self) -> None:
-        """Start reading. Raises what the broker refuses."""
+        """Start reading. Raises the refusal of the broker."""
         if not self._complete:
             await self._handler.open(timeout_ms=self._session.config.operation_timeout_ms)
 
@@ -182,7 +182,7 @@ class EntryReader(AsyncCloses):
         return True
 
     async def _is_exhausted(self) -> bool:
-        """After silence: whether nothing is left in the range. Only fresh subscriptions can show that.
+        """Return True if nothing is left in the range, after silence. Only fresh subscriptions can show that.
 
         One that repeats the last entry and nothing behind it is proof enough; one that does not even do that says that
         the broker is slow, or that the entries are gone. Where no entry has arrived yet, two silent ones are believed.
@@ -212,11 +212,11 @@ class EntryReader(AsyncCloses):
         return False
 
     async def last_message_id(self) -> MessageId:
-        """The last message of the topic now; entry -1 if it is empty."""
+        """Return the last message of the topic now; entry -1 if it is empty."""
         return message_id_from_wire((await self._ends()).last_message_id)
 
     async def promised_position(self) -> Position:
-        """The mark-delete position of the replication cursor, with the promise of ``wire.commands.cursor_promise``."""
+        """Return the mark-delete position of the replication cursor; see ``wire.commands.cursor_promise``."""
         return position_from_wire((await self._ends()).consumer_mark_delete_position)
 
     async def _ends(self) -> pb.CommandGetLastMessageIdResponse:
@@ -274,7 +274,7 @@ class EntryReader(AsyncCloses):
             self._handler.reconnect(assigned_url)
 
     def on_failed(self, failure: PulsarError) -> None:
-        """Reading ends with this failure."""
+        """End reading with this failure."""
         self._failure = failure
         self._changed.set()
 
@@ -294,7 +294,7 @@ class EntryReader(AsyncCloses):
             self._accept_all(run, start)
 
     def _accept_all(self, run: MessageRun, start: int) -> None:
-        """Entries that rise, behind the last one that arrived."""
+        """Accept entries with rising positions behind the last one that arrived."""
         upto = self._upto
         end = len(run.positions) if upto is None else bisect_right(run.positions, upto, start)
         if end > start:
@@ -332,7 +332,7 @@ class EntryReader(AsyncCloses):
             self._finish()
 
     def _pass_over(self, entry: memoryview) -> None:
-        """A reader starts at an entry, not behind it; that entry costs as many permits as it has messages."""
+        """Skip the entry that a reader starts at. It costs as many permits as it has messages."""
         self._permits -= parse_entry(bytes(entry)).message_count
         self._grant()
 
@@ -365,10 +365,10 @@ class EntryReader(AsyncCloses):
             self._reconnect(assigned_url)
 
     def on_active_change(self, active: bool) -> None:
-        """Readers are alone on their subscription."""
+        """Do nothing: readers are alone on their subscription."""
 
     def on_end_of_topic(self) -> None:
-        """The end of the range decides, not that of the topic."""
+        """Do nothing: the end of the range decides."""
 
     def _grant(self) -> None:
         """Let the broker send as many messages as the free part of the buffer is expected to hold."""

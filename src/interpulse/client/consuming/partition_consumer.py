@@ -113,7 +113,7 @@ class PartitionConsumer:
     # ---- Opening and coming back
 
     async def open(self) -> None:
-        """Subscribe. Raises what the broker refuses it with."""
+        """Subscribe. Raises the refusal of the broker."""
         await self._handler.open(timeout_ms=self._session.config.operation_timeout_ms)
 
     @property
@@ -122,7 +122,7 @@ class PartitionConsumer:
 
     @property
     def start(self) -> Start | None:
-        """Of a reader: where it goes on."""
+        """The position at which a reader goes on."""
         return self._start
 
     async def register(self, connection: Connection) -> None:
@@ -158,7 +158,7 @@ class PartitionConsumer:
         )
 
     def on_failed(self, failure: PulsarError) -> None:
-        """Nothing more will come."""
+        """Receive nothing more."""
         self._failure = failure
         self.acks.stop()
         self._when_failed(failure)
@@ -198,8 +198,10 @@ class PartitionConsumer:
         self.acks.schedule()
 
     def _start_at(self, position: Position) -> Start | None:
-        """The start that bounds the messages of an entry. A subscription's start is forgotten once it was reached or
-        missed: another client moved the cursor then, and that is valid."""
+        """Return the start that bounds the messages of an entry.
+
+        The start of a subscription is forgotten once it was reached or missed: another client has moved the cursor.
+        """
         start = self._start if self._config.durable else None  # what a consumer took may be redelivered to it
         if start is None or not self._durable or self._seeking is not None:
             return start
@@ -208,8 +210,8 @@ class PartitionConsumer:
         return start if start.first_position <= position else None
 
     def _keep_start(self, position: Position) -> None:
-        """Who began at the end of the topic goes on at the first entry that came: by the next connection the end is
-        further on. While a seek is under way, entries from before it may still come."""
+        """Remember the first entry as the start of a reader that began at the end of the topic, which moves on.
+        While a seek is under way, entries from before it may still come."""
         if self._durable or self._seeking is not None:
             return
         if self._start is None or self._start.id.position == LATEST:
@@ -231,12 +233,12 @@ class PartitionConsumer:
     def _refuse(
         self, command: pb.CommandMessage, reason: pb.CommandAck.ValidationError.ValueType, permits: int
     ) -> None:
-        """An unreadable entry is acknowledged with the reason, else it would be redelivered without end."""
+        """Acknowledge an unreadable entry with the reason; it would be redelivered without end."""
         self.acks.refuse(position_from_wire(command.message_id), reason)
         self._release(permits)
 
     def on_disconnected(self, assigned_url: str | None) -> None:
-        """Messages that the application has not received will be sent again."""
+        """Drop messages that the application has not received; they are sent again."""
         if not self._handler.on_lost():
             return
         self._inbox.discard(self)
@@ -259,7 +261,7 @@ class PartitionConsumer:
         self._release(1)
 
     def _release(self, permits: int) -> None:
-        """Permits are granted again when half of them are used."""
+        """Return permits to the broker when half of them are used."""
         self._taken += permits
         if self._handler.connection is not None and self._taken >= max(self._config.receiver_queue_size // 2, 1):
             self._handler.connection.write(commands.flow(self._id, self._taken))
@@ -268,11 +270,11 @@ class PartitionConsumer:
     # ---- Tracing
 
     def processing(self, message: Message) -> AbstractContextManager[object]:
-        """The span of a message is the current one inside it."""
+        """Return a context in which the span of the message is the current one."""
         return nullcontext() if self._telemetry is None else self._telemetry.current(message)
 
     def note_batch(self, messages: Sequence[Message], begun_ms: int) -> None:
-        """The application got these messages of this topic by one call, which began then."""
+        """Note that the application got these messages of this topic by one call, which began at ``begun_ms``."""
         if self._telemetry is not None:
             self._telemetry.note_batch(messages, begun_ms)
 
@@ -308,7 +310,7 @@ class PartitionConsumer:
         await self._handler.reconnected()
 
     async def last_message(self) -> LastMessage:
-        """The last message of the topic (-1:-1 if there is none) and the acknowledged end of the subscription."""
+        """Return the last message of the topic (-1:-1 if it is empty) and the acknowledged end of the subscription."""
         await self._handler.reconnected()
         connection = self._required_connection()
         answer = (
@@ -318,7 +320,7 @@ class PartitionConsumer:
         return LastMessage(last, position_from_wire(answer.consumer_mark_delete_position))
 
     async def unsubscribe(self, *, force: bool = False) -> None:
-        """Delete the subscription with its position, and close. Raises what the broker refuses it with."""
+        """Delete the subscription with its position, and close. Raises the refusal of the broker."""
         await self._handler.reconnected()
         connection = self._required_connection()
         await connection.request(lambda request_id: commands.unsubscribe(request_id, self._id, force=force))

@@ -23,7 +23,7 @@ storage nodes, which in some installations count against the same limit."""
 
 
 def key_text(key: str | bytes | None) -> str | None:
-    """A key as it travels: text as it is, bytes in base64."""
+    """Return a key as it travels: text unchanged, bytes in base64."""
     return base64.b64encode(key).decode() if isinstance(key, bytes) else key
 
 
@@ -52,7 +52,7 @@ class EntryBuilder:
         return Outgoing([build_entry(metadata.SerializeToString(), payload)], [first_id], [len(messages)], last_id)
 
     def pack(self, message: OutgoingMessage, sequence_id: int) -> bytes:
-        """A message as it lies in a batch."""
+        """Return a message in the form that it has in a batch."""
         metadata = pb.SingleMessageMetadata(sequence_id=sequence_id)
         if message.properties:
             metadata.properties.extend(_pairs(message))
@@ -64,7 +64,7 @@ class EntryBuilder:
         return pack_one(metadata, message.content or b"")
 
     def chunks(self, message: OutgoingMessage, sequence_id: int, now_ms: int, bytes_max: int) -> list[Outgoing]:
-        """A message in several entries of at most ``bytes_max`` bytes each, metadata included."""
+        """Return a message in several entries of at most ``bytes_max`` bytes each, metadata included."""
         metadata = self._single_metadata(message, sequence_id, now_ms)
         payload = self._compressed(metadata, message.content or b"")
         metadata.uuid = f"{self.producer_name}-{sequence_id}"
@@ -103,7 +103,7 @@ class EntryBuilder:
         return metadata
 
     def _compressed(self, metadata: pb.MessageMetadata, payload: bytes) -> bytes:
-        """The payload as it travels; the metadata learns how to undo it."""
+        """Return the compressed payload, and note in the metadata how to decompress it."""
         if self._codec == pb.NONE:
             return payload
         metadata.compression = self._codec
@@ -151,7 +151,7 @@ class Batcher:
         return len(self._messages)
 
     def fits(self, message: OutgoingMessage) -> bool:
-        """Whether the message may join: a batch has one set of target clusters and a limited size."""
+        """Return True if the message may join: a batch has one set of target clusters and a limited size."""
         if not self._messages:
             return True
         first, _ = self._messages[0]
@@ -169,7 +169,7 @@ class Batcher:
         return len(self._messages) >= self._messages_max or self._bytes >= self._bytes_max
 
     def take(self, now_ms: int) -> Outgoing:
-        """The entry of what was collected; the batcher is empty after that. Raises CryptoError."""
+        """Return the entry of the collected messages, and forget them. Raises CryptoError."""
         try:
             return self._builder.batch(self._messages, self._packed, now_ms)
         finally:

@@ -71,7 +71,7 @@ class EntrySender(AsyncCloses):
         self._window_bytes = window_bytes
 
     async def open(self) -> None:
-        """Register the producer. Raises what the broker refuses it with."""
+        """Register the producer. Raises the refusal of the broker."""
         await self._send_queue.open()
 
     @property
@@ -84,7 +84,7 @@ class EntrySender(AsyncCloses):
 
     @property
     def last_sequence_id(self) -> int:
-        """The highest sequence id that the broker knew for this name when it was opened last; -1 for none."""
+        """The highest sequence id that the broker had for this name at the last opening; -1 for none."""
         return self._send_queue.last_sequence_id
 
     @property
@@ -109,7 +109,7 @@ class EntrySender(AsyncCloses):
 
     @property
     def failure(self) -> PulsarError | None:
-        """Why the sender accepts no more entries; None while it works."""
+        """The reason why the sender accepts no more entries; None while it works."""
         return self._send_queue.failure
 
     async def send(

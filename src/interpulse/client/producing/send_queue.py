@@ -60,10 +60,10 @@ class ProducerRequest:
 
     initial_subscription_name: str | None = None
     busy_timeout_ms: int = 0
-    """How long to wait, when opening, for another holder of the name to go away."""
+    """The longest wait, when opening, for another holder of the name to leave."""
 
     reconnect_timeout_ms: int | None = None
-    """How long to try to reconnect; None = no limit."""
+    """The longest time of reconnecting; None = no limit."""
 
     waits_for_room: bool = False
     """While a quota or a full disk refuses the producer, keep what is unconfirmed until there is room again."""
@@ -73,11 +73,11 @@ class ProducerRequest:
 
 
 Permit = Callable[[int], Awaitable[None]]
-"""Asked with the sequence id of an entry right before it is sent; raises the PulsarError that keeps it back."""
+"""A check that gets the sequence id of an entry right before it is sent, and raises a PulsarError to refuse it."""
 
 
 class SendQueue:
-    """One producer on one topic or partition. Open it, then :meth:`send`; :meth:`close` waits for nothing."""
+    """A producer on one topic or partition. Open it, then :meth:`send`; :meth:`close` waits for nothing."""
 
     def __init__(
         self,
@@ -132,16 +132,16 @@ class SendQueue:
 
     @property
     def failure(self) -> PulsarError | None:
-        """Why the producer accepts no more entries; None while it works."""
+        """The reason why the producer accepts no more entries; None while it works."""
         return self._failure
 
     async def open(self) -> None:
-        """Find the broker and register there. Raises what the broker refuses it with."""
+        """Find the broker and register there. Raises the refusal of the broker."""
         operation_ms, busy_ms = self._session.config.operation_timeout_ms, self._request.busy_timeout_ms
         began = self._loop.time()
 
         def retriable(error: PulsarError) -> bool:
-            """The wait for another holder of the name is none for a cluster that is away."""
+            """Return True to try again: ``busy_ms`` is for another holder of the name alone."""
             waited_ms = (self._loop.time() - began) * 1000
             return (
                 waited_ms < busy_ms if isinstance(error, ProducerBusy) else error.retriable and waited_ms < operation_ms
@@ -177,7 +177,7 @@ class SendQueue:
             connection.write(*self._frames(outgoing))
 
     async def _check_permit(self, connection: Connection) -> None:
-        """Raises what keeps back the first of the unconfirmed entries, after closing the producer that is open."""
+        """Raise the refusal to send the first unconfirmed entry, after closing the open producer."""
         next_id = self._unconfirmed.next_id
         if self._permit is None or next_id is None:
             return
@@ -241,7 +241,7 @@ class SendQueue:
         return head, entries[0]
 
     async def room(self, *, entries_max: int, bytes_max: int) -> None:
-        """Return when less than that is unconfirmed. Raises the failure of the producer."""
+        """Wait until fewer entries and bytes are unconfirmed. Raises the failure of the producer."""
         while self._failure is None and self._is_full(entries_max, bytes_max):
             self._room.clear()
             await self._room.wait()
@@ -326,7 +326,7 @@ class SendQueue:
             self._timer = self._loop.call_at(deadline, self._on_timeout)
 
     def on_failed(self, failure: PulsarError) -> None:
-        """The producer accepts no more entries. Its broker knows it until it is closed, and keeps its name."""
+        """Accept no more entries. The broker keeps the producer and its name until it is closed."""
         if self._failure is not None:
             return
         self._failure = failure

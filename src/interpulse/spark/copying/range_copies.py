@@ -29,7 +29,7 @@ def copy_ranges(
     task: StreamTask,
     passed: Mapping[str, Position],
 ) -> list[LaneReport]:
-    """Copy the ranges; what became of each topic-partition, when every receipt is there. Raises the first failure.
+    """Copy the ranges; return a report of each topic-partition once all receipts are there. Raises the first failure.
 
     ``passed``: how far the cursor of the source was moved past the beginnings of ranges, as the driver knows it.
     """

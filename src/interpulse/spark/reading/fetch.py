@@ -69,7 +69,7 @@ _Arrival = _Chunk | _Refused | _End
 
 
 def fetch_batches(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
-    """The rows of the ranges. Raises DataLoss, ChecksumError, or what the brokers refuse."""
+    """Yield the rows of the ranges. Raises DataLoss, ChecksumError, or the refusal of a broker."""
     if not ranges:
         return
     with relaxed_collector():
@@ -106,7 +106,7 @@ def _fetch(options: ReadOptions, columns: ReadColumns, ranges: Sequence[TopicRan
 
 
 def _all_of(arrived: queue.Queue[_Arrival]) -> list[_Arrival]:
-    """What is there, at least one: the other thread is woken once for all of it."""
+    """Return all waiting arrivals, at least one: the other thread is woken once for all of them."""
     chunks = [arrived.get()]
     while not arrived.empty():
         chunks.append(arrived.get_nowait())
@@ -119,7 +119,7 @@ def _release(taken: asyncio.Semaphore, count: int) -> None:
 
 
 def _pieces(entries: Sequence[Entry], size: int) -> Iterator[Sequence[Entry]]:
-    """The entries in pieces of about so many bytes: what one becomes when decompressed is in memory at once."""
+    """Yield the entries in pieces of about ``size`` bytes: one piece at a time is decompressed in memory."""
     begin = taken = 0
     for end, entry in enumerate(entries, 1):
         taken += len(entry.raw)
@@ -138,7 +138,7 @@ def _schema_of_version(options: ReadOptions, topic: str, version: bytes) -> Sche
 
 
 async def reading_session(options: ReadOptions) -> Session:
-    """The session of this process with the source. Call it in the portal's loop."""
+    """Return the session of this process with the source. Call it in the portal's loop."""
     patience = Patience(options.outage_timeout_ms)
     return await session_for(options.service_url, options.operation_timeout_ms, options.access, patience)
 

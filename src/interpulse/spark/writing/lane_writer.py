@@ -82,7 +82,7 @@ class LaneWriter:
         """Senders of lanes that were not needed so far, by topic-partition."""
         self._reports: dict[str, LaneReport] = {}
         self._versions: dict[str, dict[bytes, bytes]] = {}
-        """Of schemas on the source, with those on the target, by topic-partition."""
+        """Schema versions of the source with those of the target, by topic-partition."""
 
     def expect(self, topic: str) -> None:
         """Entries of this topic-partition are about to come: open its lane while they are on their way.
@@ -216,7 +216,7 @@ class LaneWriter:
         return report
 
     def _hold(self, report: LaneReport, refusal: PulsarError) -> None:
-        """The range of this lane is to come again as a whole; reading back then tells what of it is stored."""
+        """Hold the lane: its whole range comes again, and reading back then shows the stored part."""
         if not self._isolate or isinstance(refusal, _WHOLE_CLUSTER):
             raise refusal
         self._note_hold(report, str(refusal))

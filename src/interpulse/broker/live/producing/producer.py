@@ -1,4 +1,4 @@
-"""One producer of a topic: the way of each entry from its SEND to its receipt."""
+"""A producer of a topic: the way of each entry from its SEND to its receipt."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from interpulse.wire.ids import signed
 __all__ = ["PendingPublish", "Producer", "ProducerOwner"]
 
 _DUPLICATE = EARLIEST
-"""The position that tells a producer its entry was stored before."""
+"""The position in the receipt of an entry that was stored before."""
 
 _REPLICATION_MARKERS: Final = (
     pb.REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST,
@@ -62,7 +62,7 @@ class PendingPublish(NamedTuple):
     position: Position
     producer: Producer
     sequence_ids: Sequence[int]
-    """One for each receipt."""
+    """The sequence id of each receipt."""
     entries: Sequence[bytes]
     highest_sequence_id: int = -1
     """The highest sequence id of each receipt; -1 where the client sent none."""
@@ -87,11 +87,11 @@ class ProducerOwner(Protocol):
 
     @property
     def publish_limits(self) -> PublishLimits | None:
-        """None if the policies of the topic demand nothing of single entries."""
+        """The limits on single entries; None if the policies of the topic set none."""
 
     @property
     def broker_entry_interceptor(self) -> BrokerEntryInterceptor | None:
-        """None if entries are stored as they come; the same as long as the topic is loaded."""
+        """The source of broker entry metadata, the same while the topic is loaded; None if entries get none."""
 
     def append(
         self,
@@ -307,7 +307,7 @@ class Producer:
         return self._sequence
 
     def _is_new(self, sequence: SequenceState, last: int) -> bool:
-        """False for a duplicate; raises PersistenceError if that is not known yet."""
+        """Return False for a duplicate; raises PersistenceError while that is undecided."""
         verdict = sequence.judge(last)
         if verdict is Verdict.IN_FLIGHT:
             raise PersistenceError("Cannot determine whether the message is a duplicate at this time")
@@ -359,7 +359,7 @@ def _copy_source(entry: bytes | memoryview, sequence_id: int, *, marker: bool) -
 
 
 def _published_metadata(num_messages: int, entry: bytes, is_chunk: bool, marker: bool) -> EntryMetadata:
-    """The metadata of an entry from its SEND command; of a chunk the entry itself has more."""
+    """Return the metadata of an entry from its SEND command; the entry of a chunk says more."""
     if marker:
         return MARKER
     return entry_metadata_of(entry) if is_chunk else EntryMetadata(num_messages)

@@ -104,19 +104,19 @@ class NonPersistentSubscription:
     # --- what a consumer asks
 
     def flow_granted(self) -> None:
-        """There is nothing to catch up with."""
+        """Do nothing: no entries wait."""
 
     def acknowledge(self, consumer: Consumer, position: Position, ack_set: Sequence[int]) -> None:
-        """There is nothing to acknowledge."""
+        """Do nothing: entries are not kept."""
 
     def acknowledge_all(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """There is nothing to acknowledge."""
+        """Do nothing: entries are not kept."""
 
     def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None:
-        """There is nothing to acknowledge."""
+        """Do nothing: entries are not kept."""
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """Nothing is delivered again."""
+        """Deliver nothing again: entries are not kept."""
 
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
@@ -127,10 +127,10 @@ class NonPersistentSubscription:
             self._topic.forget(self)
 
     async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
-        """There is nothing to go back to; clients are told that it is done, as by Pulsar."""
+        """Do nothing: entries are not kept. Clients get a success, as from Pulsar."""
 
     async def seek_to_time(self, publish_time_ms: int) -> None:
-        """As `seek`."""
+        """Do nothing; see `seek`."""
 
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
         if len(self.consumers) > 1 and not force:
@@ -148,7 +148,7 @@ class NonPersistentSubscription:
             consumer.tick(seconds)
 
     def measure(self) -> SubscriptionMeasure:
-        """The metrics."""
+        """Return the metrics."""
         out = self.out
         return SubscriptionMeasure(
             backlog=0,
@@ -267,7 +267,7 @@ class NonPersistentTopic:
 
     @property
     def consumer_count(self) -> int:
-        """Of all subscriptions."""
+        """The number of consumers on all subscriptions."""
         return sum(len(each.consumers) for each in self.subscriptions.values())
 
     @property
@@ -276,7 +276,7 @@ class NonPersistentTopic:
         return self.clients.has_consumers_without_auto_consume
 
     def forget(self, subscription: NonPersistentSubscription) -> None:
-        """The last consumer left."""
+        """Forget a subscription whose last consumer left."""
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
             self.gone.absorb(subscription.out)
@@ -322,7 +322,7 @@ class NonPersistentTopic:
         self.publish_limits = self.limits.publish
 
     async def flush(self) -> None:
-        """There is nothing to store."""
+        """Do nothing: nothing is stored."""
 
     def tick(self, seconds: float) -> None:
         for producer in self.producers.by_name.values():
@@ -338,11 +338,11 @@ class NonPersistentTopic:
         self.clients.retire()
 
     def forsake(self) -> None:
-        """Another broker may have the topic."""
+        """Disconnect the clients: another broker may have the topic."""
         self.clients.refuse_elsewhere()
 
     async def depart(self) -> None:
-        """The rest of `forsake`: there is none."""
+        """Do nothing: there is no log to close."""
 
     # --- statistics
 
@@ -350,7 +350,7 @@ class NonPersistentTopic:
         return non_persistent_stats.stats(self)
 
     def measure(self) -> Measured:
-        """The metrics."""
+        """Return the metrics."""
         subscriptions = {name: each.measure() for name, each in self.subscriptions.items()}
         limits = LimitMeasure(self.limits.publish_throttled) if self.limits.publish else None
         return Measured(summed(publish_measure(self), subscriptions), subscriptions, {}, limits)
@@ -360,4 +360,4 @@ class NonPersistentTopic:
 
 
 async def _keep_nothing(epoch: int) -> None:
-    """The epoch of a non-persistent topic lives as long as the topic."""
+    """Do nothing: the epoch of a non-persistent topic is not stored."""

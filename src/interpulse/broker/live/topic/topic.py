@@ -1,8 +1,8 @@
-"""One loaded persistent topic: it appends, answers producers when entries are durable, and wakes its subscriptions.
+"""A loaded persistent topic: its parts, its settings and its end.
 
-Order: the position of an entry is fixed by the order of `append` calls. Answers to producers and deliveries to
-consumers follow that order, and happen only after the log said that an entry is durable. When the log fails, everything
-that waits is refused, all clients are disconnected, and the topic is of no use until it is loaded again.
+Answers to producers and deliveries to consumers follow the order of the log, and happen only after the log has reported
+an entry as durable. When the log fails, pending publishes are refused, all clients are disconnected, and the topic has
+to be loaded again.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Topic:
         self.compaction = Compaction(seen, host.compaction_permits)
         self._use_limits()
 
-    # --- what the log says
+    # --- called by the log
 
     def on_durable(self, last: Position) -> None:
         positions = self.positions
@@ -158,7 +158,7 @@ class Topic:
         self._give_up(error)
 
     def read_failed(self, error: PulsarError) -> None:
-        """Entries cannot be read: the topic is of no use until it is loaded again."""
+        """Fail the topic: entries cannot be read, and it has to be loaded again."""
         if self.clients.refusal is not None:
             return  # it is being closed, and its log with it
         log.error("read failed topic=%s error=%s", self.name, error)
@@ -238,7 +238,7 @@ class Topic:
         return sorted(name for name in self.subscriptions if self.remote_of(name) is None)
 
     def backlog_names(self) -> list[str]:
-        """Those whose backlog may be cleared or expire as a whole: without compaction, which would miss newest keys."""
+        """Return the subscriptions whose backlog may be cleared or expire; compaction would miss the newest keys."""
         return [name for name in self.subscription_names() if name != COMPACTION_CURSOR]
 
     def replication_cursors(self) -> list[str]:
@@ -256,14 +256,14 @@ class Topic:
         return found.cursor.mark_delete
 
     def remote_of(self, subscription: str) -> str | None:
-        """The remote cluster if this is a replication cursor."""
+        """Return the remote cluster of a replication cursor, else None."""
         return self.subscription_set.remote_of(subscription)
 
-    # --- what subscriptions ask
+    # --- called by subscriptions
 
     @property
     def consumer_count(self) -> int:
-        """Of all subscriptions, without replication."""
+        """The number of consumers on all subscriptions, without replication."""
         return self.subscription_set.consumer_count
 
     @property
@@ -272,11 +272,11 @@ class Topic:
         return self.clients.has_consumers_without_auto_consume
 
     def cursor_changed(self, subscription: Subscription) -> None:
-        """The cursor is to be stored soon."""
+        """Have the cursor stored soon."""
         self._host.cursors_changed(self)
 
     def snapshot_is_due(self) -> None:
-        """The sequence ids are to be stored soon."""
+        """Have the sequence ids stored soon."""
         self._host.cursors_changed(self)
 
     async def store_cursor(self, subscription: Subscription) -> None:
@@ -285,12 +285,12 @@ class Topic:
         self.check_open()
 
     def forget_subscription(self, subscription: Subscription) -> None:
-        """A non-durable subscription lost its last consumer."""
+        """Forget a non-durable subscription that lost its last consumer."""
         self.subscription_set.forget(subscription)
         self.active_ms = self.now_ms()
 
     async def drop_subscription(self, subscription: Subscription) -> None:
-        """The subscription is deleted."""
+        """Remove a deleted subscription."""
         if subscription.name == COMPACTION_CURSOR:
             await self.compaction.forget()
         await self.subscription_set.drop(subscription)
@@ -299,12 +299,12 @@ class Topic:
     # --- compaction
 
     async def keep_for_compaction(self) -> None:
-        """From now on nothing is trimmed that was not compacted."""
+        """Keep all entries that are not compacted yet from being trimmed."""
         self.check_open()
         await self.subscription_set.ensure(COMPACTION_CURSOR, self.positions.before_first())
 
     def compacted_upto(self, horizon: Position) -> None:
-        """Everything up to here may be trimmed as far as compaction is concerned."""
+        """Let everything up to ``horizon`` be trimmed: it is compacted."""
         cursor = self.subscriptions.get(COMPACTION_CURSOR)
         if cursor is not None:
             cursor.skip_to(horizon)
@@ -370,7 +370,7 @@ class Topic:
     # --- ending
 
     async def terminate(self) -> Position:
-        """Take no more entries, for ever; the last position.
+        """Take no more entries, ever; return the last position.
 
         Producers are disconnected, and meet the end of the topic when they come back: what they send meanwhile stays
         without an answer. Go's client gives up, and says why, on the refused PRODUCER alone (wire protocol, 5.2).
@@ -389,7 +389,7 @@ class Topic:
         return last
 
     async def close(self) -> None:
-        """Answer pending publishes, disconnect the clients, store the cursors, give the log back."""
+        """Answer pending publishes, disconnect the clients, store the cursors, close the log."""
         self.clients.refuse_while_unloading()
         self.producers.leave()
         await self.compaction.stop()
@@ -407,14 +407,14 @@ class Topic:
             self.subscription_set.let_go()
 
     async def abandon(self) -> None:
-        """The topic is deleted: disconnect its clients, and never write anything of it again."""
+        """Disconnect the clients of a deleted topic, and never write anything of it again."""
         self.clients.retire()
         await self.compaction.stop()
         await self._state.close()
         self.subscription_set.let_go()
 
     def forsake(self) -> None:
-        """Another broker may have the topic: from now on nothing of it is answered, sent or written; `depart` follows.
+        """Answer, send and write nothing any more: another broker may have the topic. `depart` follows.
 
         What clients have published without an answer they send again, where they find the topic next.
         """
@@ -424,7 +424,7 @@ class Topic:
         self.clients.refuse_elsewhere()
 
     async def depart(self) -> None:
-        """The rest of `forsake`: give the log back."""
+        """Close the log after `forsake`."""
         await self.compaction.stop()
         await self.log.abandon()
         await self._state.close()
@@ -446,7 +446,7 @@ class Topic:
         return topic_stats.internal_stats(self)
 
     def measure(self) -> Measured:
-        """The metrics."""
+        """Return the metrics."""
         return topic_stats.measure(self)
 
 

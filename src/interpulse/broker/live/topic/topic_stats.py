@@ -64,7 +64,7 @@ _NEVER_IN_SUBSCRIPTIONS = dict.fromkeys(
     ),
     0,
 )
-"""The same: filters of entries, dispatch rates of whole brokers."""
+"""Fields of features that this broker does not have: filters of entries, dispatch rates of whole brokers."""
 
 NO_REPLICATION: dict[str, Any] = {
     "msgRateIn": 0.0,
@@ -101,7 +101,7 @@ class ShownTopic(PublishedTopic, Protocol):
     def subscriptions(self) -> Mapping[str, Subscription]: ...
 
     def remote_of(self, subscription: str) -> str | None:
-        """The remote cluster if this is a replication cursor."""
+        """Return the remote cluster of a replication cursor, else None."""
 
 
 def stats(topic: ShownTopic) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def stats(topic: ShownTopic) -> dict[str, Any]:
 
 
 def measure(topic: ShownTopic) -> Measured:
-    """The metrics."""
+    """Return the metrics."""
     own: dict[str, SubscriptionMeasure] = {}
     replication: dict[str, ReplicationMeasure] = {}
     last = topic.positions.durable

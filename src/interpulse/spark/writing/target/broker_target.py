@@ -29,7 +29,7 @@ __all__ = ["BrokerTarget", "SenderLane", "lane_start", "last_position"]
 
 
 _TAIL: Final = 100
-"""How many entries an earlier attempt's first may lie behind, where the topic turned out not to de-duplicate."""
+"""The entries to look back for the first one of an earlier attempt, if the topic does not de-duplicate."""
 
 
 class SenderLane:
@@ -81,7 +81,7 @@ class SenderLane:
             await self._prove(highest)
 
     async def _prove(self, sent: int) -> None:
-        """A broker that de-duplicates knows the number when the producer is opened again. Raises NotAllowed."""
+        """Open the producer again: a broker that de-duplicates has the sequence id. Raises NotAllowed."""
         assert self._again is not None, "of an unproven lane"
         await self.drain()
         await self._sender.close()
@@ -144,7 +144,7 @@ class BrokerTarget:
         self._map = topic_map or TopicMap()
         self._schemas = TargetSchemas(session, source, self._map)
         self._producer_names: dict[str, str] = {}
-        """Of the lanes, by their topic-partition."""
+        """The producer names of lanes, by their topic-partition."""
 
     async def open_lane(
         self, topic: str, producer_name: str, *, is_new: bool, schema: SchemaInfo | None = None
@@ -218,7 +218,7 @@ class BrokerTarget:
 
 
 async def last_position(session: Session, topic: TopicName) -> Position:
-    """The last entry of a topic-partition."""
+    """Return the position of the last entry of a topic-partition."""
 
     async def ask() -> Position:
         async with EntryReader(session, topic, after=LATEST, subscription_prefix="interpulse-check") as reader:
@@ -229,7 +229,7 @@ async def last_position(session: Session, topic: TopicName) -> Position:
 
 
 async def lane_start(session: Session, topic: str, producer_name: str, *, takeover_timeout_ms: int) -> LaneState:
-    """Where a lane stands before its first range: what the broker knows under its name, and the end of its topic."""
+    """Return the state of a lane before its first range: its last sequence id, and the end of its topic."""
     name = TopicName.parse(topic)
     async with EntrySender(
         session, name, producer_name, schema_of_topic=True, takeover_timeout_ms=takeover_timeout_ms, encrypted=True

@@ -82,7 +82,7 @@ async def publish(topic: Topic, load: Load) -> None:
     producer = await topic.add_producer(ProducerRequest(1, "p"), sink)
     sent = 0
     for sent, entry in enumerate(load.entries(), 1):
-        producer.publish(sent, -1, load.batch, entry)
+        producer.publish([sent], [entry], num_messages=load.batch)
         if sent % GROUP == 0:
             await asyncio.sleep(0)
     while sink.receipt_count < sent:  # noqa: ASYNC110  # the sink has no event

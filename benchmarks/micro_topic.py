@@ -103,7 +103,7 @@ async def publish_all(topic: Topic, entries: int) -> None:
     producer = await topic.add_producer(ProducerRequest(1, "p"), sink)
     for start in range(0, entries, GROUP):
         for number in range(start, start + GROUP):
-            producer.publish(number, -1, 1, ENTRY)
+            producer.publish([number], [ENTRY])
         await asyncio.sleep(0)
         await asyncio.sleep(0)
     assert sink.receipt_count == entries

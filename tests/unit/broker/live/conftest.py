@@ -235,7 +235,7 @@ class Bench:
         """Publish these numbers as entries, and wait until they are durable."""
         producer, _ = await self.producer(topic, name, producer_id=99)
         for number in numbers:
-            producer.publish(number, -1, 1, make_entry(number, producer=name))
+            producer.publish([number], [make_entry(number, producer=name)])
         await settle()
         producer.close()
 
@@ -284,7 +284,7 @@ def publish() -> Callable[..., Awaitable[None]]:
 
     async def publish_numbers(producer: Producer, *numbers: int, **metadata: Any) -> None:
         for number in numbers:
-            producer.publish(number, -1, 1, make_entry(number, producer=producer.name, **metadata))
+            producer.publish([number], [make_entry(number, producer=producer.name, **metadata)])
         await settle()
 
     return publish_numbers

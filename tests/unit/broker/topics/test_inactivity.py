@@ -78,7 +78,7 @@ class Broker:
         sink = AwaitedSink()
         producer = await topic.add_producer(ProducerRequest(1, "p"), sink)
         for number in range(count):
-            producer.publish(number, -1, 1, make_entry(number))
+            producer.publish([number], [make_entry(number)])
         for _ in range(count):
             await sink.answers.get()
         return producer

@@ -32,6 +32,7 @@ from interpulse.broker.live.registry.topic_tasks import (
 )
 from interpulse.broker.live.registry.transactions import refuse_transactions
 from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.topic.loading import load_topic
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.subscription_set import stored_subscription_names
 from interpulse.broker.live.topic.topic import Topic
@@ -395,7 +396,7 @@ class TopicRegistry:
         if self.layout.shared:
             await refuse_transactions(self.metadata, name)
         try:
-            topic = await Topic.load(name, self, settings, self._open_log)
+            topic = await load_topic(name, self, settings, self._open_log)
         except LogNotFound as error:
             raise TopicNotFound(f"Topic {name} does not exist") from error
         if topic.failed:

@@ -15,10 +15,10 @@ from interpulse.storage.segments.records import (
     check_body,
     encode_record,
     find_record,
+    location,
     pack_segment_head,
     parse_entries,
     parse_record_head,
-    location,
     segment_head_version,
 )
 

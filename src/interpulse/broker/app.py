@@ -636,7 +636,7 @@ class BrokerApp:
             opened.push_async_callback(task.stop)
 
     async def _look_at_disk_space(self, disk_space: DiskSpace) -> None:
-        await disk_space.look_again()
+        await disk_space.recheck()
         if disk_space.problem is not None:
             await self.registry.topic_tasks.free_disk_space()
 

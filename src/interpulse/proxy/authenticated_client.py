@@ -74,7 +74,7 @@ class AuthenticatedClient:
         if not self.credentials_forwarded:
             return OriginalClient(self.role, PROXY_VERSION)
         if ended and self._watch is not None:
-            await self._watch.good()
+            await self._watch.wait_until_valid()
         return OriginalClient(self.role, PROXY_VERSION, self._method, self._credentials.decode(errors="replace"))
 
     def close(self) -> None:

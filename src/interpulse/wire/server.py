@@ -161,9 +161,9 @@ class ServerProtocol:
         else:
             if self._state is _State.CONNECTED and not self._held:
                 return frames
-        return self._sift(frames)
+        return self._filtered(frames)
 
-    def _sift(self, frames: list[Received]) -> list[Received]:
+    def _filtered(self, frames: list[Received]) -> list[Received]:
         """Return the frames for the caller, according to the table."""
         handed_out: list[Received] = []
         if self._state is _State.CONNECTED and self._held:

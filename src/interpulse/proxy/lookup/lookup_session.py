@@ -72,7 +72,7 @@ class LookupSession(asyncio.Protocol):
     def challenge(self, auth_method: str) -> None:
         """Ask the client for new credentials."""
         self._protocol.challenge(auth_method)
-        self._say()
+        self._flush()
 
     def drop(self, reason: str) -> None:
         """Send what is left, and close the connection. ``reason`` is for the log."""
@@ -80,7 +80,7 @@ class LookupSession(asyncio.Protocol):
             return
         peer = self._transport.get_extra_info("peername")
         self._meter.dropped.note(str(peer[0]) if peer else "", reason, let_in=True)
-        self._say()
+        self._flush()
         self.close(1.0)
 
     def data_received(self, data: bytes) -> None:
@@ -91,7 +91,7 @@ class LookupSession(asyncio.Protocol):
             self._work()
         except RemoteProtocolError as error:
             self.drop(str(error))
-        self._say()
+        self._flush()
         self._hold_or_go_on()
 
     def pause_writing(self) -> None:
@@ -185,7 +185,7 @@ class LookupSession(asyncio.Protocol):
         if not self._transport.is_closing():
             self._transport.write(frame)
 
-    def _say(self) -> None:
+    def _flush(self) -> None:
         """Send the frames of the protocol itself: PING, PONG."""
         data = self._protocol.data_to_send()
         if data:
@@ -197,5 +197,5 @@ class LookupSession(asyncio.Protocol):
         except RemoteProtocolError as error:
             self.drop(str(error))
             return
-        self._say()
+        self._flush()
         self._timer = self._loop.call_at(self._protocol.next_tick, self._tick)

@@ -99,7 +99,7 @@ class _OpenLedger:
 
     def on_confirmed(self, last_entry: int) -> None:
         if self.sender is not None:
-            self.journal.tell(self.sender)
+            self.journal.report(self.sender)
 
     def on_ledger_failed(self, error: BookKeeperError) -> None:
         if self.sender is not None:
@@ -211,7 +211,7 @@ class BookKeeperJournal:
             raise LedgerFailed(run.ledger_id, f"entry {run.first} cannot follow entry {writer.last_appended}")
         writer.append_run(run.entries)
 
-    def tell(self, sender: _Sender) -> None:
+    def report(self, sender: _Sender) -> None:
         """Report to a log its groups that are durable by now."""
         groups = sender.groups
         while groups and self._is_durable(groups[0]):

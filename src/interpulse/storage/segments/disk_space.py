@@ -70,19 +70,19 @@ class DiskSpace:
         if self._unmeasured_bytes < 0 and self.problem is None:
             self._unmeasured_bytes = self._above_reserve() - size
             if self._unmeasured_bytes < 0:
-                self.ran_out(self._told())
+                self.ran_out(self._space_left())
 
     def measure(self) -> None:
         """Measure the file system, and refuse producers if less than the reserve is free."""
         if self._above_reserve() < 0:
-            self.ran_out(self._told())
+            self.ran_out(self._space_left())
 
     def check(self) -> None:
         """Raise NoRoomLeft while the directory is full."""
         if self.problem is not None:
             raise NoRoomLeft(f"The broker is out of room and accepts no messages until there is: {self.problem}")
 
-    async def look_again(self) -> None:
+    async def recheck(self) -> None:
         """Measure again. If the directory is full, probe whether it still is."""
         if self.problem is None:
             self.measure()
@@ -122,7 +122,7 @@ class DiskSpace:
         usage = shutil.disk_usage(self._directory)
         return usage.free - self._reserve(usage.total) * times
 
-    def _told(self) -> str:
+    def _space_left(self) -> str:
         usage = shutil.disk_usage(self._directory)
         return (
             f"{usage.free / _MIB:.1f} MiB are left in {self._directory}, of which messages leave "

@@ -254,7 +254,7 @@ class LedgerWriter:
     def _replica(self, position: int, bookie_id: str) -> Replica:
         return Replica(bookie_id, position, self, self._pending, self._bookies, self._config.replica)
 
-    # --- what its replicas tell
+    # --- reports of replicas
 
     def on_stored(self) -> None:
         """Confirm entries once in a turn of the event loop, however many answers bookies send in it."""

@@ -60,10 +60,7 @@ class PasswordFile:
     """The users of ``basicAuthConf``, read again when the file changes."""
 
     def __init__(self, source: str) -> None:
-        """Read the users.
-
-        ``source`` is ``file:...``, ``data:...``, a path or base64. Raise UnusableKey or UnusablePasswords.
-        """
+        """Read users from ``file:...``, ``data:...``, a path or base64. Raise UnusableKey or UnusablePasswords."""
         self._source = source
         self._stamp = file_stamp(source)
         self._users = read_passwords(read_key(source))

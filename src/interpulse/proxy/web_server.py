@@ -229,7 +229,6 @@ class WebServer:
             return _refusal(500, f"The proxy failed: {type(error).__name__}")
 
     async def _role(self, request: web.BaseRequest) -> str | None:
-        """Return the role of the caller, None without authentication. Raise BadCredentials."""
         access = self._settings.access
         if access is None:
             return None

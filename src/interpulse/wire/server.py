@@ -164,7 +164,6 @@ class ServerProtocol:
         return self._filtered(frames)
 
     def _filtered(self, frames: list[Received]) -> list[Received]:
-        """Return the frames for the caller, according to the table."""
         handed_out: list[Received] = []
         if self._state is _State.CONNECTED and self._held:
             frames, self._held = [*self._held, *frames], []
@@ -236,10 +235,7 @@ class ServerProtocol:
         )
 
     def data_to_send(self) -> bytes:
-        """Return the frames of the protocol itself, once: CONNECTED, ERROR, PING, PONG.
-
-        Call it after every other method.
-        """
+        """Return the protocol's own frames, once: CONNECTED, ERROR, PING, PONG. Call it after every other method."""
         if not self._outgoing:
             return b""
         data = b"".join(self._outgoing)

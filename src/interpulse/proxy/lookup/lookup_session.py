@@ -154,7 +154,6 @@ class LookupSession(asyncio.Protocol):
             self._transport.resume_reading()
 
     async def _renew(self, client: AuthenticatedClient, response: pb.AuthData) -> None:
-        """Accept the answer to a challenge, or end the connection."""
         try:
             await client.renew(response.auth_method_name, response.auth_data)
         except BadCredentials as error:
@@ -165,7 +164,6 @@ class LookupSession(asyncio.Protocol):
             self.drop("bug of the proxy")
 
     async def _answer(self, command: pb.BaseCommand) -> None:
-        """Answer a command; every failure is an answer."""
         try:
             frame = await self._answers.answer(self._questions, command)
         except AuthenticationError as error:
@@ -186,7 +184,6 @@ class LookupSession(asyncio.Protocol):
             self._transport.write(frame)
 
     def _flush(self) -> None:
-        """Send the frames of the protocol itself: PING, PONG."""
         data = self._protocol.data_to_send()
         if data:
             self._send(data)

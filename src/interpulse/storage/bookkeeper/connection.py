@@ -205,7 +205,6 @@ class BookieConnection(asyncio.Protocol):
         return ticket
 
     def _have_room(self, entries: int, size: int) -> bool:
-        """Return True if this much more may be sent."""
         config = self._config
         return self._sent_entries + entries <= config.window_entries and self._sent_bytes + size <= config.window_bytes
 

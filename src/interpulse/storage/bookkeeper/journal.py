@@ -302,10 +302,7 @@ class BookKeeperJournal:
     # upkeep
 
     async def forget(self, ledger_ids: Iterable[int]) -> None:
-        """Delete ledgers, repeatedly while ZooKeeper does not answer.
-
-        Until then they belong to no log and take space.
-        """
+        """Delete ledgers, repeatedly while ZooKeeper does not answer; until then they take space."""
         gone = list(ledger_ids)
         for ledger_id in gone:
             self.abandon(ledger_id)

@@ -206,12 +206,10 @@ def _write_sets(quorum: Quorum) -> tuple[frozenset[int], ...]:
 
 
 def _count_of_zeros(bits: int) -> int:
-    """Return the number of zeros below the lowest one."""
     return (bits & -bits).bit_length() - 1
 
 
 def _count_of_ones(bits: int) -> int:
-    """Return the number of ones below the lowest zero."""
     return _count_of_zeros(~bits)
 
 

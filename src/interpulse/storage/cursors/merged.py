@@ -54,7 +54,6 @@ def _merged(ranges: Iterable[_Range]) -> list[_Range]:
 
 
 def _behind(mark_delete: Position, ranges: Iterable[_Range]) -> list[_Range]:
-    """Return the parts of the ranges behind a position."""
     return [
         (ledger, max(first, mark_delete.entry + 1) if ledger == mark_delete.ledger else first, last)
         for ledger, first, last in ranges

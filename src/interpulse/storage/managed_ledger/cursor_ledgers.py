@@ -397,7 +397,6 @@ class _TopicCursors:
         raise LogFenced(self._log_name, reason, FenceCause.OWNED_ELSEWHERE)
 
     async def _leave(self, ledger: CursorLedger | None) -> None:
-        """Give up an own ledger that no record names any more."""
         if ledger is not None:
             ledger.abandon()
             await self._drop(ledger.ledger_id)
@@ -413,7 +412,6 @@ class _TopicCursors:
         return cursor.entries >= _ENTRIES_MAX or self._now_ms() - cursor.begun_ms >= _AGE_MAX_MS
 
     def _custom(self, name: str) -> dict[str, bytes]:
-        """Return the purpose of the ledger for operators' tools."""
         return {
             "component": b"managed-ledger",
             "pulsar/managed-ledger": self._log_name.encode(),

@@ -109,14 +109,10 @@ class DiskSpace:
         return shutil.disk_usage(self._directory).total
 
     def _reserve(self, size: int) -> int:
-        """Return the bytes that messages leave free on a file system of this size."""
         return min(self._reserve_bytes, size // _SHARE_MAX)
 
     def _above_reserve(self, times: float = 1) -> float:
-        """Return the space above the reserve times ``times``.
-
-        Without a reserve only failed writes show a lack of space.
-        """
+        """Return the space above ``times`` reserves; infinite without a reserve, as only failed writes show a lack."""
         if not self._reserve_bytes:
             return sys.maxsize
         usage = shutil.disk_usage(self._directory)

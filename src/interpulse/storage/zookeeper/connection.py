@@ -119,7 +119,6 @@ class Connection(asyncio.Protocol):
             self._finish_handshake(event)
 
     async def _handshake(self, raw: bytes) -> Any:
-        """Send a part of the handshake, and return its answer."""
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._answers.append(answer)
         self._write(raw)
